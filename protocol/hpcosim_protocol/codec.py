@@ -1,0 +1,111 @@
+"""Messages to bytes and back: msgpack maps, tagged by `type`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import msgspec
+
+from hpcosim_protocol.errors import DecodeError, UnsupportedVersionError
+from hpcosim_protocol.events import Event
+from hpcosim_protocol.messages import (
+    PROTOCOL_VERSION,
+    ClientMessage,
+    Events,
+    Hello,
+    ServerMessage,
+    Welcome,
+)
+
+
+class _Tag(msgspec.Struct):
+    type: str
+    versions: list[int] = []
+
+
+class _RawEvents(msgspec.Struct):
+    events: list[msgspec.Raw] = []
+    snapshot: list[msgspec.Raw] = []
+
+
+_encoder = msgspec.msgpack.Encoder()
+_client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
+_server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
+_tag_decoder = msgspec.msgpack.Decoder(_Tag)
+_raw_decoder = msgspec.msgpack.Decoder(_RawEvents)
+_any_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+
+encode = _encoder.encode
+
+
+def decode_client_message(data: bytes) -> ClientMessage:
+    """Return the client's message in `data`.
+
+    Raises:
+        UnsupportedVersionError: a hello that offers no version spoken here.
+        DecodeError: anything else that is no message of this protocol.
+    """
+    try:
+        message = _client_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        # A hello of a later version may differ in any field but these two.
+        _refuse_other_versions(data)
+        _raise(error)
+    if type(message) is Hello and PROTOCOL_VERSION not in message.versions:
+        raise UnsupportedVersionError(message.versions, PROTOCOL_VERSION)
+    return message
+
+
+def decode_server_message(data: bytes) -> ServerMessage:
+    """Return the server's message in `data`, without the events of kinds not known here.
+
+    Raises:
+        DecodeError: `data` is no message of this protocol.
+    """
+    try:
+        return _server_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        message = _without_unknown_events(data)
+        if message is None:
+            _raise(error)
+        return message
+
+
+def _refuse_other_versions(data: bytes) -> None:
+    try:
+        tag = _tag_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    if tag.type == "hello" and PROTOCOL_VERSION not in tag.versions:
+        raise UnsupportedVersionError(tag.versions, PROTOCOL_VERSION)
+
+
+def _without_unknown_events(data: bytes) -> Events | Welcome | None:
+    """Decode again event by event; None where events of unknown kinds are not what is wrong."""
+    try:
+        raw = _raw_decoder.decode(data)
+        known = {
+            field: _encoder.encode([event for event in events if _is_known(event)])
+            for field, events in (("events", raw.events), ("snapshot", raw.snapshot))
+        }
+        fields = _any_decoder.decode(data)
+        fields |= {name: msgspec.Raw(known[name]) for name in known if name in fields}
+        message = _server_decoder.decode(_encoder.encode(fields))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return message if isinstance(message, Events | Welcome) else None
+
+
+def _is_known(event: msgspec.Raw) -> bool:
+    return _tag_decoder.decode(event).type in _EVENT_KINDS
+
+
+def _raise(error: Exception) -> NoReturn:
+    text = str(error)
+    what, _, path = text.rpartition(" - at `")
+    if not what:
+        raise DecodeError(text) from None
+    raise DecodeError(what, path.rstrip("`")) from None
+
+
+_EVENT_KINDS = {str(kind.__struct_config__.tag) for kind in Event.__args__}
