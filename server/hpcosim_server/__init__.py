@@ -1,0 +1,1 @@
+"""The simulator: the platform, the physics and the clock. It knows no policy."""

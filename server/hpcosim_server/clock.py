@@ -1,0 +1,72 @@
+"""Simulated time: SimPy's event loop with exact instants, stated ties and timers to call off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import Any, cast
+
+import simpy
+from simpy.core import Infinity
+
+
+class Rank(IntEnum):
+    """What comes first among events of one instant."""
+
+    COMPLETION = 0
+    SUBMISSION = 1
+    ALARM = 2
+
+
+class Timer(simpy.Event):
+    """An event that comes at a known time and calls one function with itself.
+
+    Attributes:
+        subject: what it is about.
+        cancelled: it is to be forgotten.
+    """
+
+    def __init__(self, env: Clock, call: Callable[[Timer], None], subject: Any) -> None:
+        # The state of a triggered event, as simpy.Timeout sets it.
+        self.env = env
+        self._ok = True
+        self._value = None
+        self._defused = False
+        self.callbacks: Any = [call]
+        self.subject = subject
+        self.cancelled = False
+
+
+class Clock(simpy.Environment):
+    """A SimPy environment whose timers are set by absolute time.
+
+    SimPy schedules by delay, and `now + (at - now)` need not be `at`; a submission time would
+    lose its last bit. So timers go on the heap by their time, behind SimPy's own counter,
+    which keeps events of equal time and rank in the order they were set.
+    """
+
+    def __init__(self, start_s: float) -> None:
+        super().__init__(start_s)
+        # SimPy's own heap, which here holds nothing but timers.
+        self._heap = cast("list[tuple[float, int, int, Timer]]", self._queue)
+
+    def at(self, time_s: float, rank: Rank, call: Callable[[Timer], None], subject: Any) -> Timer:
+        """Set a timer that calls `call(timer)` at `time_s`, not before now."""
+        timer = Timer(self, call, subject)
+        heappush(self._heap, (time_s, rank, next(self._eid), timer))
+        return timer
+
+    def next_s(self) -> float:
+        """Return when the next timer goes off, infinity if there is none."""
+        heap = self._heap
+        while heap:
+            time_s, _, _, timer = heap[0]
+            if not timer.cancelled:
+                return time_s
+            heappop(heap)
+        return Infinity
+
+    def pass_to(self, time_s: float) -> None:
+        """Let time pass to `time_s` while nothing happens; no timer is due before it."""
+        self._now = time_s

@@ -1,0 +1,168 @@
+"""Which cores of which nodes are taken, and by how many tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hpcosim_protocol import Platform
+from hpcosim_server.power import GroupMeter
+
+
+@dataclass(slots=True)
+class Part:
+    """The part of an allocation that lies in one node group.
+
+    Attributes:
+        meter: the group's.
+        nodes: the nodes.
+        held: cores taken of each.
+        by_processor: `by_processor[slot][i]` tasks run on processor `slot` of `nodes[i]`.
+    """
+
+    meter: GroupMeter
+    nodes: list[int]
+    held: list[int]
+    by_processor: list[list[int]]
+
+
+class Cluster:
+    """The state of every node.
+
+    Flat lists indexed by node: an event touches few nodes, and plain lists are then the
+    fastest. What only depends on how many nodes do what is counted by group (`GroupMeter`).
+
+    Attributes:
+        platform: the description.
+        capacity: cores of each node.
+        free: cores of each node that can still be given to a job.
+        group_of: the group of each node.
+        meters: one for each group, in the platform's order.
+    """
+
+    def __init__(self, platform: Platform, start_s: float) -> None:
+        self.platform = platform
+        self.capacity = platform.cores_by_node()
+        self.free = list(self.capacity)
+        self.core_count = sum(self.capacity)
+        self.largest_node = max(self.capacity)
+        self.meters = [GroupMeter(group, start_s) for group in platform.nodes]
+        self.group_of = [i for i, group in enumerate(platform.nodes) for _ in range(group.count)]
+        slots = max(len(group.processors) for group in platform.nodes)
+        self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
+
+    def occupy(self, now_s: float, nodes: list[int], tasks: list[int], whole: bool) -> list[Part]:
+        """Put tasks on free cores.
+
+        On a node of several processors the first with free cores is filled first.
+
+        Args:
+            now_s: when.
+            nodes: each once.
+            tasks: how many on each of `nodes`, no more than it has free cores.
+            whole: take the nodes whole.
+
+        Returns:
+            What was taken, to be given back to `vacate`.
+        """
+        free, parts = self.free, []
+        for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
+            held = [self.capacity[node] for node in its_nodes] if whole else its_tasks
+            part = Part(meter, its_nodes, held, self._by_processor(its_nodes, its_tasks))
+            active = [
+                _start(busy, its_nodes, column)
+                for busy, column in zip(self._tasks, part.by_processor, strict=False)
+            ]
+            computing = active[0] if len(active) == 1 else self._count_idle(its_nodes)
+            for node, cores in zip(its_nodes, held, strict=True):
+                free[node] -= cores
+            meter.change(now_s, computing, active, [sum(column) for column in part.by_processor])
+            parts.append(part)
+        return parts
+
+    def vacate(self, now_s: float, parts: list[Part]) -> None:
+        """Undo an `occupy`."""
+        free = self.free
+        for part in parts:
+            active = [
+                -_stop(busy, part.nodes, column)
+                for busy, column in zip(self._tasks, part.by_processor, strict=False)
+            ]
+            for node, cores in zip(part.nodes, part.held, strict=True):
+                free[node] += cores
+            computing = active[0] if len(active) == 1 else -self._count_idle(part.nodes)
+            part.meter.change(
+                now_s, computing, active, [-sum(column) for column in part.by_processor]
+            )
+
+    def slowest_clock_ghz(self, parts: list[Part]) -> float:
+        """Return the clock of the slowest core among those taken."""
+        return min(
+            processor.clock_ghz
+            for part in parts
+            for processor, column in zip(part.meter.processors, part.by_processor, strict=True)
+            if any(column)
+        )
+
+    def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return for each of the nodes how many tasks each of its processors has."""
+        return list(zip(*([busy[node] for node in nodes] for busy in self._tasks), strict=True))
+
+    def power_w(self, node: int, level: tuple[int, ...]) -> float:
+        """Return the power a node draws at such a level, W."""
+        return self.meters[self.group_of[node]].node_power_w(level)
+
+    def settle(self, now_s: float) -> None:
+        """Integrate the energy of every node up to `now_s`."""
+        for meter in self.meters:
+            meter.settle(now_s)
+
+    def _count_idle(self, nodes: list[int]) -> int:
+        return sum(self.free[node] == self.capacity[node] for node in nodes)
+
+    def _by_group(
+        self, nodes: list[int], tasks: list[int]
+    ) -> Iterable[tuple[GroupMeter, list[int], list[int]]]:
+        """Return nodes, and the tasks on them, apart by node group."""
+        if len(self.meters) == 1:
+            return [(self.meters[0], nodes, tasks)]
+        parts: dict[int, tuple[GroupMeter, list[int], list[int]]] = {}
+        for node, count in zip(nodes, tasks, strict=True):
+            group = self.group_of[node]
+            if group not in parts:
+                parts[group] = (self.meters[group], [], [])
+            parts[group][1].append(node)
+            parts[group][2].append(count)
+        return parts.values()
+
+    def _by_processor(self, nodes: list[int], tasks: list[int]) -> list[list[int]]:
+        """Return how many tasks go on each processor, for nodes of one group."""
+        processors = self.platform.nodes[self.group_of[nodes[0]]].processors
+        if len(processors) == 1:
+            return [tasks]
+        columns: list[list[int]] = [[] for _ in processors]
+        for node, left in zip(nodes, tasks, strict=True):
+            for column, busy, processor in zip(columns, self._tasks, processors, strict=False):
+                column.append(min(left, processor.cores - busy[node]))
+                left -= column[-1]
+        return columns
+
+
+def _start(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
+    """Add tasks to processors and return how many of these were idle before."""
+    woken = 0
+    for node, count in zip(nodes, tasks, strict=True):
+        if count and not busy[node]:
+            woken += 1
+        busy[node] += count
+    return woken
+
+
+def _stop(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
+    """Take tasks from processors and return how many of these are idle then."""
+    stilled = 0
+    for node, count in zip(nodes, tasks, strict=True):
+        busy[node] -= count
+        if count and not busy[node]:
+            stilled += 1
+    return stilled

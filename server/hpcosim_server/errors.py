@@ -1,0 +1,87 @@
+"""What can go wrong in the simulator, named by who is at fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcosim_protocol import ErrorCode
+
+
+class ServerError(Exception):
+    """Base of every error this package raises."""
+
+
+class WorkloadError(ServerError):
+    """The workload is at fault: a file that cannot be read, or a job that cannot be.
+
+    Args:
+        what: what was wrong and what would be right.
+        path: the file, if there is one.
+        line: the line in that file, counted from 1.
+    """
+
+    def __init__(self, what: str, path: Path | None = None, line: int | None = None) -> None:
+        super().__init__(what, path, line)
+        self.what = what
+        self.path = path
+        self.line = line
+
+    def __str__(self) -> str:
+        where = "" if self.path is None else f"{self.path}: "
+        if self.path is not None and self.line is not None:
+            where = f"{self.path}:{self.line}: "
+        return f"{where}{self.what}"
+
+
+class PlatformError(ServerError):
+    """The platform's description is at fault."""
+
+
+class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, named as users say it
+    """The scheduler is at fault: jobs wait, and nothing can happen any more.
+
+    Args:
+        now_s: the simulated instant at which time came to a halt.
+        waiting: how many jobs wait.
+        since_s: when the first of them was submitted.
+        why: what brought time to a halt.
+    """
+
+    def __init__(self, now_s: float, waiting: int, since_s: float, why: str) -> None:
+        super().__init__(now_s, waiting, since_s, why)
+        self.now_s = now_s
+        self.waiting = waiting
+        self.since_s = since_s
+        self.why = why
+
+    def __str__(self) -> str:
+        jobs = "1 job waits" if self.waiting == 1 else f"{self.waiting} jobs wait"
+        return (
+            f"the simulation is stuck at {self.now_s} s: {jobs}, "
+            f"the first since {self.since_s} s, and {self.why}"
+        )
+
+
+class ResultsError(ServerError):
+    """The disk is at fault: the results could not be written."""
+
+
+class SessionRefused(ServerError):  # noqa: N818 - an answer, not an error
+    """The client is at fault: it asks for a session there can't be.
+
+    Args:
+        code: the protocol's error code.
+        what: what was wrong and what would be right.
+    """
+
+    def __init__(self, code: ErrorCode, what: str) -> None:
+        super().__init__(code, what)
+        self.code = code
+        self.what = what
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class BindError(ServerError):
+    """The address can't be listened at."""

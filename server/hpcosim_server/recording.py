@@ -1,0 +1,99 @@
+"""What happened, as columns in compact memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+
+from hpcosim_protocol import JobState
+from hpcosim_server.workload.table import PLACEMENTS, JobSpec
+
+# A job's state by code; the first two are those of a job that is not over.
+STATES: tuple[str, ...] = (
+    "waiting",
+    "running",
+    "completed",
+    "timeout",
+    "killed",
+    "node_failed",
+    "rejected",
+)
+_CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
+NAN = float("nan")
+
+
+class Recording:
+    """A row for each job, in the order of submission, and the nodes each was given.
+
+    Attributes:
+        job_id: numbers.
+        submit_s, start_s, end_s: seconds; NaN: has not come.
+        state: index into `STATES`.
+        cores: asked for.
+        placement: index into `PLACEMENTS`.
+        over: how many jobs are over.
+        first_place: where in `nodes` and `tasks` the job's begin; -1: never started.
+        places: how many it has there.
+        nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
+        changes: every start (the job's row) and end (its complement, ~row) of a job that was
+            given nodes, in the order they came.
+    """
+
+    def __init__(self) -> None:
+        self.job_id = array("q")
+        self.submit_s = array("d")
+        self.start_s = array("d")
+        self.end_s = array("d")
+        self.state = array("b")
+        self.cores = array("q")
+        self.placement = array("b")
+        self.first_place = array("q")
+        self.places = array("i")
+        self.nodes = array("i")
+        self.tasks = array("i")
+        self.changes = array("q")
+        self.over = 0
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def submitted(self, job: JobSpec) -> int:
+        """Record a submission and return the job's row."""
+        self.job_id.append(job.job_id)
+        self.submit_s.append(job.submit_s)
+        self.start_s.append(NAN)
+        self.end_s.append(NAN)
+        self.state.append(0)
+        self.cores.append(job.cores)
+        self.placement.append(PLACEMENTS.index(job.placement))
+        self.first_place.append(-1)
+        self.places.append(0)
+        return len(self.job_id) - 1
+
+    def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
+        """Record the start of a job on these nodes, with so many tasks on each."""
+        self.start_s[row] = now_s
+        self.state[row] = 1
+        self.first_place[row] = len(self.nodes)
+        self.places[row] = len(nodes)
+        self.nodes.extend(nodes)
+        self.tasks.extend(tasks)
+        self.changes.append(row)
+
+    def ended(self, row: int, now_s: float, state: JobState) -> None:
+        """Record that a job is over."""
+        self.end_s[row] = now_s
+        if self.state[row] == 1:
+            self.changes.append(~row)
+        self.state[row] = _CODES[state]
+        self.over += 1
+
+    def nodes_of(self, row: int) -> list[int]:
+        """Return the nodes a job was given, in the order of the allocation."""
+        first = self.first_place[row]
+        return self.nodes[first : first + self.places[row]].tolist() if first >= 0 else []
+
+    def tasks_of(self, row: int) -> list[int]:
+        """Return how many tasks ran on each of `nodes_of(row)`."""
+        first = self.first_place[row]
+        return self.tasks[first : first + self.places[row]].tolist() if first >= 0 else []

@@ -1,0 +1,130 @@
+"""The results folder: jobs.csv, nodes.csv, metrics.json, run.json."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from hpcosim_protocol import PROTOCOL_VERSION
+from hpcosim_server.errors import ResultsError
+from hpcosim_server.metrics import measure, outcome_of
+from hpcosim_server.recording import STATES
+from hpcosim_server.simulation import Simulation
+from hpcosim_server.timeline import node_spans
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What was run, for `run.json`: with the same of these comes the same result.
+
+    Attributes:
+        hpcosim: version of the simulator.
+        protocol: version of the protocol.
+        scenario: its name.
+        scheduler: the name the client gave itself.
+        seed: of all that was drawn.
+        complete: whether every job of the workload is over.
+        ended_because: why the run ended.
+        skipped: jobs of the source left out or changed, by the reader's rules.
+    """
+
+    hpcosim: str
+    protocol: int = PROTOCOL_VERSION
+    scenario: str
+    scheduler: str
+    seed: int
+    complete: bool = False
+    ended_because: str = ""
+    skipped: Mapping[str, int] = {}
+
+
+# Rules of the readers that change a job but keep it.
+_KEPT = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+
+
+def metrics_of(simulation: Simulation, run: Run) -> dict[str, int | float]:
+    """Return the metrics of a simulation, finished or not."""
+    left_out = sum(count for rule, count in run.skipped.items() if rule not in _KEPT)
+    return measure(outcome_of(simulation, left_out))
+
+
+def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
+    """Write the four files, over those of an earlier run.
+
+    They are written beside the folder first and then moved, so that there are no half-written
+    results, whatever happens.
+
+    Raises:
+        ResultsError: they can't be written; what was there before still is.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write(draft / "jobs.csv", _job_lines(simulation))
+            _write(draft / "nodes.csv", _node_lines(simulation))
+            _write(draft / "metrics.json", [to_json(metrics_of(simulation, run))])
+            _write(draft / "run.json", [to_json(run)])
+            folder.mkdir(exist_ok=True)
+            for file in draft.iterdir():
+                file.replace(folder / file.name)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise ResultsError(
+            f"the results can't be written to {folder}: {error.strerror or error}"
+        ) from error
+
+
+def to_json(value: object) -> str:
+    """Return JSON for people, with a newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def intervals(numbers: Iterable[int]) -> str:
+    """Return numbers as a set of intervals: `0-3 7`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())  # a full disk may only show here
+
+
+def _job_lines(simulation: Simulation) -> Iterator[str]:
+    recording = simulation.recording
+    yield "job_id,submit_s,start_s,end_s,state,cores,nodes\n"
+    for row in range(len(recording)):
+        yield (
+            f"{recording.job_id[row]},{recording.submit_s[row]},"
+            f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
+            f"{STATES[recording.state[row]]},{recording.cores[row]},"
+            f"{intervals(recording.nodes_of(row))}\n"
+        )
+
+
+def _node_lines(simulation: Simulation) -> Iterator[str]:
+    yield "start_s,end_s,nodes,state,power_w\n"
+    spans = node_spans(
+        simulation.cluster.platform, simulation.recording, simulation.start_s, simulation.now_s
+    )
+    for span in spans:
+        nodes = intervals(span.nodes)
+        yield f"{span.start_s},{span.end_s},{nodes},{span.state},{span.power_w}\n"
+
+
+def _time(time_s: float) -> str:
+    return "" if math.isnan(time_s) else str(time_s)

@@ -1,0 +1,422 @@
+"""The whole simulator: one plain object with one verb."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+from hpcosim_protocol import (
+    ALWAYS_WAKE_ON,
+    DEFAULT_WAKE_ON,
+    Alarm,
+    AllocateJob,
+    CancelAlarm,
+    Decision,
+    DecisionRejected,
+    Event,
+    EventKind,
+    JobCompleted,
+    JobStarted,
+    JobState,
+    JobSubmitted,
+    KillJob,
+    NoMoreJobs,
+    Platform,
+    RejectionCode,
+    RejectJob,
+    SetAlarm,
+    SetNodePower,
+    SimulationBegan,
+    SubmitJob,
+)
+from hpcosim_protocol.events import snake_case
+from hpcosim_server.allocation import Refusal, tasks_by_node, too_large
+from hpcosim_server.clock import Clock, Rank, Timer
+from hpcosim_server.cluster import Cluster, Part
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.execution import run_time_s
+from hpcosim_server.recording import Recording
+from hpcosim_server.workload.table import JobSpec, JobTable
+
+# A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
+MOST_REFUSED_IN_A_ROW = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds in a simulation.
+
+    Attributes:
+        reference_ghz: the clock at which run times hold; None: they hold on every node.
+        kill_at_walltime: a job past its requested time is killed.
+        dynamic_jobs: the scheduler may submit jobs.
+        max_jobs: more can't be submitted.
+    """
+
+    reference_ghz: float | None = None
+    kill_at_walltime: bool = False
+    dynamic_jobs: bool = False
+    max_jobs: int = 10_000_000
+
+
+class Batch(NamedTuple):
+    """What an `advance` brought.
+
+    Attributes:
+        now_s: simulated time.
+        events: what has happened since the last batch, in order.
+        ended: every job is over; there are no events.
+    """
+
+    now_s: float
+    events: list[Event]
+    ended: bool
+
+
+class Job:
+    """A job that waits or runs."""
+
+    __slots__ = ("end", "nodes", "parts", "row", "spec", "started_s", "state", "tasks")
+
+    def __init__(self, spec: JobSpec, row: int) -> None:
+        self.spec = spec
+        self.row = row
+        self.state: JobState = "completed"  # what it will be when its `end` comes
+        self.started_s = math.nan
+        self.nodes: list[int] = []
+        self.tasks: list[int] = []
+        self.parts: list[Part] = []
+        self.end: Timer | None = None
+
+
+_BIT: dict[EventKind, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventKind))}
+_ALWAYS = sum(_BIT[kind] for kind in ALWAYS_WAKE_ON)
+_SUBMITTED, _STARTED = _BIT["job_submitted"], _BIT["job_started"]
+_COMPLETED, _REJECTED = _BIT["job_completed"], _BIT["decision_rejected"]
+
+
+def _wake_mask(kinds: Iterable[EventKind]) -> int:
+    mask = _ALWAYS
+    for kind in kinds:
+        mask |= _BIT[kind]
+    return mask
+
+
+_DEFAULT_MASK = _wake_mask(DEFAULT_WAKE_ON)
+
+
+class Simulation:
+    """A cluster, its jobs and its clock. It knows no policy, no socket, no file.
+
+    The clock starts at the first submission. At one instant, jobs complete before others are
+    submitted, and alarms come last; what is equal in that comes in the order it was set.
+
+    Args:
+        platform: the cluster.
+        jobs: the workload.
+        rules: what holds.
+
+    Attributes:
+        cluster: the state of the nodes.
+        recording: what happened.
+        start_s: when the clock started.
+    """
+
+    def __init__(self, platform: Platform, jobs: JobTable, rules: Rules | None = None) -> None:
+        self.rules = rules or Rules()
+        self.start_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+        self._clock = Clock(self.start_s)
+        self.cluster = Cluster(platform, self.start_s)
+        self.recording = Recording()
+        self._waiting: dict[int, Job] = {}
+        self._running: dict[int, Job] = {}
+        self._alarms: dict[int, Timer] = {}
+        self._to_come = jobs.rows()
+        self._all_submitted = False
+        self._ids = set(jobs.job_id.tolist()) if self.rules.dynamic_jobs else set()
+        self._events: list[Event] = []
+        self._kinds = 0  # the bits of the kinds in `_events`
+        self._refused_in_a_row = 0
+        self._tell(SimulationBegan(self.start_s), _BIT["simulation_began"])
+        self._await_next_submission()
+
+    @property
+    def now_s(self) -> float:
+        """The simulated second."""
+        return self._clock.now
+
+    def advance(
+        self,
+        decisions: Sequence[Decision] = (),
+        *,
+        wake_on: Iterable[EventKind] | None = None,
+        elapsed_s: float = 0.0,
+        seq: int = 0,
+    ) -> Batch:
+        """Carry out decisions, then let time pass until the scheduler is to be woken.
+
+        Args:
+            decisions: what to do, in this order.
+            wake_on: kinds of events to return for; None: `DEFAULT_WAKE_ON`. Alarms and
+                rejected decisions always count. When nothing more can happen, what has
+                happened is returned whatever its kind.
+            elapsed_s: seconds that pass before the decisions are carried out.
+            seq: to be named in `decision_rejected`.
+
+        Returns:
+            Everything that happened since the last batch, up to the end of one instant.
+
+        Raises:
+            SimulationStuck: jobs wait and nothing can happen any more.
+        """
+        if elapsed_s > 0.0:
+            self._let_pass(self.now_s + elapsed_s)
+        before = self.now_s
+        if self._is_over() and not self._events:
+            return Batch(before, [], ended=True)
+        for index, decision in enumerate(decisions):
+            try:
+                _CARRY_OUT[type(decision)](self, decision)
+            except Refusal as refusal:
+                self._reject(seq, index, decision, refusal)
+        self._run(_DEFAULT_MASK if wake_on is None else _wake_mask(wake_on))
+        self._watch_for_refusals(before)
+        events, self._events, self._kinds = self._events, [], 0
+        return Batch(self._clock.now, events, ended=not events)
+
+    def snapshot(self) -> list[Event]:
+        """Return events that bring an empty view to what it would be now.
+
+        They stand for everything not yet returned by `advance`, too.
+        """
+        events: list[Event] = [SimulationBegan(self.start_s)]
+        jobs = sorted([*self._running.values(), *self._waiting.values()], key=lambda job: job.row)
+        events += [_submission(job.spec) for job in jobs]
+        events += [
+            JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
+            for job in self._running.values()
+        ]
+        if self._all_submitted:
+            events.append(NoMoreJobs(self.now_s))
+        self._events, self._kinds = [], 0
+        return events
+
+    def settle(self) -> None:
+        """Integrate all energies up to now."""
+        self.cluster.settle(self.now_s)
+
+    # Time
+
+    def _run(self, wake: int) -> None:
+        clock = self._clock
+        while True:
+            next_s = clock.next_s()
+            if next_s > clock.now:  # the instant is complete
+                if self._kinds & wake or self._is_over():
+                    return
+                if next_s == math.inf:
+                    if not self._events:
+                        raise self._stuck("the scheduler lets nothing more happen")
+                    return
+            clock.step()
+
+    def _let_pass(self, until_s: float) -> None:
+        clock = self._clock
+        while clock.next_s() <= until_s and not self._is_over():
+            clock.step()
+        if not self._is_over():
+            clock.pass_to(until_s)
+
+    def _is_over(self) -> bool:
+        return (
+            self._all_submitted
+            and not self._waiting
+            and not self._running
+            and not (self.rules.dynamic_jobs and self._alarms)
+        )
+
+    def _watch_for_refusals(self, before_s: float) -> None:
+        """Raise SimulationStuck when for long nothing has come of anything decided."""
+        if self._kinds != _REJECTED or self.now_s > before_s:
+            self._refused_in_a_row = 0
+            return
+        self._refused_in_a_row += 1
+        if self._refused_in_a_row > MOST_REFUSED_IN_A_ROW:
+            last = self._events[-1]
+            assert isinstance(last, DecisionRejected)
+            raise self._stuck(
+                f"{self._refused_in_a_row} messages in a row brought nothing but rejected "
+                f"decisions, the last: {last.reason}"
+            )
+
+    def _stuck(self, why: str) -> SimulationStuck:
+        since_s = min((job.spec.submit_s for job in self._waiting.values()), default=self.now_s)
+        return SimulationStuck(self.now_s, len(self._waiting), since_s, why)
+
+    def _tell(self, event: Event, bit: int) -> None:
+        self._events.append(event)
+        self._kinds |= bit
+
+    # What happens
+
+    def _await_next_submission(self) -> None:
+        spec = next(self._to_come, None)
+        if spec is None:
+            self._all_submitted = True
+            self._tell(NoMoreJobs(self.now_s), _BIT["no_more_jobs"])
+        else:
+            self._clock.at(spec.submit_s, Rank.SUBMISSION, self._on_submission, spec)
+
+    def _on_submission(self, timer: Timer) -> None:
+        self._admit(timer.subject)
+        self._await_next_submission()
+
+    def _admit(self, spec: JobSpec) -> None:
+        row = self.recording.submitted(spec)
+        if too_large(self.cluster, spec):
+            self.recording.ended(row, self.now_s, "rejected")
+            return
+        self._waiting[spec.job_id] = Job(spec, row)
+        self._tell(_submission(spec), _SUBMITTED)
+
+    def _on_end(self, timer: Timer) -> None:
+        job: Job = timer.subject
+        job.end = None  # the two hold each other
+        del self._running[job.spec.job_id]
+        self.cluster.vacate(self._clock.now, job.parts)
+        self._over(job, job.state)
+
+    def _over(self, job: Job, state: JobState) -> None:
+        now_s = self._clock.now
+        self.recording.ended(job.row, now_s, state)
+        self._tell(JobCompleted(now_s, job.spec.job_id, state), _COMPLETED)
+
+    def _on_alarm(self, timer: Timer) -> None:
+        del self._alarms[timer.subject]
+        self._tell(Alarm(self.now_s, timer.subject), _BIT["alarm"])
+
+    # What is decided
+
+    def _allocate_job(self, wanted: AllocateJob) -> None:
+        job = self._waiting_job(wanted.job_id)
+        spec, now_s = job.spec, self._clock.now
+        job.tasks = tasks_by_node(self.cluster, spec, wanted)
+        job.nodes = list(wanted.nodes)
+        job.parts = self.cluster.occupy(
+            now_s, job.nodes, job.tasks, spec.placement == "whole_nodes"
+        )
+        run_s = spec.run_s
+        if self.rules.reference_ghz is not None:
+            clock_ghz = self.cluster.slowest_clock_ghz(job.parts)
+            run_s = run_time_s(run_s, clock_ghz, self.rules.reference_ghz)
+        if self.rules.kill_at_walltime and run_s > spec.requested_s:
+            run_s, job.state = spec.requested_s, "timeout"
+        job.started_s = now_s
+        job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, self._on_end, job)
+        del self._waiting[spec.job_id]
+        self._running[spec.job_id] = job
+        self.recording.started(job.row, now_s, job.nodes, job.tasks)
+        self._tell(JobStarted(now_s, spec.job_id, job.nodes, job.tasks), _STARTED)
+
+    def _reject_job(self, wanted: RejectJob) -> None:
+        job = self._waiting_job(wanted.job_id)
+        del self._waiting[wanted.job_id]
+        self._over(job, "rejected")
+
+    def _kill_job(self, wanted: KillJob) -> None:
+        job = self._running.get(wanted.job_id)
+        if job is None or job.end is None:
+            raise self._not_there(wanted.job_id, "job_not_running")
+        job.end.cancelled = True
+        job.state = "killed"
+        self._on_end(job.end)
+
+    def _set_node_power(self, wanted: SetNodePower) -> None:
+        raise Refusal("not_allowed", "the nodes of this platform have no power states")
+
+    def _set_alarm(self, wanted: SetAlarm) -> None:
+        if not self.now_s < wanted.at_s < math.inf:
+            raise Refusal(
+                "bad_time", f"an alarm must be after now, {self.now_s} s, not at {wanted.at_s} s"
+            )
+        previous = self._alarms.get(wanted.alarm_id)
+        if previous is not None:
+            previous.cancelled = True
+        self._alarms[wanted.alarm_id] = self._clock.at(
+            wanted.at_s, Rank.ALARM, self._on_alarm, wanted.alarm_id
+        )
+
+    def _cancel_alarm(self, wanted: CancelAlarm) -> None:
+        alarm = self._alarms.pop(wanted.alarm_id, None)
+        if alarm is None:
+            raise Refusal("unknown_alarm", f"there is no alarm {wanted.alarm_id}")
+        alarm.cancelled = True
+
+    def _submit_job(self, wanted: SubmitJob) -> None:
+        if not self.rules.dynamic_jobs:
+            raise Refusal("not_allowed", "the scenario does not say dynamic_jobs: true")
+        if wanted.job_id in self._ids:
+            raise Refusal("job_exists", f"there was a job {wanted.job_id} before")
+        if len(self._ids) >= self.rules.max_jobs:
+            raise Refusal("not_allowed", f"a session has at most {self.rules.max_jobs} jobs")
+        requested_s = wanted.run_s if wanted.requested_s is None else wanted.requested_s
+        if wanted.cores < 1 or not all(0 < s < math.inf for s in (wanted.run_s, requested_s)):
+            raise Refusal("bad_job", "a job needs one core or more, and times above 0 s")
+        self._ids.add(wanted.job_id)
+        self._admit(
+            JobSpec(
+                wanted.job_id,
+                self.now_s,
+                wanted.run_s,
+                requested_s,
+                wanted.cores,
+                wanted.placement,
+            )
+        )
+
+    def _waiting_job(self, job_id: int) -> Job:
+        job = self._waiting.get(job_id)
+        if job is None:
+            raise self._not_there(job_id, "job_not_waiting")
+        return job
+
+    def _not_there(self, job_id: int, code: RejectionCode) -> Refusal:
+        """Say why a job is not where a decision looks for it."""
+        if job_id in self._running:
+            return Refusal(code, f"job {job_id} is running")
+        if job_id in self._waiting:
+            return Refusal(code, f"job {job_id} is waiting")
+        if job_id in self.recording.job_id:
+            return Refusal(code, f"job {job_id} is over")
+        return Refusal("unknown_job", f"there is no job {job_id}, or it is not submitted yet")
+
+    def _reject(self, seq: int, index: int, decision: Decision, refusal: Refusal) -> None:
+        self._tell(
+            DecisionRejected(
+                self.now_s,
+                seq,
+                index,
+                snake_case(type(decision).__name__),
+                refusal.code,
+                refusal.reason,
+                getattr(decision, "job_id", None),
+            ),
+            _REJECTED,
+        )
+
+
+def _submission(spec: JobSpec) -> JobSubmitted:
+    return JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
+
+
+_CARRY_OUT: dict[type[Decision], Callable[[Simulation, Any], None]] = {
+    AllocateJob: Simulation._allocate_job,
+    RejectJob: Simulation._reject_job,
+    KillJob: Simulation._kill_job,
+    SetNodePower: Simulation._set_node_power,
+    SetAlarm: Simulation._set_alarm,
+    CancelAlarm: Simulation._cancel_alarm,
+    SubmitJob: Simulation._submit_job,
+}

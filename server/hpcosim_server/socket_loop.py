@@ -1,0 +1,82 @@
+"""The service on a ZeroMQ ROUTER."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+import structlog
+import zmq
+
+from hpcosim_server.errors import BindError
+from hpcosim_server.service import Service
+
+log = structlog.get_logger()
+
+TICK_MS = 100  # how soon a signal, a silence or a finished session is noticed
+MOST_FRAMES = 8  # of a message: identity, perhaps a request number, delimiter, body
+LINGER_MS = 2000  # how long the last answer may take to leave
+
+
+def serve(service: Service, address: str, *, sessions: int | None = None) -> str:
+    """Answer requests until told to stop.
+
+    Args:
+        service: what answers.
+        address: where to listen, such as `tcp://127.0.0.1:28080` or `ipc:///run/x.sock`;
+            port `*` takes a free one, which the log names.
+        sessions: stop after so many are over; None: on SIGTERM or SIGINT only.
+
+    Returns:
+        Why it stopped.
+
+    Raises:
+        BindError: the address can't be had.
+    """
+    stop = _Stop()
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
+        socket.linger = LINGER_MS
+        socket.rcvtimeo = TICK_MS
+        # A peer that sends far too much is cut off by ZeroMQ; one that sends a little too
+        # much is told so by the service.
+        socket.setsockopt(zmq.MAXMSGSIZE, 4 * service.limits.message_bytes)
+        try:
+            socket.bind(address)
+        except zmq.ZMQError as error:
+            raise BindError(f"can't listen at {address}: {error}") from error
+        log.info("listening", address=socket.getsockopt_string(zmq.LAST_ENDPOINT))
+        while not stop.asked and (sessions is None or service.served < sessions):
+            _answer_one(socket, service)
+            service.tidy()
+        why = f"the server was stopped by {stop.asked}" if stop.asked else "all sessions are over"
+        service.close(why)
+        log.info("stopped", why=why)
+        return why
+
+
+def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:
+    try:
+        frames = [socket.recv()]
+    except zmq.Again:
+        return
+    while socket.rcvmore:
+        frame = socket.recv()
+        if len(frames) < MOST_FRAMES:
+            frames.append(frame)
+    if not 1 < len(frames) < MOST_FRAMES:  # a peer that is no REQ, nor like one
+        return
+    *envelope, body = frames
+    # The identity and all up to the empty delimiter go back as they came.
+    socket.send_multipart([*envelope, service.answer(body)])
+
+
+class _Stop:
+    """Remembers the first signal that asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = ""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, _: FrameType | None) -> None:
+        self.asked = self.asked or signal.Signals(number).name

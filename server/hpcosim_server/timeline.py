@@ -1,0 +1,100 @@
+"""State and power of every node over time, replayed from the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hpcosim_protocol import Platform
+from hpcosim_server.cluster import Cluster, Part
+from hpcosim_server.recording import Recording
+from hpcosim_server.workload.table import PLACEMENTS
+
+WHOLE = PLACEMENTS.index("whole_nodes")
+
+
+class Span(NamedTuple):
+    """Some nodes in one state for some time.
+
+    Attributes:
+        start_s, end_s: from when to when.
+        nodes: which, in ascending order.
+        state: `computing` or `idle`.
+        power_w: of each node.
+    """
+
+    start_s: float
+    end_s: float
+    nodes: list[int]
+    state: str
+    power_w: float
+
+
+def node_spans(
+    platform: Platform, recording: Recording, start_s: float, end_s: float
+) -> Iterator[Span]:
+    """Yield the states of all nodes from `start_s` to `end_s`, by the time they end.
+
+    Power follows from which tasks ran where, so it need not be recorded: the starts and ends
+    of the jobs are played once more on an empty cluster. Every node is in just one span at any
+    time; the integral of their power is the energy of the run.
+    """
+    cluster = Cluster(platform, start_s)
+    nodes = range(platform.node_count)
+    since_s = [start_s] * len(nodes)
+    level = cluster.levels(nodes)
+
+    def close(touched: Iterable[int], now_s: float) -> Iterator[Span]:
+        ordered = sorted(touched)
+        changed = [
+            (node, new)
+            for node, new in zip(ordered, cluster.levels(ordered), strict=True)
+            if new != level[node] or now_s == end_s
+        ]
+        for members in _alike([node for node, _ in changed], cluster.group_of, since_s, level):
+            first = members[0]
+            if now_s > since_s[first]:
+                state = "computing" if any(level[first]) else "idle"
+                power_w = cluster.power_w(first, level[first])
+                yield Span(since_s[first], now_s, members, state, power_w)
+        for node, new in changed:
+            since_s[node], level[node] = now_s, new
+
+    now_s = start_s
+    touched: set[int] = set()
+    running: dict[int, list[Part]] = {}
+    for row, starts, time_s in _changes(recording):
+        if time_s > now_s:  # the instant before is complete, and only now
+            yield from close(touched, now_s)
+            touched.clear()
+            now_s = time_s
+        nodes_of_job = recording.nodes_of(row)
+        if starts:
+            whole = recording.placement[row] == WHOLE
+            tasks = recording.tasks_of(row)
+            running[row] = cluster.occupy(time_s, nodes_of_job, tasks, whole)
+        else:
+            cluster.vacate(time_s, running.pop(row))
+        touched.update(nodes_of_job)
+    if now_s < end_s:
+        yield from close(touched, now_s)
+    yield from close(nodes, end_s)
+
+
+def _changes(recording: Recording) -> Iterator[tuple[int, bool, float]]:
+    """Yield the row of each start or end of a job, whether it is a start, and the time."""
+    for change in recording.changes:
+        if change >= 0:
+            yield change, True, recording.start_s[change]
+        else:
+            yield ~change, False, recording.end_s[~change]
+
+
+def _alike(
+    nodes: list[int], group_of: list[int], since_s: list[float], level: list[tuple[int, ...]]
+) -> Iterable[list[int]]:
+    """Return the nodes apart: equal ones, at one level since one time, are together."""
+    together: dict[tuple[int, float, tuple[int, ...]], list[int]] = {}
+    for node in nodes:
+        together.setdefault((group_of[node], since_s[node], level[node]), []).append(node)
+    return together.values()

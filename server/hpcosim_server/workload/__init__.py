@@ -1,0 +1,1 @@
+"""Where jobs come from: log files, the project's own JSON, and models of real logs."""
