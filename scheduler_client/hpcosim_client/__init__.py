@@ -1,0 +1,45 @@
+"""Schedulers as processes: a connection, a view, and policies.
+
+from hpcosim_client import run
+
+def first_come_first_served(view):
+    for job in list(view.queue.values()):
+        if not view.start(job):
+            break
+
+print(run(first_come_first_served, "tcp://127.0.0.1:28080"))
+"""
+
+from hpcosim_client.connection import Answer, Connection, Patience
+from hpcosim_client.errors import (
+    ClientError,
+    PolicyError,
+    ServerFaultError,
+    ServerGoneError,
+    ServerRefusedError,
+)
+from hpcosim_client.heuristics.registry import POLICIES, make_policy
+from hpcosim_client.job import Job
+from hpcosim_client.nodes import NodePool, Place
+from hpcosim_client.play import play, run
+from hpcosim_client.view import Policy, View
+
+__all__ = [
+    "POLICIES",
+    "Answer",
+    "ClientError",
+    "Connection",
+    "Job",
+    "NodePool",
+    "Patience",
+    "Place",
+    "Policy",
+    "PolicyError",
+    "ServerFaultError",
+    "ServerGoneError",
+    "ServerRefusedError",
+    "View",
+    "make_policy",
+    "play",
+    "run",
+]

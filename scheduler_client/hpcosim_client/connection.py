@@ -1,0 +1,224 @@
+"""The wire to a server: requests that are sent again until they are answered."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import zmq
+
+from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
+from hpcosim_protocol import (
+    PROTOCOL_VERSION,
+    Bye,
+    ClientMessage,
+    Decision,
+    Decisions,
+    DecodeError,
+    Error,
+    Event,
+    EventKind,
+    Events,
+    Hello,
+    ServerMessage,
+    SimulationEnded,
+    Welcome,
+    decode_server_message,
+    encode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client waits.
+
+    Attributes:
+        resend_s: wall seconds after which a request is sent again.
+        give_up_s: wall seconds after which the server is held to be gone.
+    """
+
+    resend_s: float = 5.0
+    give_up_s: float = 60.0
+
+
+class Answer(NamedTuple):
+    """What a server answers to decisions.
+
+    Attributes:
+        now_s: simulated time.
+        events: what has happened since the last answer.
+        ended: the simulation is over; there are no events.
+        metrics: of the run, when it is over.
+    """
+
+    now_s: float
+    events: Sequence[Event]
+    ended: bool
+    metrics: Mapping[str, int | float]
+
+
+class Connection:
+    """A socket to a server, and at most one session on it.
+
+    Args:
+        address: such as `tcp://127.0.0.1:28080`.
+        patience: how long to wait.
+
+    Raises:
+        ServerGoneError: the address is none.
+    """
+
+    def __init__(self, address: str, patience: Patience | None = None) -> None:
+        self.address = address
+        self.welcome: Welcome | None = None
+        self._patience = patience or Patience()
+        self._seq = 0
+        self._context = zmq.Context()
+        # A DEALER may send again while it waits, which a REQ may not.
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.rcvtimeo = int(self._patience.resend_s * 1000)
+        try:
+            self._socket.connect(address)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ServerGoneError(f"{address!r} is no address: {error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the socket; a session that is open stays so until the server finds it idle."""
+        self._socket.close()
+        self._context.term()
+
+    def hello(
+        self,
+        *,
+        client: str,
+        scenario: str = "",
+        seed: int | None = None,
+        overrides: Mapping[str, bool | int | float | str] | None = None,
+        session: str = "",
+    ) -> Welcome:
+        """Open a session, or come back to one.
+
+        Args:
+            client: the scheduler's name.
+            scenario: which of the server's; empty: its first.
+            seed: instead of the scenario's own.
+            overrides: values of the scenario to change, by dotted path.
+            session: one to come back to.
+
+        Raises:
+            ServerRefusedError: there can't be such a session.
+            ServerGoneError: nobody answers.
+        """
+        message = Hello(
+            versions=[PROTOCOL_VERSION],
+            client=client,
+            nonce=secrets.token_hex(8),
+            scenario=scenario,
+            seed=seed,
+            overrides=dict(overrides or {}),
+            session=session,
+        )
+        answer = self._request(message, 0)
+        if not isinstance(answer, Welcome):
+            raise ServerFaultError(f"the server answers a hello with {type(answer).__name__}")
+        self.welcome, self._seq = answer, answer.seq
+        return answer
+
+    def decide(
+        self,
+        decisions: Sequence[Decision],
+        wake_on: Collection[EventKind] | None = None,
+        elapsed_s: float = 0.0,
+    ) -> Answer:
+        """Send decisions and return what happens next.
+
+        Raises:
+            ServerRefusedError: the message was refused, or the session is over.
+            ServerGoneError: nobody answers.
+        """
+        if self.welcome is None:
+            raise ServerFaultError("decisions before a hello: there is no session yet")
+        self._seq += 1
+        message = Decisions(
+            session=self.welcome.session,
+            seq=self._seq,
+            decisions=list(decisions),
+            wake_on=None if wake_on is None else list(wake_on),
+            elapsed_s=elapsed_s,
+        )
+        answer = self._request(message, self._seq)
+        if isinstance(answer, Events):
+            return Answer(answer.now_s, answer.events, False, {})
+        if isinstance(answer, SimulationEnded):
+            return Answer(answer.now_s, (), True, answer.metrics)
+        raise ServerFaultError(f"the server answers decisions with {type(answer).__name__}")
+
+    def bye(self) -> None:
+        """End the session before its time."""
+        if self.welcome is not None:
+            self._request(Bye(session=self.welcome.session), 0)
+
+    def ping(self) -> None:
+        """Find out whether a server answers.
+
+        Raises:
+            ServerGoneError: it does not.
+        """
+        try:
+            self._request(Hello(versions=[]), 0)
+        except ServerRefusedError:
+            return  # of course: no version was offered; but it lives
+
+    def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
+        data = encode(message)
+        deadline_s = time.monotonic() + self._patience.give_up_s
+        while time.monotonic() < deadline_s:
+            self._socket.send_multipart([b"", data])
+            answer = self._answer_to(seq)
+            if isinstance(answer, Error):
+                raise ServerRefusedError(answer)
+            if answer is not None:
+                return answer
+        raise ServerGoneError(
+            f"no answer from {self.address} for {self._patience.give_up_s:g} s; is a server there?"
+        )
+
+    def _answer_to(self, seq: int) -> ServerMessage | None:
+        """Return the answer to this request, past those to requests sent twice."""
+        while True:
+            try:
+                frames = self._socket.recv_multipart()
+            except zmq.Again:
+                return None
+            try:
+                answer = decode_server_message(frames[-1])
+            except DecodeError as error:
+                raise ServerFaultError(f"the server's answer is no message: {error}") from error
+            if _answers(answer, seq):
+                return answer
+
+
+def _answers(answer: ServerMessage, seq: int) -> bool:
+    """Tell whether this answers request `seq`, 0 being a hello or a bye."""
+    if isinstance(answer, Events | SimulationEnded):
+        return answer.seq == seq
+    if isinstance(answer, Error):
+        return answer.seq in (0, seq)
+    return seq == 0

@@ -1,0 +1,1 @@
+"""Scheduling policies that need no training."""

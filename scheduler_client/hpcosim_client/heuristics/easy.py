@@ -1,0 +1,34 @@
+"""EASY backfilling: only the head of the queue has a reservation."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_client.heuristics.list_scheduling import (
+    first_come_first_served,
+    sleep_while_nothing_can_start,
+)
+from hpcosim_client.heuristics.profile import profile_of
+from hpcosim_client.view import View
+
+
+def easy(view: View) -> None:
+    """Decide anew at every event (Mu'alem, Feitelson 2001, section 2.1).
+
+    Jobs start in submission order until the head finds no room. Its shadow time is the
+    earliest at which, by requested run times, it does; what is then free beside it are the
+    extra cores. A later job, in submission order, may start if there is room now and it either
+    ends by the shadow time or takes no more than the extra cores, which it then uses up.
+    """
+    first_come_first_served(view)
+    view.wake_on = None
+    if len(view.queue) > 1 and view.nodes.free_cores > 0:
+        head, *others = view.queue.values()
+        profile = profile_of(view)
+        shadow_s = profile.earliest_s(head, view.now_s)
+        if shadow_s < math.inf:
+            profile.reserve(head, shadow_s)
+        for job in others:
+            if job.cores <= view.nodes.free_cores:
+                profile.start(view, job)
+    sleep_while_nothing_can_start(view)

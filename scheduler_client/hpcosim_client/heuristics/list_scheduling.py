@@ -1,0 +1,63 @@
+"""List scheduling: start jobs in the order of the queue until the next finds no room."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from hpcosim_client.heuristics.orders import Key, KeyNow
+from hpcosim_client.job import Job
+from hpcosim_client.view import Policy, View
+from hpcosim_protocol import EventKind
+
+SUBMISSION: tuple[EventKind, ...] = ("job_submitted",)
+ROOM: tuple[EventKind, ...] = ("job_completed", "node_power_changed", "node_repaired")
+"""What may make room for a job that finds none."""
+
+
+def first_come_first_served(view: View) -> None:
+    """Decide by submission order, the queue's own."""
+    while view.queue:
+        if not view.start(next(iter(view.queue.values()))):
+            view.wake_on = ROOM  # whoever comes now stands behind this job
+            return
+    sleep_while_nothing_can_start(view)
+
+
+def by_fixed_key(key: Key) -> Policy:
+    """Return the policy for an order in which a job's key never changes."""
+    heap: list[tuple[float, int, Job]] = []
+
+    def decide(view: View) -> None:
+        for job in view.arrived:
+            heappush(heap, (key(job), job.order, job))
+        while heap:
+            job = heap[0][2]
+            if job.job_id in view.queue and not view.start(job):
+                break
+            heappop(heap)
+        sleep_while_nothing_can_start(view)
+
+    return decide
+
+
+def by_changing_key(key: KeyNow) -> Policy:
+    """Return the policy for an order that depends on the time."""
+
+    def decide(view: View) -> None:
+        if view.queue and view.nodes.free_cores:
+            now_s = view.now_s
+            heap = [(key(job, now_s), job.order, job) for job in view.queue.values()]
+            heapify(heap)
+            while heap and view.start(heap[0][2]):
+                heappop(heap)
+        sleep_while_nothing_can_start(view)
+
+    return decide
+
+
+def sleep_while_nothing_can_start(view: View) -> None:
+    """Ask to be woken only for what lets a job start: a job to come, or room for one."""
+    if not view.queue:
+        view.wake_on = SUBMISSION
+    elif view.nodes.free_cores == 0:
+        view.wake_on = ROOM

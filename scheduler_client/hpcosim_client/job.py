@@ -1,0 +1,62 @@
+"""A job as the scheduler knows it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hpcosim_protocol import Placement
+
+if TYPE_CHECKING:
+    from hpcosim_client.nodes import Place
+
+
+class Job:
+    """A job that waits or runs.
+
+    Attributes:
+        job_id: its number.
+        submit_s: when it was submitted.
+        cores: cores it asks for.
+        requested_s: run time its user asked for.
+        placement: see `hpcosim_protocol.JobSubmitted`.
+        order: jobs are numbered as they are heard of; breaks ties.
+        start_s: when it started; NaN: it waits.
+        place: where it runs.
+    """
+
+    __slots__ = (
+        "cores",
+        "job_id",
+        "order",
+        "place",
+        "placement",
+        "requested_s",
+        "start_s",
+        "submit_s",
+    )
+
+    def __init__(
+        self,
+        job_id: int,
+        submit_s: float,
+        cores: int,
+        requested_s: float,
+        placement: Placement = "cores",
+        order: int = 0,
+    ) -> None:
+        self.job_id = job_id
+        self.submit_s = submit_s
+        self.cores = cores
+        self.requested_s = requested_s
+        self.placement = placement
+        self.order = order
+        self.start_s = math.nan
+        self.place: Place | None = None
+
+    def __repr__(self) -> str:
+        return f"Job({self.job_id}, {self.cores} cores, {self.requested_s} s)"
+
+    def expected_end_s(self, now_s: float) -> float:
+        """Return when it should end by its request; one past that counts as ending now."""
+        return max(self.start_s + self.requested_s, now_s)

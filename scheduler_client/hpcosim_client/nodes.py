@@ -1,0 +1,87 @@
+"""The free cores of every node, as the scheduler knows them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_client.job import Job
+from hpcosim_protocol import Platform
+
+Ints = NDArray[np.int64]
+
+
+class Place(NamedTuple):
+    """Where a job may run.
+
+    Attributes:
+        nodes: node numbers.
+        tasks: how many of the job's tasks on each.
+        held: how many cores it takes of each; more than its tasks where nodes are taken whole.
+    """
+
+    nodes: Ints
+    tasks: Ints
+    held: Ints
+
+
+class NodePool:
+    """Free cores by node.
+
+    NumPy, because choosing among nodes means looking at all of them.
+
+    Attributes:
+        capacity: int64[nodes], cores of each node.
+        free: int64[nodes], those not taken.
+        free_cores: the sum of `free`.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
+        self.free: Ints = self.capacity.copy()
+        self.core_count = int(self.capacity.sum())
+        self.free_cores = self.core_count
+
+    def find(self, job: Job) -> Place | None:
+        """Return the lowest-numbered nodes on which the job could start now, if there are."""
+        if job.cores > self.free_cores:
+            return None
+        return find_place(job, self.free, self.capacity)
+
+    def take(self, place: Place) -> None:
+        """Take the cores of a place."""
+        self.free[place.nodes] -= place.held
+        self.free_cores -= int(place.held.sum())
+
+    def give_back(self, place: Place) -> None:
+        """Undo a `take`."""
+        self.free[place.nodes] += place.held
+        self.free_cores += int(place.held.sum())
+
+
+def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
+    """Return the lowest-numbered nodes with room for a job, if there are.
+
+    Args:
+        job: it.
+        free: int64[nodes], free cores.
+        capacity: int64[nodes], all cores.
+    """
+    if job.placement == "one_node":
+        node = int((free >= job.cores).argmax())
+        if free[node] < job.cores:
+            return None
+        cores = np.array([job.cores])
+        return Place(np.array([node]), cores, cores)
+    usable = (free == capacity if job.placement == "whole_nodes" else free > 0).nonzero()[0]
+    offered = free[usable]
+    total = offered.cumsum()
+    last = int(total.searchsorted(job.cores))
+    if last == len(total):
+        return None
+    nodes, held = usable[: last + 1], offered[: last + 1]
+    tasks = held.copy()
+    tasks[last] -= total[last] - job.cores
+    return Place(nodes, tasks, held if job.placement == "whole_nodes" else tasks)

@@ -1,0 +1,219 @@
+"""The scheduler's mirror of queue, running jobs and nodes, kept up to date by the events."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.job import Job
+from hpcosim_client.nodes import NodePool, Place
+from hpcosim_protocol import (
+    Alarm,
+    AllocateJob,
+    CancelAlarm,
+    Decision,
+    DecisionRejected,
+    Event,
+    EventKind,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    KillJob,
+    NoMoreJobs,
+    Placement,
+    Platform,
+    RejectJob,
+    SetAlarm,
+    SetNodePower,
+    SubmitJob,
+)
+
+
+class View:
+    """All a policy sees, and the pen it decides with.
+
+    A job `start`ed here leaves the queue and holds its cores at once, so that a policy can go
+    on deciding; should the server reject the decision, both come back.
+
+    Attributes:
+        platform: the cluster's description.
+        now_s: simulated time.
+        queue: waiting jobs by number, in submission order.
+        running: running jobs by number (and those whose start was just asked for).
+        nodes: free cores by node.
+        arrived: jobs that joined the queue since the last decision, in that order.
+        left: jobs that stopped running since the last decision.
+        alarms: numbers of the alarms that went off since the last decision.
+        rejected: decisions that were rejected since the last decision.
+        placements: the kinds of placement asked for so far.
+        no_more_jobs: the last job of the workload has been submitted.
+        wake_on: what to be woken for next time; None: the protocol's default. Reset to that
+            before each decision.
+        elapsed_s: simulated seconds the policy's thinking takes this time; reset to 0.
+        decisions: what has been decided since the last answer.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self.now_s = 0.0
+        self.queue: OrderedDict[int, Job] = OrderedDict()
+        self.running: dict[int, Job] = {}
+        self.nodes = NodePool(platform)
+        self.arrived: list[Job] = []
+        self.left: list[Job] = []
+        self.alarms: list[int] = []
+        self.rejected: list[DecisionRejected] = []
+        self.placements: set[Placement] = set()
+        self.no_more_jobs = False
+        self.wake_on: Collection[EventKind] | None = None
+        self.elapsed_s = 0.0
+        self.decisions: list[Decision] = []
+        self._heard_of = 0
+
+    # What the policy does
+
+    def start(self, job: Job, nodes: Sequence[int] | None = None) -> bool:
+        """Start a waiting job, and return whether there was room for it.
+
+        Args:
+            job: it.
+            nodes: on these nodes, filled in this order; None: on the lowest-numbered.
+
+        Raises:
+            PolicyError: the job does not wait.
+        """
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
+        place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
+        if place is None:
+            return False
+        self.nodes.take(place)
+        job.place, job.start_s = place, self.now_s
+        del self.queue[job.job_id]
+        self.running[job.job_id] = job
+        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist()))
+        return True
+
+    def reject(self, job: Job) -> None:
+        """Turn a waiting job away."""
+        self.decisions.append(RejectJob(job.job_id))
+
+    def kill(self, job: Job) -> None:
+        """End a running job."""
+        self.decisions.append(KillJob(job.job_id))
+
+    def set_alarm(self, at_s: float, alarm_id: int = 0) -> None:
+        """Ask to be woken at a time; an alarm of the same number is replaced."""
+        self.decisions.append(SetAlarm(at_s, alarm_id))
+
+    def cancel_alarm(self, alarm_id: int = 0) -> None:
+        """Forget an alarm."""
+        self.decisions.append(CancelAlarm(alarm_id))
+
+    def set_node_power(self, node: int, *, on: bool) -> None:
+        """Switch a node on, or off."""
+        self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
+
+    def submit(self, job: SubmitJob) -> None:
+        """Add a job to the workload, where the scenario allows it."""
+        self.decisions.append(job)
+
+    # What the loop does
+
+    def apply(self, now_s: float, events: Iterable[Event]) -> None:
+        """Take in what happened; forget what had happened before, and what was decided."""
+        self.now_s = now_s
+        self.arrived, self.left, self.alarms, self.rejected = [], [], [], []
+        self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(self, event)
+
+    def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
+        if not all(0 <= node < len(self.nodes.free) for node in nodes):
+            raise PolicyError(f"job {job.job_id} can't be started: no such nodes, {list(nodes)}")
+        chosen = np.array(nodes, dtype=np.int64)
+        held = self.nodes.free[chosen]
+        excess = int(held.sum()) - job.cores
+        if excess < 0 or len(held) == 0 or held.min() == 0:
+            return None
+        tasks = held.copy()
+        tasks[-1] -= excess
+        return Place(chosen, tasks, held if job.placement == "whole_nodes" else tasks)
+
+    def _on_submitted(self, event: JobSubmitted) -> None:
+        job = Job(
+            event.job_id,
+            event.time_s,
+            event.cores,
+            event.requested_s,
+            event.placement,
+            self._heard_of,
+        )
+        self._heard_of += 1
+        self.placements.add(event.placement)
+        self.queue[event.job_id] = job
+        self.arrived.append(job)
+
+    def _on_started(self, event: JobStarted) -> None:
+        job = self.running.get(event.job_id)
+        if job is None:  # a snapshot, or a start decided before this client came
+            job = self.queue.pop(event.job_id)
+            self.arrived = [other for other in self.arrived if other is not job]
+            nodes, tasks = np.array(event.nodes), np.array(event.cores)
+            whole = job.placement == "whole_nodes"
+            job.place = Place(nodes, tasks, self.nodes.capacity[nodes] if whole else tasks)
+            self.nodes.take(job.place)
+            self.running[event.job_id] = job
+        job.start_s = event.time_s
+
+    def _on_completed(self, event: JobCompleted) -> None:
+        job = self.running.pop(event.job_id, None)
+        if job is None:
+            self.queue.pop(event.job_id, None)
+            return
+        if job.place is not None:
+            self.nodes.give_back(job.place)
+        self.left.append(job)
+
+    def _on_rejected(self, event: DecisionRejected) -> None:
+        self.rejected.append(event)
+        if event.decision != "allocate_job" or event.job_id is None:
+            return
+        job = self.running.get(event.job_id)
+        if job is None or event.code in _JOB_IS_NOT_OURS:
+            return
+        del self.running[event.job_id]
+        if job.place is not None:
+            self.nodes.give_back(job.place)
+        job.place, job.start_s = None, np.nan
+        self.queue[event.job_id] = job
+        self.queue = OrderedDict(sorted(self.queue.items(), key=lambda item: item[1].order))
+        self.arrived.append(job)
+
+    def _on_alarm(self, event: Alarm) -> None:
+        self.alarms.append(event.alarm_id)
+
+    def _on_no_more_jobs(self, _: NoMoreJobs) -> None:
+        self.no_more_jobs = True
+
+
+# An allocation rejected for one of these was not of a job that waits, so none goes back.
+_JOB_IS_NOT_OURS = frozenset({"unknown_job", "job_not_waiting"})
+
+_HANDLERS: dict[type, Callable[[View, Any], None]] = {
+    JobSubmitted: View._on_submitted,
+    JobStarted: View._on_started,
+    JobCompleted: View._on_completed,
+    DecisionRejected: View._on_rejected,
+    Alarm: View._on_alarm,
+    NoMoreJobs: View._on_no_more_jobs,
+}
+
+Policy = Callable[[View], None]
+"""Looks at the view and decides, through it. It may keep what it likes between calls."""
