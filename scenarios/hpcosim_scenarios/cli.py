@@ -1,0 +1,268 @@
+"""The `hpcosim` command. What a subcommand needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RUN_FAILED = 1
+BAD_INPUT = 2
+
+app = typer.Typer(
+    help="Co-simulation of HPC clusters: a simulator and a scheduler, two processes, one wire.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Transport(StrEnum):
+    """What lies between simulator and scheduler."""
+
+    ipc = "ipc"
+    tcp = "tcp"
+    inproc = "inproc"
+
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FIELD=VALUE", help="Change a value, as workload.load=1.2."),
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's own.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, nothing else.")]
+Lenient = Annotated[
+    bool, typer.Option("--lenient", help="Leave out corrupt lines of the workload; count them.")
+]
+Over = Annotated[Transport, typer.Option(help="Two processes over ipc or tcp; inproc: one.")]
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    scheduler: Annotated[str | None, typer.Option(help="Instead of the scenario's own.")] = None,
+    transport: Over = Transport.ipc,
+    seed: Seed = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results folder; default results/SCENARIO-SCHEDULER.")
+    ] = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario, write its results and print its metrics."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.report import print_metrics
+        from hpcosim_scenarios.run import run_scenario
+
+        metrics, folder = run_scenario(
+            scenario,
+            scheduler=scheduler,
+            transport=transport.value,
+            out=out,
+            overrides=_overrides(changes, seed, lenient),
+        )
+        print_metrics(metrics, as_json=as_json)
+        if not as_json:
+            typer.echo(f"results: {folder}")
+
+
+@app.command()
+def compare(
+    scenario: ScenarioFile,
+    schedulers: Annotated[str, typer.Option(help="Names, separated by commas.")],
+    transport: Over = Transport.inproc,
+    seed: Seed = None,
+    out: Annotated[Path | None, typer.Option(help="Results, in a folder for each.")] = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario with several schedulers and set their metrics side by side."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.compare import compare_schedulers
+        from hpcosim_scenarios.report import print_comparison
+
+        metrics = compare_schedulers(
+            scenario,
+            [name.strip() for name in schedulers.split(",") if name.strip()],
+            transport=transport.value,
+            out=out,
+            overrides=_overrides(changes, seed, lenient),
+        )
+        print_comparison(metrics, as_json=as_json)
+
+
+@app.command()
+def validate(scenario: ScenarioFile, changes: Set = None, lenient: Lenient = False) -> None:
+    """Read a scenario and its workload, and say what is in them."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.report import print_summary
+        from hpcosim_scenarios.run import check
+
+        print_summary(*check(scenario, _overrides(changes, None, lenient)))
+
+
+@app.command()
+def serve(
+    scenarios: Annotated[
+        list[Path], typer.Argument(metavar="SCENARIO...", help="Scenarios' YAML files.")
+    ],
+    bind: Annotated[
+        str, typer.Option(help="Where to listen; on other than the loopback, at your own risk.")
+    ] = "tcp://127.0.0.1:28080",
+    out: Annotated[Path | None, typer.Option(help="Results, in a folder for each session.")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="End after one session, its results in --out itself.")
+    ] = False,
+    sessions: Annotated[int | None, typer.Option(min=1, help="End after so many sessions.")] = None,
+    idle_s: Annotated[
+        float, typer.Option(min=0.1, help="Drop a session silent for so long, s.")
+    ] = 600.0,
+    max_message_bytes: Annotated[int, typer.Option(min=1024)] = 16 * 2**20,
+    max_decisions: Annotated[int, typer.Option(min=1, help="In a message.")] = 100_000,
+    max_sessions: Annotated[int, typer.Option(min=1, help="Open at a time.")] = 64,
+    max_jobs: Annotated[int, typer.Option(min=1, help="In a session.")] = 10_000_000,
+    changes: Set = None,
+    seed: Seed = None,
+    lenient: Lenient = False,
+) -> None:
+    """Serve scenarios to schedulers until told to stop; the log is JSON on standard error."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.run import serve_scenarios
+        from hpcosim_server.service import Limits
+
+        failures = serve_scenarios(
+            scenarios,
+            bind,
+            out=out,
+            sessions=1 if once else sessions,
+            folder_per_session=not once,
+            limits=Limits(
+                message_bytes=max_message_bytes,
+                decisions=max_decisions,
+                sessions=max_sessions,
+                jobs=max_jobs,
+                idle_s=idle_s,
+            ),
+            overrides=_overrides(changes, seed, lenient),
+        )
+    if failures and (once or sessions):
+        raise typer.Exit(RUN_FAILED)
+
+
+@app.command()
+def schedule(
+    name: Annotated[str, typer.Argument(help="The policy; `hpcosim schedulers` lists them.")],
+    connect: Annotated[str, typer.Option(help="The server.")] = "tcp://127.0.0.1:28080",
+    scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
+    seed: Seed = None,
+    session: Annotated[str, typer.Option(help="A session to come back to.")] = "",
+    give_up_s: Annotated[
+        float, typer.Option(min=0.1, help="After so long without an answer the server is gone, s.")
+    ] = 60.0,
+) -> None:
+    """Schedule one simulation of a server with a policy."""
+    with errors_in_one_line():
+        from hpcosim_client import Patience, make_policy
+        from hpcosim_client import run as schedule_one
+
+        patience = Patience(resend_s=min(5.0, give_up_s / 2), give_up_s=give_up_s)
+        schedule_one(
+            make_policy(name),
+            connect,
+            name=name,
+            scenario=scenario,
+            seed=seed,
+            session=session,
+            patience=patience,
+        )
+
+
+@app.command()
+def schedulers() -> None:
+    """List the schedulers by name."""
+    from hpcosim_client import POLICIES
+
+    typer.echo("\n".join(POLICIES))
+
+
+@app.command()
+def ping(
+    connect: Annotated[str, typer.Option(help="The server.")] = "tcp://127.0.0.1:28080",
+) -> None:
+    """Find out whether a server answers: exit 0 if it does, else 1."""
+    with errors_in_one_line():
+        from hpcosim_client import Connection, Patience
+
+        with Connection(connect, Patience(resend_s=1.0, give_up_s=3.0)) as connection:
+            connection.ping()
+
+
+@app.command()
+def draw(
+    results: Annotated[Path, typer.Argument(help="A results folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Path without ending; default RESULTS/schedule.")
+    ] = None,
+) -> None:
+    """Draw the schedule over the power over the queue, as PNG and SVG."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.figures import draw_schedule
+
+        for path in draw_schedule(results, out or results / "schedule"):
+            typer.echo(path)
+
+
+def main() -> None:
+    """Run the command."""
+    from hpcosim_scenarios.traces_command import app as traces
+
+    app.add_typer(traces, name="traces")
+    app()
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Turn our errors into a line on standard error and an exit status."""
+    from hpcosim_client import ClientError, PolicyError
+    from hpcosim_protocol import ProtocolError
+    from hpcosim_scenarios.errors import RunError, ScenariosError
+    from hpcosim_server.errors import BindError, ResultsError, ServerError
+
+    try:
+        yield
+    except (RunError, ResultsError, ClientError, ProtocolError) as error:
+        code = BAD_INPUT if isinstance(error, PolicyError) else RUN_FAILED
+        _fail(error, code)
+    except BindError as error:
+        _fail(error, RUN_FAILED)
+    except (ScenariosError, ServerError) as error:
+        _fail(error, BAD_INPUT)
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        raise typer.Exit(130) from None
+
+
+def _fail(error: Exception, code: int) -> None:
+    sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+    raise typer.Exit(code) from None
+
+
+def _overrides(
+    changes: list[str] | None, seed: int | None, lenient: bool
+) -> dict[str, bool | int | float | str | None]:
+    from hpcosim_scenarios.overrides import parse
+
+    overrides = parse(changes or [])
+    if seed is not None:
+        overrides["seed"] = seed
+    if lenient:
+        overrides["workload.lenient"] = True
+    return overrides

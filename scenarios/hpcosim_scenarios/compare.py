@@ -1,0 +1,52 @@
+"""One scenario, several schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hpcosim_client import PolicyError, make_policy
+from hpcosim_scenarios.in_process import run_in_process
+from hpcosim_scenarios.library import open_scenario
+from hpcosim_scenarios.progress import shown
+from hpcosim_scenarios.run import Transport, check, run_scenario
+from hpcosim_scenarios.scenario import Scalar
+
+
+def compare_schedulers(
+    path: Path,
+    names: Sequence[str],
+    *,
+    transport: Transport = "inproc",
+    out: Path | None = None,
+    overrides: Mapping[str, Scalar] | None = None,
+) -> dict[str, dict[str, int | float]]:
+    """Return the metrics of a scenario under each scheduler, by its name.
+
+    Args:
+        path: the scenario's file.
+        names: the schedulers.
+        transport: as for `run_scenario`.
+        out: folder for the results, one below it for each scheduler; None: none are kept,
+            but for transports that need two processes, which write to `results`.
+        overrides: values of the scenario to change.
+
+    Raises:
+        As `run_scenario`.
+    """
+    if not names:
+        raise PolicyError("no schedulers were named")
+    policies = {name: make_policy(name) for name in names}
+    scenario, jobs = check(path, overrides)
+    metrics = {}
+    for name, policy in policies.items():
+        folder = out / name if out is not None else None
+        if transport != "inproc":
+            metrics[name], _ = run_scenario(
+                path, scheduler=name, transport=transport, out=folder, overrides=overrides
+            )
+            continue
+        with shown(f"{scenario.name} {name}") as report:
+            opened = open_scenario(scenario, jobs, name)
+            metrics[name] = run_in_process(opened, policy, folder, report)
+    return metrics

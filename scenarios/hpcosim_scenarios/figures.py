@@ -1,0 +1,166 @@
+"""Pictures of a run, drawn from its results folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_scenarios.errors import ScenariosError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+# Okabe and Ito's colours, told apart by the colour-blind too; neighbours differ.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+UNITS = ((86400.0 * 3, 86400.0, "days"), (3600.0 * 3, 3600.0, "hours"), (0.0, 1.0, "seconds"))
+
+
+class FigureError(ScenariosError):
+    """The results folder is at fault, or matplotlib is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    title: str
+    jobs: list[dict[str, str]]
+    spans: list[dict[str, str]]
+    start_s: float
+    end_s: float
+
+
+def draw_schedule(results: Path, out: Path) -> list[Path]:
+    """Draw a Gantt chart over the power curve over the queue length.
+
+    Args:
+        results: a results folder.
+        out: where to, without ending.
+
+    Returns:
+        The files: a PNG and an SVG.
+
+    Raises:
+        FigureError: the folder has no results, or matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
+    run = _read(results)
+    unit_s, unit = next((u, name) for least, u, name in UNITS if run.end_s - run.start_s >= least)
+    # No date and fixed ids, so that the same run gives the same file.
+    with mpl.rc_context({"svg.hashsalt": "hpcosim", "font.size": 9}):
+        figure, (gantt, power, queue) = pyplot.subplots(
+            3, 1, sharex=True, figsize=(10, 8), height_ratios=(3, 1, 1), layout="constrained"
+        )
+        _draw_gantt(gantt, run, unit_s)
+        _draw_power(power, run, unit_s)
+        _draw_queue(queue, run, unit_s)
+        queue.set_xlabel(f"simulated time ({unit})")
+        figure.suptitle(run.title)
+        files = [out.with_name(out.name + ending) for ending in (".png", ".svg")]
+        figure.savefig(files[0], dpi=150)
+        figure.savefig(files[1], metadata={"Date": None})
+        pyplot.close(figure)
+    return files
+
+
+def steps(times_s: Floats, changes: Floats) -> tuple[Floats, Floats]:
+    """Return the running sum of changes: the times it changes at, and its values from there."""
+    order = np.argsort(times_s, kind="stable")
+    at_s, first = np.unique(times_s[order], return_index=True)
+    return at_s, np.cumsum(np.add.reduceat(changes[order], first))
+
+
+def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
+    from matplotlib.collections import PolyCollection
+
+    boxes, colours = [], []
+    for number, job in enumerate(run.jobs):
+        if not job["start_s"]:
+            continue
+        left = float(job["start_s"]) / unit_s
+        right = float(job["end_s"] or run.end_s) / unit_s
+        for first, last in _ranges(job["nodes"]):
+            top = last + 1
+            boxes.append([(left, first), (right, first), (right, top), (left, top)])
+            colours.append(COLOURS[number % len(COLOURS)])
+    edge = 0.3 if len(boxes) < 2000 else 0.0
+    axes.add_collection(
+        PolyCollection(boxes, facecolors=colours, edgecolors="white", linewidths=edge)
+    )
+    axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)
+    axes.set_ylim(0, 1 + max(last for span in run.spans for _, last in _ranges(span["nodes"])))
+    axes.set_ylabel("node")
+    axes.set_title("jobs on nodes", loc="left", fontsize=9)
+
+
+def _draw_power(axes: Axes, run: _Run, unit_s: float) -> None:
+    size = np.array([sum(b - a + 1 for a, b in _ranges(span["nodes"])) for span in run.spans])
+    watts = size * np.array([float(span["power_w"]) for span in run.spans])
+    starts = np.array([float(span["start_s"]) for span in run.spans])
+    ends = np.array([float(span["end_s"]) for span in run.spans])
+    at_s, power_w = steps(np.concatenate([starts, ends]), np.concatenate([watts, -watts]))
+    power_w[-1] = power_w[-2] if len(power_w) > 1 else 0.0  # it is not known what comes after
+    axes.step(at_s / unit_s, power_w / 1000, where="post", color=COLOURS[5], linewidth=0.8)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("power (kW)")
+    energy_j = float((watts * (ends - starts)).sum())
+    axes.set_title(
+        f"power of all nodes; energy {energy_j / 3.6e6:,.1f} kWh", loc="left", fontsize=9
+    )
+
+
+def _draw_queue(axes: Axes, run: _Run, unit_s: float) -> None:
+    waiting = [job for job in run.jobs if job["state"] != "rejected"]
+    came = np.array([float(job["submit_s"]) for job in waiting])
+    went = np.array([float(job["start_s"]) for job in waiting if job["start_s"]])
+    at_s, length = steps(
+        np.concatenate([came, went]), np.concatenate([np.ones(len(came)), -np.ones(len(went))])
+    )
+    axes.step(
+        np.append(at_s, run.end_s) / unit_s,
+        np.append(length, length[-1]),
+        where="post",
+        color=COLOURS[0],
+        linewidth=0.8,
+    )
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("jobs waiting")
+    axes.set_title("queue length", loc="left", fontsize=9)
+
+
+def _read(results: Path) -> _Run:
+    try:
+        about: dict[str, Any] = json.loads((results / "run.json").read_text())
+        jobs, spans = _rows(results / "jobs.csv"), _rows(results / "nodes.csv")
+    except (OSError, ValueError) as error:
+        raise FigureError(f"{results} is no results folder: {error}") from None
+    if not spans:
+        raise FigureError(f"{results}: nothing to draw, no time passed in this run")
+    start_s = min(float(span["start_s"]) for span in spans)
+    end_s = max(float(span["end_s"]) for span in spans)
+    title = f"{about['scenario']}, scheduled by {about['scheduler']}"
+    return _Run(title, jobs, spans, start_s, end_s)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _ranges(nodes: str) -> Iterator[tuple[int, int]]:
+    for part in nodes.split():
+        first, _, last = part.partition("-")
+        yield int(first), int(last or first)

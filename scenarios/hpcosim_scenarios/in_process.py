@@ -1,0 +1,73 @@
+"""The in-process link: simulator and scheduler in one process, no wire between them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from hpcosim_client import Policy, PolicyError, play
+from hpcosim_protocol import Decision, EventKind
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.progress import Report, ignore
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.results import metrics_of, write_results
+from hpcosim_server.session import Opened
+from hpcosim_server.simulation import Batch
+
+REPORT_EVERY_S = 0.1
+LOOK_EVERY = 256  # batches between two looks at the wall clock
+
+
+def run_in_process(
+    opened: Opened, policy: Policy, out: Path | None = None, report: Report = ignore
+) -> dict[str, int | float]:
+    """Let a policy schedule a simulation; write the results, and return the metrics.
+
+    Args:
+        opened: the simulation.
+        policy: what decides.
+        out: the results folder; None: nothing is written.
+        report: told now and then how far it has got.
+
+    Raises:
+        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
+        ResultsError: the results can't be written.
+    """
+    simulation, run = opened.simulation, opened.run
+    try:
+        play(policy, simulation.cluster.platform, _Link(opened, report))
+        run.complete, run.ended_because = True, "every job is over"
+    except (SimulationStuck, PolicyError) as error:
+        run.ended_because = str(error)
+        raise RunError(str(error)) from error
+    finally:
+        if out is not None:
+            write_results(out, simulation, run)
+    return metrics_of(simulation, run)
+
+
+class _Link:
+    """Hands decisions to the simulation, and progress to whoever wants it."""
+
+    def __init__(self, opened: Opened, report: Report) -> None:
+        self._simulation = opened.simulation
+        self._jobs = opened.jobs
+        self._report = report
+        self._seq = 0
+        self._due_s = 0.0
+
+    def __call__(
+        self,
+        decisions: Sequence[Decision],
+        wake_on: Collection[EventKind] | None,
+        elapsed_s: float,
+    ) -> Batch:
+        self._seq += 1
+        if self._seq % LOOK_EVERY == 0 and time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + REPORT_EVERY_S
+            simulation = self._simulation
+            self._report(simulation.now_s, simulation.recording.over, self._jobs)
+        return self._simulation.advance(
+            decisions, wake_on=wake_on, elapsed_s=elapsed_s, seq=self._seq
+        )

@@ -1,0 +1,29 @@
+"""Values of a scenario changed from outside: `workload.load=1.2`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import yaml
+
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.scenario import Scalar
+
+
+def parse(changes: Sequence[str]) -> dict[str, Scalar]:
+    """Return the values to change by dotted path; a value is read as YAML reads it.
+
+    Raises:
+        ScenarioError: not FIELD=VALUE with a value that is a single one.
+    """
+    overrides: dict[str, Scalar] = {}
+    for change in changes:
+        field, equals, text = change.partition("=")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = ()
+        if not equals or not field or not isinstance(value, Scalar):
+            raise ScenarioError(f"{change!r} is not FIELD=VALUE, such as workload.load=1.2")
+        overrides[field] = value
+    return overrides

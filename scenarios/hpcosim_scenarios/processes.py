@@ -1,0 +1,178 @@
+"""The two processes of a run, and the eye kept on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.progress import Report, ignore
+
+Wire = Literal["ipc", "tcp"]
+OURS = (sys.executable, "-m", "hpcosim_scenarios")
+
+STOP_S = 30.0  # for the server to write what it has
+LAST_WORDS_S = 10.0  # for the one process to end after the other
+
+
+def run_processes(
+    scenario: Path,
+    scheduler: str,
+    out: Path,
+    transport: Wire = "ipc",
+    *,
+    server_options: Sequence[str] = (),
+    report: Report = ignore,
+) -> dict[str, int | float]:
+    """Run a scenario with simulator and scheduler in processes of their own.
+
+    Args:
+        scenario: its file.
+        scheduler: the policy's name.
+        out: the results folder.
+        transport: what the wire is made of; a Unix socket or TCP on the loopback.
+        server_options: more arguments for `hpcosim serve`.
+        report: told now and then how far it has got.
+
+    Returns:
+        The metrics.
+
+    Raises:
+        RunError: a process failed; what was recorded is in the results folder.
+    """
+    with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
+        address = f"ipc://{scratch}/server.sock" if transport == "ipc" else "tcp://127.0.0.1:*"
+        serve = [*OURS, "serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
+        with _process([*serve, *server_options]) as server:
+            log = _Log(server)
+            address = log.wait_for("listening", server)["address"]
+            with _process([*OURS, "schedule", scheduler, "--connect", address]) as client:
+                _watch(server, client, log, report)
+    return _metrics(out)
+
+
+def _watch(
+    server: subprocess.Popen[str], client: subprocess.Popen[str], log: _Log, report: Report
+) -> None:
+    """Follow the run until both processes are over."""
+    while server.poll() is None:
+        for entry in log.entries():
+            if entry.get("event") == "progress":
+                report(entry["now_s"], entry["jobs_over"], entry["jobs"])
+        if client.poll():
+            words = _last_line(client)
+            server.terminate()  # it writes what it has
+            server.wait(STOP_S)
+            raise RunError(f"the scheduler failed: {words}")
+    if server.returncode:
+        raise RunError(log.reason() or f"the server died, status {server.returncode}")
+    try:
+        client.wait(LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        raise RunError("the scheduler does not end, though the simulation has") from None
+    if client.returncode:
+        raise RunError(f"the scheduler failed: {_last_line(client)}")
+
+
+class _Log:
+    """The server's log, read by a thread, as a pipe can't be waited on together with others."""
+
+    def __init__(self, server: subprocess.Popen[str]) -> None:
+        self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._reasons: list[str] = []
+        self._thread = threading.Thread(target=self._read, args=(server,), daemon=True)
+        self._thread.start()
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Yield what has come, waiting a little for the first."""
+        wait_s = 0.05
+        while True:
+            try:
+                entry = self._lines.get(timeout=wait_s)
+            except queue.Empty:
+                return
+            if entry is None:
+                return
+            wait_s = 0.0
+            yield entry
+
+    def wait_for(self, event: str, server: subprocess.Popen[str]) -> dict[str, Any]:
+        """Return the first entry of a kind.
+
+        Raises:
+            RunError: the server died before.
+        """
+        while True:
+            entry = self._lines.get()
+            if entry is None:
+                server.wait()
+                raise RunError(self.reason() or f"the server died, status {server.returncode}")
+            if entry.get("event") == event:
+                return entry
+
+    def reason(self) -> str:
+        """Return why the server failed, as far as it said."""
+        self._thread.join(LAST_WORDS_S)
+        return self._reasons[0] if self._reasons else ""
+
+    def _read(self, server: subprocess.Popen[str]) -> None:
+        assert server.stderr is not None
+        for line in server.stderr:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                self._reasons.append(line.strip().removeprefix("error: "))
+                continue
+            if entry.get("level") in ("warning", "error") and "why" in entry:
+                self._reasons.append(entry["why"])
+            self._lines.put(entry)
+        self._lines.put(None)
+
+
+@contextmanager
+def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start a process of ours that does not outlive the block."""
+    process = subprocess.Popen(  # noqa: S603 - our own command, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,  # Ctrl-C is ours to pass on
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _last_line(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    lines = [line.strip() for line in process.stderr if line.strip()]
+    if not lines:
+        return f"{shlex.join(process.args)} died, status {process.returncode}"  # type: ignore[arg-type]
+    return lines[-1].removeprefix("error: ")
+
+
+def _metrics(out: Path) -> dict[str, int | float]:
+    metrics: Mapping[str, int | float] = json.loads((out / "metrics.json").read_text())
+    return dict(metrics)

@@ -1,0 +1,74 @@
+"""Results and scenarios as tables for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from hpcosim_scenarios.progress import span
+from hpcosim_scenarios.scenario import Scenario
+from hpcosim_server.results import to_json
+from hpcosim_server.workload.table import JobTable
+
+Metrics = Mapping[str, int | float]
+
+
+def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
+    """Print the metrics of a run."""
+    if as_json:
+        sys.stdout.write(to_json(metrics))
+    else:
+        _print_table({"value": metrics})
+
+
+def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
+    """Print the metrics of several runs, a column each."""
+    if as_json:
+        sys.stdout.write(to_json(metrics))
+    else:
+        _print_table(metrics)
+
+
+def print_summary(scenario: Scenario, jobs: JobTable) -> None:
+    """Print what a scenario holds."""
+    platform = scenario.platform
+    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
+    work_core_s = float(jobs.cores @ jobs.run_s)
+    rows = {
+        "scenario": scenario.name,
+        "scheduler": scenario.scheduler.name,
+        "nodes": f"{platform.node_count:,}",
+        "cores": f"{platform.core_count:,}",
+        "jobs": f"{len(jobs):,}",
+        "jobs larger than the platform": f"{int((jobs.cores > platform.core_count).sum()):,}",
+        "span of submissions": span(span_s),
+        "offered load": f"{work_core_s / (platform.core_count * span_s):.3f}" if span_s else "-",
+    }
+    rows |= {f"rule: {rule}": f"{count:,}" for rule, count in jobs.skipped.items()}
+    table = Table(show_header=False, box=None)
+    for name, value in rows.items():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def number(value: float) -> str:
+    """Return a number for people."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value == 0 or 1e-3 <= abs(value) < 1e15:
+        return f"{value:,.3f}".rstrip("0").rstrip(".")
+    return f"{value:.6g}"
+
+
+def _print_table(columns: Mapping[str, Metrics]) -> None:
+    table = Table()
+    table.add_column("metric")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for metric in next(iter(columns.values())):
+        table.add_row(metric, *(number(column[metric]) for column in columns.values()))
+    # A table cut off at the right of a narrow pipe would be of no use to anybody.
+    Console(width=None if sys.stdout.isatty() else 24 + 26 * (1 + len(columns))).print(table)

@@ -1,0 +1,101 @@
+"""Running, checking and serving scenarios: what the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from hpcosim_client import make_policy
+from hpcosim_scenarios.in_process import run_in_process
+from hpcosim_scenarios.json_log import log_as_json
+from hpcosim_scenarios.library import Library, open_scenario
+from hpcosim_scenarios.processes import Wire, run_processes
+from hpcosim_scenarios.progress import shown
+from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_server.service import Limits, Service
+from hpcosim_server.socket_loop import serve
+from hpcosim_server.workload.table import JobTable
+
+Overrides = Mapping[str, Scalar]
+Transport = Wire | Literal["inproc"]
+
+
+def run_scenario(
+    path: Path,
+    *,
+    scheduler: str | None = None,
+    transport: Transport = "ipc",
+    out: Path | None = None,
+    overrides: Overrides | None = None,
+) -> tuple[dict[str, int | float], Path]:
+    """Run a scenario and write its results.
+
+    Args:
+        path: the scenario's file.
+        scheduler: instead of its own.
+        transport: `ipc` or `tcp`: simulator and scheduler in processes of their own;
+            `inproc`: both in this one. The results are the same to the last byte.
+        out: the results folder; None: `results/SCENARIO-SCHEDULER`.
+        overrides: values of the scenario to change, by dotted path.
+
+    Returns:
+        The metrics, and the results folder.
+
+    Raises:
+        ScenarioError, WorkloadError, PolicyError: bad input.
+        RunError: the run failed; what was recorded is written.
+        ResultsError: the results can't be written.
+    """
+    scenario, jobs = check(path, overrides)
+    name = scheduler or scenario.scheduler.name
+    policy = make_policy(name)
+    folder = out or Path("results") / f"{scenario.name}-{name}"
+    with shown(f"{scenario.name} {name}") as report:
+        if transport == "inproc":
+            opened = open_scenario(scenario, jobs, name)
+            return run_in_process(opened, policy, folder, report), folder
+        options = [
+            f"--set={field}={'null' if value is None else value}"
+            for field, value in (overrides or {}).items()
+        ]
+        del jobs  # the server reads its own
+        return (
+            run_processes(path, name, folder, transport, server_options=options, report=report),
+            folder,
+        )
+
+
+def check(path: Path, overrides: Overrides | None = None) -> tuple[Scenario, JobTable]:
+    """Return a scenario and its jobs.
+
+    Raises:
+        ScenarioError, WorkloadError, PolicyError: something in it can't be.
+    """
+    library = Library([path], overrides)
+    make_policy(library.first.scheduler.name)
+    return library.first, library.first_jobs
+
+
+def serve_scenarios(
+    paths: Sequence[Path],
+    address: str,
+    *,
+    out: Path | None = None,
+    sessions: int | None = None,
+    folder_per_session: bool = True,
+    limits: Limits | None = None,
+    overrides: Overrides | None = None,
+) -> list[str]:
+    """Serve scenarios until told to stop, and return what went wrong in sessions.
+
+    Raises:
+        ScenarioError, WorkloadError: bad input.
+        BindError: the address can't be had.
+    """
+    log_as_json()
+    limits = limits or Limits()
+    library = Library(paths, overrides, limits.jobs)
+    service = Service(library.open, limits, out, folder_per_session=folder_per_session)
+    serve(service, address, sessions=sessions)
+    return service.failures

@@ -1,0 +1,65 @@
+"""The simulator as one plain object: whole traces of small scenarios."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import cluster_of, jobs_of
+from hpcosim_protocol import (
+    Alarm,
+    AllocateJob,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    NoMoreJobs,
+    SetAlarm,
+    SimulationBegan,
+)
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.simulation import Simulation
+
+
+def test_two_jobs_on_two_nodes_whole_trace() -> None:
+    """Two jobs, the second submitted while the first runs, give just these batches."""
+    simulation = Simulation(cluster_of(2), jobs_of((5.0, 10.0, 1), (8.0, 2.0, 2)))
+    assert simulation.advance() == (
+        5.0,
+        [SimulationBegan(5.0), JobSubmitted(5.0, 1, 1, 10.0)],
+        False,
+    )
+    assert simulation.advance([AllocateJob(1, [1])]) == (
+        8.0,
+        [JobStarted(5.0, 1, [1], [1]), JobSubmitted(8.0, 2, 2, 2.0), NoMoreJobs(8.0)],
+        False,
+    )
+    assert simulation.advance() == (15.0, [JobCompleted(15.0, 1, "completed")], False)
+    assert simulation.advance([AllocateJob(2, [0, 1])]) == (
+        17.0,
+        [JobStarted(15.0, 2, [0, 1], [1, 1]), JobCompleted(17.0, 2, "completed")],
+        False,
+    )
+    assert simulation.advance() == (17.0, [], True)
+
+
+def test_all_of_one_instant_comes_in_one_batch_in_order() -> None:
+    """At one instant completions come before submissions before alarms."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 10.0, 1), (10.0, 1.0, 1), (10.0, 1.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([SetAlarm(10.0, 7), AllocateJob(1, [0])])
+    assert [type(event) for event in batch.events] == [
+        JobStarted,
+        JobCompleted,
+        JobSubmitted,
+        JobSubmitted,
+        NoMoreJobs,
+        Alarm,
+    ]
+
+
+def test_jobs_that_wait_for_nothing_are_an_error() -> None:
+    """A scheduler that never starts a job is told how many wait, and since when."""
+    simulation = Simulation(cluster_of(1), jobs_of((3.0, 1.0, 1), (4.0, 1.0, 1)))
+    simulation.advance()
+    simulation.advance()
+    with pytest.raises(SimulationStuck, match=r"2 jobs wait, the first since 3\.0 s"):
+        simulation.advance()
