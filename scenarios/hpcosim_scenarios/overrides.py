@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
@@ -27,3 +28,10 @@ def parse(changes: Sequence[str]) -> dict[str, Scalar]:
             raise ScenarioError(f"{change!r} is not FIELD=VALUE, such as workload.load=1.2")
         overrides[field] = value
     return overrides
+
+
+def as_options(overrides: Mapping[str, Scalar]) -> list[str]:
+    """Return the options of a command that `parse` to these."""
+    return [
+        f"--set={field}={msgspec.json.encode(value).decode()}" for field, value in overrides.items()
+    ]

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,12 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.progress import Report, ignore
 
 Wire = Literal["ipc", "tcp"]
 OURS = (sys.executable, "-m", "hpcosim_scenarios")
 
+BAD_INPUT = 2  # the exit status of `hpcosim` for it
 STOP_S = 30.0  # for the server to write what it has
 LAST_WORDS_S = 10.0  # for the one process to end after the other
 
@@ -49,16 +51,25 @@ def run_processes(
 
     Raises:
         RunError: a process failed; what was recorded is in the results folder.
+        ScenarioError: the server can't use the scenario or its workload.
     """
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
-        address = f"ipc://{scratch}/server.sock" if transport == "ipc" else "tcp://127.0.0.1:*"
+        address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = [*OURS, "serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
-        with _process([*serve, *server_options]) as server:
-            log = _Log(server)
-            address = log.wait_for("listening", server)["address"]
-            with _process([*OURS, "schedule", scheduler, "--connect", address]) as client:
-                _watch(server, client, log, report)
+        # Both start at once; ZeroMQ connects when there is somebody to connect to.
+        with (
+            _process([*serve, *server_options]) as server,
+            _process([*OURS, "schedule", scheduler, "--connect", address]) as client,
+        ):
+            _watch(server, client, _Log(server), report)
     return _metrics(out)
+
+
+def _free_tcp_address() -> str:
+    """Return a loopback address nobody listens at; should another be faster, `serve` says so."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
 def _watch(
@@ -74,6 +85,8 @@ def _watch(
             server.terminate()  # it writes what it has
             server.wait(STOP_S)
             raise RunError(f"the scheduler failed: {words}")
+    if server.returncode == BAD_INPUT:
+        raise ScenarioError(log.reason())
     if server.returncode:
         raise RunError(log.reason() or f"the server died, status {server.returncode}")
     try:
@@ -105,20 +118,6 @@ class _Log:
                 return
             wait_s = 0.0
             yield entry
-
-    def wait_for(self, event: str, server: subprocess.Popen[str]) -> dict[str, Any]:
-        """Return the first entry of a kind.
-
-        Raises:
-            RunError: the server died before.
-        """
-        while True:
-            entry = self._lines.get()
-            if entry is None:
-                server.wait()
-                raise RunError(self.reason() or f"the server died, status {server.returncode}")
-            if entry.get("event") == event:
-                return entry
 
     def reason(self) -> str:
         """Return why the server failed, as far as it said."""

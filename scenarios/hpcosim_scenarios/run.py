@@ -10,9 +10,10 @@ from hpcosim_client import make_policy
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.json_log import log_as_json
 from hpcosim_scenarios.library import Library, open_scenario
+from hpcosim_scenarios.overrides import as_options
 from hpcosim_scenarios.processes import Wire, run_processes
 from hpcosim_scenarios.progress import shown
-from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.scenario import Scalar, Scenario, load_scenario
 from hpcosim_server.service import Limits, Service
 from hpcosim_server.socket_loop import serve
 from hpcosim_server.workload.table import JobTable
@@ -47,23 +48,21 @@ def run_scenario(
         RunError: the run failed; what was recorded is written.
         ResultsError: the results can't be written.
     """
-    scenario, jobs = check(path, overrides)
+    scenario = load_scenario(path, overrides)
     name = scheduler or scenario.scheduler.name
     policy = make_policy(name)
     folder = out or Path("results") / f"{scenario.name}-{name}"
     with shown(f"{scenario.name} {name}") as report:
         if transport == "inproc":
+            jobs = Library([path], overrides).first_jobs
             opened = open_scenario(scenario, jobs, name)
-            return run_in_process(opened, policy, folder, report), folder
-        options = [
-            f"--set={field}={'null' if value is None else value}"
-            for field, value in (overrides or {}).items()
-        ]
-        del jobs  # the server reads its own
-        return (
-            run_processes(path, name, folder, transport, server_options=options, report=report),
-            folder,
-        )
+            metrics = run_in_process(opened, policy, folder, report)
+        else:
+            options = as_options(overrides or {})
+            metrics = run_processes(
+                path, name, folder, transport, server_options=options, report=report
+            )
+    return metrics, folder
 
 
 def check(path: Path, overrides: Overrides | None = None) -> tuple[Scenario, JobTable]:

@@ -59,15 +59,17 @@ def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:
         frames = [socket.recv()]
     except zmq.Again:
         return
-    while socket.rcvmore:
+    while socket.getsockopt(zmq.RCVMORE):  # several times as fast as `socket.rcvmore`
         frame = socket.recv()
         if len(frames) < MOST_FRAMES:
             frames.append(frame)
     if not 1 < len(frames) < MOST_FRAMES:  # a peer that is no REQ, nor like one
         return
     *envelope, body = frames
-    # The identity and all up to the empty delimiter go back as they came.
-    socket.send_multipart([*envelope, service.answer(body)])
+    answer = service.answer(body)
+    for frame in envelope:  # the identity, and a REQ's delimiter, go back as they came
+        socket.send(frame, zmq.SNDMORE)
+    socket.send(answer)
 
 
 class _Stop:

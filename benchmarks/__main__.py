@@ -1,0 +1,32 @@
+"""`python -m benchmarks [--smoke]`: run all, print the figures."""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import in_process, memory, scaling, start, wire
+from hpcosim_scenarios.report import number
+
+BENCHMARKS = {
+    "start": start.run,
+    "in process": in_process.run,
+    "wire": wire.run,
+    "scaling": scaling.run,
+    "memory": memory.run,
+}
+
+
+def main() -> None:
+    """Run the benchmarks named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], default=[])
+    parser.add_argument("--smoke", action="store_true", help="small: only shows that they run")
+    arguments = parser.parse_args()
+    for name in arguments.names or BENCHMARKS:
+        print(name)
+        for figure, value in BENCHMARKS[name](arguments.smoke).items():
+            print(f"  {figure:44} {number(value):>14}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

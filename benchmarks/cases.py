@@ -1,0 +1,70 @@
+"""Workloads and platforms the benchmarks share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from hpcosim_client import make_policy, play
+from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_server.errors import WorkloadError
+from hpcosim_server.simulation import Simulation
+from hpcosim_server.workload.catalogue import find_trace
+from hpcosim_server.workload.lublin import lublin
+from hpcosim_server.workload.poisson import poisson
+from hpcosim_server.workload.swf import read_swf
+from hpcosim_server.workload.table import JobTable
+
+SHARED_TRACES = Path(__file__).parents[2] / "shared" / "traces"
+
+
+def equal_nodes(count: int, cores: int = 1) -> Platform:
+    """Return a platform of equal nodes that draw 190 W, idle or computing."""
+    return Platform((NodeGroup(count, (Processor(cores, 1.0, 190.0, 0.0, 1.0),)),))
+
+
+def trace(name: str) -> JobTable | None:
+    """Return a real log, None where it is not on this machine."""
+    if SHARED_TRACES.is_dir():
+        os.environ.setdefault("HPCOSIM_TRACES", str(SHARED_TRACES))
+    try:
+        return read_swf(find_trace(name))
+    except WorkloadError:
+        return None
+
+
+def lublin_256(jobs: int) -> JobTable:
+    """Return the sample of the Lublin model, or one of our own where that is missing."""
+    sample = trace("lublin-256")
+    if sample is None:
+        sample = lublin(np.random.default_rng(1), jobs=10_000, processors=256)
+    return sample.take(slice(0, jobs))
+
+
+def light(jobs: int) -> JobTable:
+    """Return as many small jobs as wished, at a load under which queues stay short."""
+    rng = np.random.default_rng(1)
+    return poisson(
+        rng,
+        jobs=jobs,
+        mean_interarrival_s=60.0,
+        cores=(1, 16),
+        run_s=(60.0, 3600.0),
+        overestimate=1.0,
+    )
+
+
+def simulate(platform: Platform, jobs: JobTable, scheduler: str) -> tuple[Simulation, int]:
+    """Run in process to the end; return the simulation and the number of batches."""
+    simulation = Simulation(platform, jobs)
+    batches = 0
+
+    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
+        nonlocal batches
+        batches += 1
+        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+
+    play(make_policy(scheduler), platform, ask)
+    return simulation, batches

@@ -1,0 +1,140 @@
+"""Two processes over tcp, against the bare ping-pong of messages of the same sizes."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection as Pipe
+from tempfile import TemporaryDirectory
+
+import structlog
+import zmq
+
+from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
+from hpcosim_client import make_policy
+from hpcosim_client import run as schedule
+from hpcosim_protocol import Hello
+from hpcosim_server.results import Run
+from hpcosim_server.service import Service
+from hpcosim_server.session import Opened
+from hpcosim_server.simulation import Simulation
+from hpcosim_server.socket_loop import serve
+from hpcosim_server.workload.table import JobTable
+
+Sizes = list[tuple[int, int]]
+
+
+class _Weighed(Service):
+    """Notes how many bytes each request and its answer have."""
+
+    sizes: Sizes
+
+    def answer(self, data: bytes) -> bytes:
+        answer = super().answer(data)
+        self.sizes.append((len(data), len(answer)))
+        return answer
+
+
+def run(smoke: bool) -> dict[str, float]:
+    """Return the figures.
+
+    `x_of_limit` is the wall time over 1.5 times that of the bare ping-pong plus that of the
+    same run in process: at most 1 is the aim.
+    """
+    figures: dict[str, float] = {}
+    nasa = None if smoke else trace("nasa-ipsc")
+    cases = [("lublin_256", lublin_256(500 if smoke else 10_000), 256)]
+    cases += [("nasa-ipsc", nasa, 128)] if nasa is not None else []
+    for name, jobs, nodes in cases:
+        figures |= {f"{name} fcfs, {what}": value for what, value in _case(jobs, nodes).items()}
+    return figures
+
+
+def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
+    with TemporaryDirectory() as folder:
+        address = f"ipc://{folder}/a.sock"
+        tcp = "tcp://127.0.0.1:*"
+        wall_s, sizes = _two_processes(tcp, jobs, nodes)
+        ping_pong_s = _ping_pong(tcp, sizes)
+        ipc_s, _ = _two_processes(address, jobs, nodes)
+    began_s = time.perf_counter()
+    simulate(equal_nodes(nodes), jobs, "fcfs")
+    in_process_s = time.perf_counter() - began_s
+    return {
+        "messages": len(sizes),
+        "tcp, s": wall_s,
+        "ipc, s": ipc_s,
+        "bare ping-pong, s": ping_pong_s,
+        "in process, s": in_process_s,
+        "jobs/s over tcp": len(jobs) / wall_s,
+        "x_of_limit": wall_s / (1.5 * ping_pong_s + in_process_s),
+    }
+
+
+def _two_processes(address: str, jobs: JobTable, nodes: int) -> tuple[float, Sizes]:
+    """Return the scheduler's wall time from hello to the end, and the sizes of all messages."""
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.Process(target=_serve, args=(address, jobs, nodes, theirs))
+    server.start()
+    endpoint = ours.recv()
+    began_s = time.perf_counter()
+    schedule(make_policy("fcfs"), endpoint, name="fcfs")
+    wall_s = time.perf_counter() - began_s
+    sizes: Sizes = ours.recv()
+    server.join()
+    return wall_s, sizes
+
+
+def _serve(address: str, jobs: JobTable, nodes: int, pipe: Pipe) -> None:
+    if address.endswith("*"):
+        address = address.replace("*", str(_free_port()))
+    about = Run(hpcosim="", scenario="benchmark", scheduler="fcfs", seed=0)
+
+    def opener(_: Hello) -> Opened:
+        return Opened(Simulation(equal_nodes(nodes), jobs), about, len(jobs))
+
+    service = _Weighed(opener)
+    service.sizes = []
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    pipe.send(address)
+    serve(service, address, sessions=1)
+    pipe.send(service.sizes)
+
+
+def _ping_pong(address: str, sizes: Sizes) -> float:
+    """Return the wall time of as many exchanges of as many bytes, with nothing done between."""
+    ours, theirs = multiprocessing.Pipe()
+    echo = multiprocessing.Process(
+        target=_echo, args=(address, [answer for _, answer in sizes], theirs)
+    )
+    echo.start()
+    endpoint = ours.recv()
+    requests = [b"x" * request for request, _ in sizes]
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.connect(endpoint)
+        socket.send(b"")
+        socket.recv()
+        began_s = time.perf_counter()
+        for request in requests:
+            socket.send(request)
+            socket.recv()
+        wall_s = time.perf_counter() - began_s
+    echo.join()
+    return wall_s
+
+
+def _echo(address: str, sizes: Sequence[int], pipe: Pipe) -> None:
+    answers = [b"x" * size for size in sizes]
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
+        socket.bind(address)
+        pipe.send(socket.getsockopt_string(zmq.LAST_ENDPOINT))
+        for answer in [b"", *answers]:
+            identity, empty, _ = socket.recv_multipart()
+            socket.send_multipart([identity, empty, answer])
+
+
+def _free_port() -> int:
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as probe:
+        return probe.bind_to_random_port("tcp://127.0.0.1")

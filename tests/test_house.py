@@ -1,0 +1,58 @@
+"""The house stands as drawn: imports point one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    "hpcosim_protocol": ROOT / "protocol",
+    "hpcosim_server": ROOT / "server",
+    "hpcosim_client": ROOT / "scheduler_client",
+    "hpcosim_scenarios": ROOT / "scenarios",
+}
+MAY_IMPORT = {
+    "hpcosim_protocol": {"hpcosim_protocol"},
+    "hpcosim_server": {"hpcosim_protocol", "hpcosim_server"},
+    "hpcosim_client": {"hpcosim_protocol", "hpcosim_client"},
+    "hpcosim_scenarios": set(PACKAGES),
+}
+PHYSICS = ("cluster", "power", "execution", "allocation", "recording", "timeline")
+SOCKETS_AND_TIME = {"simpy", "zmq", "socket", "asyncio", "threading"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the modules a file imports, by their full names."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_arrows_between_packages_point_one_way(package: str) -> None:
+    """A package imports only those below it."""
+    for path in (PACKAGES[package] / package).rglob("*.py"):
+        ours = {name.split(".")[0] for name in imports_of(path)} & set(PACKAGES)
+        assert ours <= MAY_IMPORT[package], path
+
+
+def test_physics_imports_neither_time_nor_sockets() -> None:
+    """The physics knows no SimPy, no socket, no file."""
+    server = ROOT / "server" / "hpcosim_server"
+    for name in PHYSICS:
+        path = server / f"{name}.py"
+        assert not {top.split(".")[0] for top in imports_of(path)} & SOCKETS_AND_TIME, path
+        assert "pathlib" not in imports_of(path), path
+
+
+def test_simulation_imports_no_socket() -> None:
+    """The simulation has SimPy, but no socket and no thread."""
+    found = imports_of(ROOT / "server" / "hpcosim_server" / "simulation.py")
+    assert not {name.split(".")[0] for name in found} & {"zmq", "socket", "threading", "asyncio"}
