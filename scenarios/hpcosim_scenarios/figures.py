@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Okabe and Ito's colours, told apart by the colour-blind too; neighbours differ.
+MANY = 5000  # boxes
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 UNITS = ((86400.0 * 3, 86400.0, "days"), (3600.0 * 3, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 
@@ -96,9 +97,15 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
             top = last + 1
             boxes.append([(left, first), (right, first), (right, top), (left, top)])
             colours.append(COLOURS[number % len(COLOURS)])
-    edge = 0.3 if len(boxes) < 2000 else 0.0
+    many = len(boxes) > MANY
     axes.add_collection(
-        PolyCollection(boxes, facecolors=colours, edgecolors="white", linewidths=edge)
+        PolyCollection(
+            boxes,
+            facecolors=colours,
+            edgecolors="none" if many else "white",
+            linewidths=0.3,
+            rasterized=many,  # as shapes they would make an SVG nobody can open
+        )
     )
     axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)
     axes.set_ylim(0, 1 + max(last for span in run.spans for _, last in _ranges(span["nodes"])))

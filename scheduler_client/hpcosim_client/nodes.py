@@ -20,11 +20,13 @@ class Place(NamedTuple):
         nodes: node numbers.
         tasks: how many of the job's tasks on each.
         held: how many cores it takes of each; more than its tasks where nodes are taken whole.
+        cores: the sum of `held`.
     """
 
     nodes: Ints
     tasks: Ints
     held: Ints
+    cores: int
 
 
 class NodePool:
@@ -53,12 +55,12 @@ class NodePool:
     def take(self, place: Place) -> None:
         """Take the cores of a place."""
         self.free[place.nodes] -= place.held
-        self.free_cores -= int(place.held.sum())
+        self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
         """Undo a `take`."""
         self.free[place.nodes] += place.held
-        self.free_cores += int(place.held.sum())
+        self.free_cores += place.cores
 
 
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
@@ -74,14 +76,27 @@ def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
         if free[node] < job.cores:
             return None
         cores = np.array([job.cores])
-        return Place(np.array([node]), cores, cores)
+        return Place(np.array([node]), cores, cores, job.cores)
     usable = (free == capacity if job.placement == "whole_nodes" else free > 0).nonzero()[0]
-    offered = free[usable]
+    return fill(job, usable, free)
+
+
+def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
+    """Return the place of a job that fills these nodes in this order, if they have room.
+
+    Args:
+        job: it.
+        nodes: node numbers; those left over when the job has its cores are not taken.
+        free: int64[nodes of the cluster], free cores.
+    """
+    offered = free[nodes]
     total = offered.cumsum()
     last = int(total.searchsorted(job.cores))
     if last == len(total):
         return None
-    nodes, held = usable[: last + 1], offered[: last + 1]
+    nodes, held = nodes[: last + 1], offered[: last + 1]
     tasks = held.copy()
     tasks[last] -= total[last] - job.cores
-    return Place(nodes, tasks, held if job.placement == "whole_nodes" else tasks)
+    if job.placement == "whole_nodes":
+        return Place(nodes, tasks, held, int(total[last]))
+    return Place(nodes, tasks, tasks, job.cores)

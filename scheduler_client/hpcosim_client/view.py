@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
-from hpcosim_client.nodes import NodePool, Place
+from hpcosim_client.nodes import NodePool, Place, fill
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,
@@ -81,7 +81,8 @@ class View:
 
         Args:
             job: it.
-            nodes: on these nodes, filled in this order; None: on the lowest-numbered.
+            nodes: on the free ones of these nodes, filled in this order, as many as it takes;
+                None: on the lowest-numbered.
 
         Raises:
             PolicyError: the job does not wait.
@@ -138,13 +139,7 @@ class View:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):
             raise PolicyError(f"job {job.job_id} can't be started: no such nodes, {list(nodes)}")
         chosen = np.array(nodes, dtype=np.int64)
-        held = self.nodes.free[chosen]
-        excess = int(held.sum()) - job.cores
-        if excess < 0 or len(held) == 0 or held.min() == 0:
-            return None
-        tasks = held.copy()
-        tasks[-1] -= excess
-        return Place(chosen, tasks, held if job.placement == "whole_nodes" else tasks)
+        return fill(job, chosen[self.nodes.free[chosen] > 0], self.nodes.free)
 
     def _on_submitted(self, event: JobSubmitted) -> None:
         job = Job(
@@ -166,8 +161,8 @@ class View:
             job = self.queue.pop(event.job_id)
             self.arrived = [other for other in self.arrived if other is not job]
             nodes, tasks = np.array(event.nodes), np.array(event.cores)
-            whole = job.placement == "whole_nodes"
-            job.place = Place(nodes, tasks, self.nodes.capacity[nodes] if whole else tasks)
+            held = self.nodes.capacity[nodes] if job.placement == "whole_nodes" else tasks
+            job.place = Place(nodes, tasks, held, int(held.sum()))
             self.nodes.take(job.place)
             self.running[event.job_id] = job
         job.start_s = event.time_s

@@ -79,9 +79,9 @@ class Session:
         refusal = self._refusal(request)
         if refusal is not None:
             return encode(refusal)
-        self.seq = request.seq
-        self.last_answer = encode(self._advance(request))
-        return self.last_answer
+        answer = encode(self._advance(request))
+        self.seq, self.last_answer = request.seq, answer
+        return answer
 
     def end(self, why: str) -> None:
         """Close the session, if it is not closed."""

@@ -13,6 +13,7 @@ from hpcosim_server.service import Service
 
 log = structlog.get_logger()
 
+LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
 TICK_MS = 100  # how soon a signal, a silence or a finished session is noticed
 MOST_FRAMES = 8  # of a message: identity, perhaps a request number, delimiter, body
 LINGER_MS = 2000  # how long the last answer may take to leave
@@ -44,7 +45,10 @@ def serve(service: Service, address: str, *, sessions: int | None = None) -> str
             socket.bind(address)
         except zmq.ZMQError as error:
             raise BindError(f"can't listen at {address}: {error}") from error
-        log.info("listening", address=socket.getsockopt_string(zmq.LAST_ENDPOINT))
+        endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        log.info("listening", address=endpoint)
+        if not endpoint.startswith(LOCAL):
+            log.warning("open_to_others", hint="whoever reaches this address may use the server")
         while not stop.asked and (sessions is None or service.served < sessions):
             _answer_one(socket, service)
             service.tidy()

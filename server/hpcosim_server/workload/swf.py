@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -146,7 +147,10 @@ def open_log(path: Path) -> io.BufferedIOBase:
         raise WorkloadError("there is no such file", path) from None
     except OSError as error:
         raise WorkloadError(f"cannot be opened: {_plain(error)}", path) from None
-    return gzip.open(path, "rb") if zipped else path.open("rb")
+    if not zipped:
+        return path.open("rb")
+    # GzipFile reads lines in Python, BufferedReader in C.
+    return io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb")), 2**18)
 
 
 def _plain(error: Exception) -> str:
