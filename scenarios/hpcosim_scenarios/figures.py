@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.gantt import boxes, ranges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +36,7 @@ class _Run:
     title: str
     jobs: list[dict[str, str]]
     spans: list[dict[str, str]]
+    cores_by_node: list[int]
     start_s: float
     end_s: float
 
@@ -87,20 +90,18 @@ def steps(times_s: Floats, changes: Floats) -> tuple[Floats, Floats]:
 def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
     from matplotlib.collections import PolyCollection
 
-    boxes, colours = [], []
-    for number, job in enumerate(run.jobs):
-        if not job["start_s"]:
-            continue
+    shapes, colours = [], []
+    for box in boxes(run.jobs, run.cores_by_node):
+        job = run.jobs[box.row]
         left = float(job["start_s"]) / unit_s
         right = float(job["end_s"] or run.end_s) / unit_s
-        for first, last in _ranges(job["nodes"]):
-            top = last + 1
-            boxes.append([(left, first), (right, first), (right, top), (left, top)])
-            colours.append(COLOURS[number % len(COLOURS)])
-    many = len(boxes) > MANY
+        top = box.last + 1
+        shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
+        colours.append(COLOURS[box.row % len(COLOURS)])
+    many = len(shapes) > MANY
     axes.add_collection(
         PolyCollection(
-            boxes,
+            shapes,
             facecolors=colours,
             edgecolors="none" if many else "white",
             linewidths=0.3,
@@ -108,13 +109,14 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
         )
     )
     axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)
-    axes.set_ylim(0, 1 + max(last for span in run.spans for _, last in _ranges(span["nodes"])))
-    axes.set_ylabel("node")
-    axes.set_title("jobs on nodes", loc="left", fontsize=9)
+    axes.set_ylim(0, sum(run.cores_by_node))
+    axes.set_ylabel("core")
+    nodes = len(run.cores_by_node)
+    axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)
 
 
 def _draw_power(axes: Axes, run: _Run, unit_s: float) -> None:
-    size = np.array([sum(b - a + 1 for a, b in _ranges(span["nodes"])) for span in run.spans])
+    size = np.array([sum(b - a + 1 for a, b in ranges(span["nodes"])) for span in run.spans])
     watts = size * np.array([float(span["power_w"]) for span in run.spans])
     starts = np.array([float(span["start_s"]) for span in run.spans])
     ends = np.array([float(span["end_s"]) for span in run.spans])
@@ -151,23 +153,18 @@ def _draw_queue(axes: Axes, run: _Run, unit_s: float) -> None:
 def _read(results: Path) -> _Run:
     try:
         about: dict[str, Any] = json.loads((results / "run.json").read_text())
+        title = f"{about['scenario']}, scheduled by {about['scheduler']}"
+        cores_by_node = msgspec.convert(about["platform"], Platform).cores_by_node()
         jobs, spans = _rows(results / "jobs.csv"), _rows(results / "nodes.csv")
-    except (OSError, ValueError) as error:
-        raise FigureError(f"{results} is no results folder: {error}") from None
+        start_s = min(float(span["start_s"]) for span in spans) if spans else 0.0
+        end_s = max(float(span["end_s"]) for span in spans) if spans else 0.0
+    except (OSError, ValueError, KeyError) as error:
+        raise FigureError(f"{results} is no results folder: {error!r}") from None
     if not spans:
         raise FigureError(f"{results}: nothing to draw, no time passed in this run")
-    start_s = min(float(span["start_s"]) for span in spans)
-    end_s = max(float(span["end_s"]) for span in spans)
-    title = f"{about['scenario']}, scheduled by {about['scheduler']}"
-    return _Run(title, jobs, spans, start_s, end_s)
+    return _Run(title, jobs, spans, cores_by_node, start_s, end_s)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def _ranges(nodes: str) -> Iterator[tuple[int, int]]:
-    for part in nodes.split():
-        first, _, last = part.partition("-")
-        yield int(first), int(last or first)

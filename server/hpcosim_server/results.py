@@ -20,7 +20,7 @@ from hpcosim_server.timeline import node_spans
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What was run, for `run.json`: with the same of these comes the same result.
+    """What was run, for `run.json`, which has the platform beside it.
 
     Attributes:
         hpcosim: version of the simulator.
@@ -69,7 +69,8 @@ def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
             _write(draft / "jobs.csv", _job_lines(simulation))
             _write(draft / "nodes.csv", _node_lines(simulation))
             _write(draft / "metrics.json", [to_json(metrics_of(simulation, run))])
-            _write(draft / "run.json", [to_json(run)])
+            about = msgspec.to_builtins(run) | {"platform": simulation.cluster.platform}
+            _write(draft / "run.json", [to_json(about)])
             folder.mkdir(exist_ok=True)
             for file in draft.iterdir():
                 file.replace(folder / file.name)
