@@ -20,22 +20,24 @@ from hpcosim_protocol.messages import (
 
 class _Tag(msgspec.Struct):
     type: str
+
+
+class _Offer(msgspec.Struct):
+    type: str
     versions: list[int] = []
-
-
-class _RawEvents(msgspec.Struct):
-    events: list[msgspec.Raw] = []
-    snapshot: list[msgspec.Raw] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
 _client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
 _server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 _tag_decoder = msgspec.msgpack.Decoder(_Tag)
-_raw_decoder = msgspec.msgpack.Decoder(_RawEvents)
-_any_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_offer_decoder = msgspec.msgpack.Decoder(_Offer)
+_fields_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
+_list_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 encode = _encoder.encode
+
+MOST_SAID = 300  # characters of an error, which quotes what the peer sent
 
 
 def decode_client_message(data: bytes) -> ClientMessage:
@@ -73,25 +75,22 @@ def decode_server_message(data: bytes) -> ServerMessage:
 
 def _refuse_other_versions(data: bytes) -> None:
     try:
-        tag = _tag_decoder.decode(data)
+        offer = _offer_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    if tag.type == "hello" and PROTOCOL_VERSION not in tag.versions:
-        raise UnsupportedVersionError(tag.versions, PROTOCOL_VERSION)
+    if offer.type == "hello" and PROTOCOL_VERSION not in offer.versions:
+        raise UnsupportedVersionError(offer.versions, PROTOCOL_VERSION)
 
 
 def _without_unknown_events(data: bytes) -> Events | Welcome | None:
     """Decode again event by event; None where events of unknown kinds are not what is wrong."""
     try:
-        raw = _raw_decoder.decode(data)
-        known = {
-            field: _encoder.encode([event for event in events if _is_known(event)])
-            for field, events in (("events", raw.events), ("snapshot", raw.snapshot))
-        }
-        fields = _any_decoder.decode(data)
-        fields |= {name: msgspec.Raw(known[name]) for name in known if name in fields}
+        name = _EVENTS_OF[_tag_decoder.decode(data).type]
+        fields = _fields_decoder.decode(data)
+        known = [event for event in _list_decoder.decode(fields[name]) if _is_known(event)]
+        fields[name] = msgspec.Raw(_encoder.encode(known))
         message = _server_decoder.decode(_encoder.encode(fields))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return None
     return message if isinstance(message, Events | Welcome) else None
 
@@ -101,11 +100,13 @@ def _is_known(event: msgspec.Raw) -> bool:
 
 
 def _raise(error: Exception) -> NoReturn:
-    text = str(error)
-    what, _, path = text.rpartition(" - at `")
+    what, _, path = str(error).rpartition(" - at `")
     if not what:
-        raise DecodeError(text) from None
-    raise DecodeError(what, path.rstrip("`")) from None
+        what, path = path, ""
+    # Of a key that is no text msgspec says "`key` in `$`".
+    where = path.rstrip("`").rpartition("` in `")[2]
+    raise DecodeError(what[:MOST_SAID], where[:MOST_SAID]) from None
 
 
+_EVENTS_OF = {"events": "events", "welcome": "snapshot"}
 _EVENT_KINDS = {str(kind.__struct_config__.tag) for kind in Event.__args__}

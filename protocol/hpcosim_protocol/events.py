@@ -173,7 +173,8 @@ Event = (
     | DecisionRejected
 )
 
-# What wakes a scheduler that does not say what should: all but the echo of its own decisions.
+# What wakes a scheduler that does not say what should: all but `job_started`, which only
+# confirms what it decided itself.
 DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
     {
         "simulation_began",

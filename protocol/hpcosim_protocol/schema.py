@@ -1,0 +1,61 @@
+"""The JSON Schema of every message, generated from the types.
+
+python -m hpcosim_protocol.schema FOLDER
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcosim_protocol.messages import PROTOCOL_VERSION, ClientMessage, ServerMessage
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Return the schema documents: of the messages a `client` sends, and of a `server`'s."""
+    return {
+        side: {
+            "$schema": DIALECT,
+            "title": f"hpcosim protocol version {PROTOCOL_VERSION}: messages a {side} sends",
+            **_described(msgspec.json.schema(messages)),
+        }
+        for side, messages in (("client", ClientMessage), ("server", ServerMessage))
+    }
+
+
+def to_text(schema: dict[str, Any]) -> str:
+    """Return a schema document as its file has it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(folder: Path) -> None:
+    """Write `client.json` and `server.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for side, schema in schemas().items():
+        (folder / f"{side}.json").write_text(to_text(schema), encoding="utf-8")
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    """Lay out the descriptions alike, whether or not this Python indents docstrings."""
+    for definition in schema["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition["description"])
+    return schema
+
+
+def _main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m hpcosim_protocol.schema FOLDER\n")
+        return 2
+    write(Path(arguments[0]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
