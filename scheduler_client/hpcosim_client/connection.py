@@ -144,6 +144,8 @@ class Connection:
         answer = self._request(message, 0)
         if not isinstance(answer, Welcome):
             raise ServerFaultError(f"the server answers a hello with {type(answer).__name__}")
+        if answer.version != PROTOCOL_VERSION:
+            raise ServerFaultError(f"the server chose version {answer.version}, not offered")
         self.welcome, self._seq = answer, answer.seq
         return answer
 
@@ -179,7 +181,11 @@ class Connection:
     def bye(self) -> None:
         """End the session before its time."""
         if self.welcome is not None:
-            self._request(Bye(session=self.welcome.session), 0)
+            try:
+                self._request(Bye(session=self.welcome.session), 0)
+            except ServerRefusedError as refused:
+                if refused.error.code != "unknown_session":  # it was heard the first time
+                    raise
 
     def ping(self) -> None:
         """Find out whether a server answers.

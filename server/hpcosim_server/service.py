@@ -97,10 +97,13 @@ class Service:
         self._by_nonce: dict[str, Session] = {}
         self._over: OrderedDict[str, Epitaph] = OrderedDict()
         self._to_write: list[Session] = []
+        self._stopped = ""
         self._progress_due_s = 0.0
 
     def answer(self, data: bytes) -> bytes:
         """Return the answer to a message, whatever it is."""
+        if self._stopped:
+            return _error("shutting_down", self._stopped, fatal=True)
         if len(data) > self.limits.message_bytes:
             return _error(
                 "message_too_large",
@@ -112,10 +115,11 @@ class Service:
             return _error("unsupported_version", str(error))
         except DecodeError as error:
             return _error("invalid_message", error.what, error.where)
+        seq = message.seq if isinstance(message, Decisions) else 0
         try:
             return self._dispatch(message)
         except SessionRefused as refused:
-            return _error(refused.code, refused.what)
+            return _error(refused.code, refused.what, seq=seq)
         except Exception as error:  # one session's trouble must not be another's
             log.exception("internal_error", error=str(error))
             name = "" if isinstance(message, Hello) else message.session
@@ -123,7 +127,9 @@ class Service:
             if session is not None:
                 session.end(f"internal error: {error!r}")
                 self._close(session, failed=True)
-            return _error("internal_error", "the server has a bug; its log says more", fatal=True)
+            return _error(
+                "internal_error", "the server has a bug; its log says more", fatal=True, seq=seq
+            )
 
     def tidy(self) -> None:
         """Between requests: write what is over, drop who is silent, tell how far it has got."""
@@ -141,12 +147,18 @@ class Service:
                 session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
                 self._close(session, failed=True)
 
-    def close(self, why: str) -> None:
-        """End every session and write its results."""
+    def close(self, why: str) -> bool:
+        """End every session and write its results; return whether there was one.
+
+        From now on every message is answered with `shutting_down`.
+        """
+        self._stopped = why
+        interrupted = bool(self._open)
         for session in list(self._open.values()):
             session.end(why)
             self._close(session, failed=True)
         self.tidy()
+        return interrupted
 
     def _dispatch(self, message: ClientMessage) -> bytes:
         if isinstance(message, Hello):
@@ -247,10 +259,10 @@ def _log_progress(session: Session) -> None:
 
 
 def _names(session: Session) -> dict[str, str]:
-    """Return what tells a session from others in the log; its own name is a secret."""
+    """Return what tells a session from others in the log."""
     run = session.opened.run
     return {
-        "session": session.name[:4],
+        "session": session.label,
         "scenario": run.scenario,
         "scheduler": run.scheduler,
     }
@@ -260,8 +272,10 @@ def _folder_name(session: Session) -> str:
     """Return a name for a folder in which nothing the client sent can be a path."""
     run = session.opened.run
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{run.scenario}-{run.scheduler}")
-    return f"{plain[:80]}-{session.name[:8]}"
+    return f"{plain[:80]}-{session.label}"
 
 
-def _error(code: ErrorCode, message: str, where: str = "", *, fatal: bool = False) -> bytes:
-    return encode(Error(code=code, message=message, where=where, fatal=fatal))
+def _error(
+    code: ErrorCode, message: str, where: str = "", *, fatal: bool = False, seq: int = 0
+) -> bytes:
+    return encode(Error(code=code, message=message, where=where, fatal=fatal, seq=seq))

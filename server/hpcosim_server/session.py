@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from hpcosim_protocol import (
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.results import Run, metrics_of
 from hpcosim_server.simulation import Simulation
+from hpcosim_server.workload.table import LATEST_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Session:
 
     Attributes:
         name: a secret between server and client; who knows it is the client.
+        label: what the session is called in the log and in folders.
         opened: the simulation.
         heard_s: wall time (monotonic) of the client's last message.
         ended_because: why it is over; empty: it is not.
@@ -53,6 +54,7 @@ class Session:
 
     def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
         self.name = secrets.token_hex(8)
+        self.label = secrets.token_hex(4)
         self.opened = opened
         self.heard_s = now_s
         self.ended_because = ""
@@ -123,10 +125,10 @@ class Session:
                 where="$.decisions",
                 seq=request.seq,
             )
-        if not math.isfinite(request.elapsed_s):
+        if request.elapsed_s > LATEST_S:
             return Error(
                 code="invalid_message",
-                message="elapsed_s must be finite",
+                message=f"elapsed_s is {request.elapsed_s}; at most {LATEST_S} is allowed",
                 where="$.elapsed_s",
                 seq=request.seq,
             )

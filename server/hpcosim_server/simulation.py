@@ -38,7 +38,7 @@ from hpcosim_server.cluster import Cluster, Part
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.execution import run_time_s
 from hpcosim_server.recording import Recording
-from hpcosim_server.workload.table import JobSpec, JobTable
+from hpcosim_server.workload.table import LATEST_S, JobSpec, JobTable
 
 # A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
 MOST_REFUSED_IN_A_ROW = 1000
@@ -171,11 +171,9 @@ class Simulation:
         Raises:
             SimulationStuck: jobs wait and nothing can happen any more.
         """
+        before = self._clock.now
         if elapsed_s > 0.0:
-            self._let_pass(self.now_s + elapsed_s)
-        before = self.now_s
-        if self._is_over() and not self._events:
-            return Batch(before, [], ended=True)
+            self._let_pass(before + elapsed_s)
         for index, decision in enumerate(decisions):
             try:
                 _CARRY_OUT[type(decision)](self, decision)
@@ -337,9 +335,11 @@ class Simulation:
         raise Refusal("not_allowed", "the nodes of this platform have no power states")
 
     def _set_alarm(self, wanted: SetAlarm) -> None:
-        if not self.now_s < wanted.at_s < math.inf:
+        if not self.now_s < wanted.at_s <= LATEST_S:
             raise Refusal(
-                "bad_time", f"an alarm must be after now, {self.now_s} s, not at {wanted.at_s} s"
+                "bad_time",
+                f"an alarm must be after now, {self.now_s} s, and by {LATEST_S} s; "
+                f"not at {wanted.at_s} s",
             )
         previous = self._alarms.get(wanted.alarm_id)
         if previous is not None:
@@ -362,19 +362,15 @@ class Simulation:
         if len(self._ids) >= self.rules.max_jobs:
             raise Refusal("not_allowed", f"a session has at most {self.rules.max_jobs} jobs")
         requested_s = wanted.run_s if wanted.requested_s is None else wanted.requested_s
-        if wanted.cores < 1 or not all(0 < s < math.inf for s in (wanted.run_s, requested_s)):
-            raise Refusal("bad_job", "a job needs one core or more, and times above 0 s")
-        self._ids.add(wanted.job_id)
-        self._admit(
-            JobSpec(
-                wanted.job_id,
-                self.now_s,
-                wanted.run_s,
-                requested_s,
-                wanted.cores,
-                wanted.placement,
-            )
+        if not all(0 < time_s <= LATEST_S for time_s in (wanted.run_s, requested_s)):
+            raise Refusal("bad_job", f"a job's times must be above 0 and up to {LATEST_S} s")
+        spec = JobSpec(
+            wanted.job_id, self.now_s, wanted.run_s, requested_s, wanted.cores, wanted.placement
         )
+        if wanted.cores < 1 or too_large(self.cluster, spec):
+            raise Refusal("bad_job", f"no job of {wanted.cores} cores could ever run here")
+        self._ids.add(wanted.job_id)
+        self._admit(spec)
 
     def _waiting_job(self, job_id: int) -> Job:
         job = self._waiting.get(job_id)

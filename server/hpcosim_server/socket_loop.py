@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from types import FrameType
 
 import structlog
@@ -16,6 +17,7 @@ log = structlog.get_logger()
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
 TICK_MS = 100  # how soon a signal, a silence or a finished session is noticed
 MOST_FRAMES = 8  # of a message: identity, perhaps a request number, delimiter, body
+GOODBYE_S = 1.0
 LINGER_MS = 2000  # how long the last answer may take to leave
 
 
@@ -53,9 +55,17 @@ def serve(service: Service, address: str, *, sessions: int | None = None) -> str
             _answer_one(socket, service)
             service.tidy()
         why = f"the server was stopped by {stop.asked}" if stop.asked else "all sessions are over"
-        service.close(why)
+        if service.close(why):
+            _say_goodbye(socket, service)
         log.info("stopped", why=why)
         return why
+
+
+def _say_goodbye(socket: zmq.Socket[bytes], service: Service) -> None:
+    """Go on answering for a moment, so that nobody waits in vain for a server that stopped."""
+    until_s = time.monotonic() + GOODBYE_S
+    while time.monotonic() < until_s:
+        _answer_one(socket, service)
 
 
 def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:

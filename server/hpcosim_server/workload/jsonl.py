@@ -18,10 +18,10 @@ import numpy as np
 from hpcosim_protocol import Placement
 from hpcosim_server.errors import WorkloadError
 from hpcosim_server.workload.swf import open_log
-from hpcosim_server.workload.table import PLACEMENTS, JobTable
+from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable
 
-Time = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
-Duration = Annotated[float, msgspec.Meta(gt=0, lt=1e15)]
+Time = Annotated[float, msgspec.Meta(ge=0, le=LATEST_S)]
+Duration = Annotated[float, msgspec.Meta(gt=0, le=LATEST_S)]
 
 
 class JobLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -38,7 +38,7 @@ class JobLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     job_id: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
     submit_s: Time
-    cores: Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
+    cores: Annotated[int, msgspec.Meta(gt=0, le=MOST_CORES)]
     run_s: Duration
     requested_s: Duration | None = None
     placement: Placement | None = None

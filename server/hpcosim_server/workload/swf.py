@@ -16,7 +16,7 @@ import numpy as np
 
 from hpcosim_protocol import Placement
 from hpcosim_server.errors import WorkloadError
-from hpcosim_server.workload.table import PLACEMENTS, JobTable
+from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable
 
 FIELDS = 18
 GZIP_MAGIC = b"\x1f\x8b"
@@ -96,10 +96,10 @@ def _parse(line: str) -> tuple[float, float, float, float, float]:
         used, asked = int(fields[4]), int(fields[7])
     except ValueError as error:
         raise ValueError(f"a field is not a number: {error}") from None
-    if not math.isfinite(submit_s + run_s + requested_s):
-        raise ValueError("a time is not a finite number")
-    if not 0 <= job_id < 2**63 or max(used, asked) >= 2**31:
-        raise ValueError("a job number must be 0 or more, and cores below 2^31")
+    if not all(abs(time_s) <= LATEST_S for time_s in (submit_s, run_s, requested_s)):
+        raise ValueError(f"a time is not a number of up to {LATEST_S} s")
+    if not 0 <= job_id < 2**63 or max(used, asked) > MOST_CORES:
+        raise ValueError(f"a job number must be 0 or more, and cores {MOST_CORES} or fewer")
     return job_id, submit_s, run_s, requested_s, asked if asked > 0 else used
 
 

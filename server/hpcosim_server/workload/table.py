@@ -14,6 +14,8 @@ from hpcosim_protocol import Placement
 
 PLACEMENTS: tuple[Placement, ...] = ("cores", "one_node", "whole_nodes")
 ROWS_AT_A_TIME = 4096
+LATEST_S = 1e15  # from here on float64 seconds are coarser than a tenth
+MOST_CORES = 2**31 - 1
 
 
 class JobSpec(NamedTuple):
