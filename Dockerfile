@@ -1,0 +1,22 @@
+# The hpcosim command, for simulator and schedulers alike, without torch.
+FROM python:3.11-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md ./
+COPY protocol protocol
+COPY server server
+COPY scheduler_client scheduler_client
+COPY scenarios/hpcosim_scenarios scenarios/hpcosim_scenarios
+RUN pip install --no-cache-dir --prefix=/install .
+
+FROM python:3.11-slim
+# A new volume takes over the owner of the folder that it is mounted on.
+RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin hpcosim \
+    && install --directory --owner=hpcosim --group=hpcosim /results
+COPY --from=build /install /usr/local
+# Last, so that a changed scenario costs no second installation.
+COPY scenarios/*.yaml /scenarios/
+USER 10001:10001
+WORKDIR /results
+# As process 1 Python would not die of a SIGTERM; SIGINT it always handles.
+STOPSIGNAL SIGINT
+ENTRYPOINT ["hpcosim"]
