@@ -71,14 +71,18 @@ def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
         free: int64[nodes], free cores.
         capacity: int64[nodes], all cores.
     """
+    return fill(job, usable_nodes(job, free, capacity), free)
+
+
+def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
+    """Return the nodes a job may use at least a core of, in ascending order; see `find_place`."""
     if job.placement == "one_node":
-        node = int((free >= job.cores).argmax())
-        if free[node] < job.cores:
-            return None
-        cores = np.array([job.cores])
-        return Place(np.array([node]), cores, cores, job.cores)
-    usable = (free == capacity if job.placement == "whole_nodes" else free > 0).nonzero()[0]
-    return fill(job, usable, free)
+        usable = free >= job.cores
+    elif job.placement == "whole_nodes":
+        usable = free == capacity
+    else:
+        usable = free > 0
+    return np.asarray(usable.nonzero()[0])
 
 
 def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:

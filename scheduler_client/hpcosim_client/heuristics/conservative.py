@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcosim_client.heuristics.list_scheduling import sleep_while_nothing_can_start
-from hpcosim_client.heuristics.profile import Profile, profile_of
+from hpcosim_client.heuristics.list_scheduling import SUBMISSION
+from hpcosim_client.heuristics.profile import Profile, Reservation, profile_of
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
@@ -11,38 +11,65 @@ from hpcosim_client.view import Policy, View
 def conservative() -> Policy:
     """Return the policy (Mu'alem, Feitelson 2001, section 2.2).
 
-    A job is given the earliest start at which it delays no reservation made before. When a
-    job ends at another time than it asked for, the schedule is compressed: each waiting job,
-    in submission order, moves to the earliest start the reservations of the others leave it,
-    never to a later one. A job that outstays its request pushes back those it is in the way of.
+    A job is given, at its submission, the earliest start at which it delays no reservation made
+    before. When a job ends at another time than it asked for, the schedule is compressed: each
+    waiting job, in submission order, moves to the earliest start the reservations of the others
+    leave it, never to a later one. A job that outstays its request pushes back those it is in
+    the way of. At one instant ends come before submissions, so compression before placing.
     """
-    starts_s: dict[int, float] = {}  # reserved, by job
+    held: dict[int, Reservation] = {}  # by job
 
     def decide(view: View) -> None:
         profile = profile_of(view)
         jobs = list(view.queue.values())
-        held = [job for job in jobs if job.job_id in starts_s]
-        for job in sorted(held, key=lambda job: (starts_s[job.job_id], job.order)):
-            _reserve(profile, job, max(starts_s[job.job_id], view.now_s), starts_s)
-        for job in jobs:
-            if job.job_id not in starts_s:
-                _reserve(profile, job, view.now_s, starts_s)
+        known = [job for job in jobs if job.job_id in held]
+        for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
+            _renew(profile, job, held, view.now_s)
         if any(view.now_s != job.start_s + job.requested_s for job in view.left):
-            for job in jobs:
+            for job in known:
                 profile.release(job)
-                _reserve(profile, job, view.now_s, starts_s)
+                _reserve(profile, job, held, view.now_s)
         for job in jobs:
-            if starts_s[job.job_id] == view.now_s:
+            if job.job_id not in held:
+                _reserve(profile, job, held, view.now_s)
+        for job in jobs:
+            if held[job.job_id].start_s == view.now_s:
+                reservation = held.pop(job.job_id)
                 profile.release(job)
-                if profile.start(view, job):
-                    del starts_s[job.job_id]
-                else:
-                    profile.reserve(job, view.now_s)
-        sleep_while_nothing_can_start(view)
+                if not profile.start(view, job, reservation.place):
+                    profile.keep(job, reservation)
+                    held[job.job_id] = reservation
+        _wait_for_next_start(view, held)
 
     return decide
 
 
-def _reserve(profile: Profile, job: Job, after_s: float, starts_s: dict[int, float]) -> None:
-    starts_s[job.job_id] = profile.earliest_s(job, after_s)
-    profile.reserve(job, starts_s[job.job_id])
+def _renew(profile: Profile, job: Job, held: dict[int, Reservation], now_s: float) -> None:
+    """Keep a job's reservation, or the next one there is room for, where another overstays."""
+    reservation = held[job.job_id]
+    if reservation.start_s >= now_s and profile.has_room(job, reservation):
+        profile.keep(job, reservation)
+    else:
+        _reserve(profile, job, held, max(reservation.start_s, now_s))
+
+
+def _reserve(profile: Profile, job: Job, held: dict[int, Reservation], after_s: float) -> None:
+    reservation = profile.earliest(job, after_s)
+    assert reservation is not None, "the server rejects jobs too large for the cluster"
+    profile.keep(job, reservation)
+    held[job.job_id] = reservation
+
+
+def _wait_for_next_start(view: View, held: dict[int, Reservation]) -> None:
+    """Be woken for every submission, and when a reservation begins.
+
+    It may begin when nothing else happens: where it was made the end of a job was expected,
+    but that job has ended early, and another reservation kept this one from moving.
+    """
+    if not view.queue:
+        view.wake_on = SUBMISSION
+        return
+    starts_s = (held[job_id].start_s for job_id in view.queue)
+    next_s = min((start_s for start_s in starts_s if start_s > view.now_s), default=None)
+    if next_s is not None:
+        view.set_alarm(next_s)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from hpcosim_client.heuristics.list_scheduling import (
     first_come_first_served,
     sleep_while_nothing_can_start,
@@ -25,9 +23,9 @@ def easy(view: View) -> None:
     if len(view.queue) > 1 and view.nodes.free_cores > 0:
         head, *others = view.queue.values()
         profile = profile_of(view)
-        shadow_s = profile.earliest_s(head, view.now_s)
-        if shadow_s < math.inf:
-            profile.reserve(head, shadow_s)
+        shadow = profile.earliest(head, view.now_s)
+        if shadow is not None:
+            profile.keep(head, shadow)
         for job in others:
             if job.cores <= view.nodes.free_cores:
                 profile.start(view, job)

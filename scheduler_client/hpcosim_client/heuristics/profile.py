@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from hpcosim_client.job import Job
-from hpcosim_client.nodes import Ints, Place, find_place
+from hpcosim_client.nodes import Ints, Place, fill, find_place, usable_nodes
 from hpcosim_client.view import View
+
+
+class Reservation(NamedTuple):
+    """Room kept for a job.
+
+    Attributes:
+        start_s: from when on, for the time it asks for.
+        place: on which nodes, where that matters.
+    """
+
+    start_s: float
+    place: Place | None
 
 
 class Profile(Protocol):
@@ -21,17 +32,26 @@ class Profile(Protocol):
     not be free yet in fact; only `start` looks at the facts.
     """
 
-    def earliest_s(self, job: Job, after_s: float) -> float:
-        """Return when, not before `after_s`, there is room for the job for all its time."""
+    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+        """Return the earliest reservation, from `after_s` on, there is room for; None: never."""
 
-    def reserve(self, job: Job, start_s: float) -> None:
-        """Keep room for the job from `start_s` on; there must be."""
+    def has_room(self, job: Job, reservation: Reservation) -> bool:
+        """Tell whether there is room for the job, just so, for all its time."""
+
+    def keep(self, job: Job, reservation: Reservation) -> None:
+        """Keep room for a job, of which there must be enough."""
 
     def release(self, job: Job) -> None:
-        """Undo a `reserve`."""
+        """Undo a `keep`."""
 
-    def start(self, view: View, job: Job) -> bool:
-        """Start the job if there is room now, in fact and for all its time, and say if so."""
+    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+        """Start the job if there is room now, in fact and for all its time, and say if so.
+
+        Args:
+            view: where it waits.
+            job: it.
+            place: where it starts if there is room just there.
+        """
 
 
 def profile_of(view: View) -> Profile:
@@ -57,7 +77,7 @@ class CountProfile:
 
     def __init__(self, view: View, free: int, need: Callable[[Job], int]) -> None:
         self._need = need
-        self._reserved: dict[int, float] = {}
+        self._kept: dict[int, float] = {}
         self._times_s = [view.now_s]
         self._free = [free]
         now_s = view.now_s
@@ -68,39 +88,47 @@ class CountProfile:
                 self._free.append(self._free[-1])
             self._free[-1] += freed
 
-    def earliest_s(self, job: Job, after_s: float) -> float:
+    def earliest(self, job: Job, after_s: float) -> Reservation | None:
         """See `Profile`."""
         times_s, free, need = self._times_s, self._free, self._need(job)
-        first = max(bisect_right(times_s, after_s) - 1, 0)
+        first = self._step_at(after_s)
         while first < len(times_s):
             start_s = max(times_s[first], after_s)
             short = self._first_short(first, start_s + job.requested_s, need)
             if short is None:
-                return start_s
+                return Reservation(start_s, None)
             first = short + 1
             while first < len(free) and free[first] < need:
                 first += 1
-        return math.inf
+        return None
 
-    def reserve(self, job: Job, start_s: float) -> None:
+    def has_room(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
-        self._reserved[job.job_id] = start_s
+        start_s = reservation.start_s
+        end_s = start_s + job.requested_s
+        return self._first_short(self._step_at(start_s), end_s, self._need(job)) is None
+
+    def keep(self, job: Job, reservation: Reservation) -> None:
+        """See `Profile`."""
+        start_s = reservation.start_s
+        self._kept[job.job_id] = start_s
         self._add(-self._need(job), start_s, start_s + job.requested_s)
 
     def release(self, job: Job) -> None:
         """See `Profile`."""
-        start_s = self._reserved.pop(job.job_id)
+        start_s = self._kept.pop(job.job_id)
         self._add(self._need(job), start_s, start_s + job.requested_s)
 
-    def start(self, view: View, job: Job) -> bool:
+    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
         """See `Profile`."""
-        need = self._need(job)
-        if self._first_short(0, self._times_s[0] + job.requested_s, need) is not None:
+        now = Reservation(self._times_s[0], None)
+        if not self.has_room(job, now) or not view.start(job):
             return False
-        if not view.start(job):
-            return False
-        self.reserve(job, self._times_s[0])
+        self.keep(job, now)
         return True
+
+    def _step_at(self, at_s: float) -> int:
+        return max(bisect_right(self._times_s, at_s) - 1, 0)
 
     def _first_short(self, first: int, until_s: float, need: int) -> int | None:
         """Return the first step from `first` on, before `until_s`, with less than `need`."""
@@ -123,7 +151,7 @@ class NodeProfile:
 
     def __init__(self, view: View) -> None:
         self._capacity = view.nodes.capacity
-        self._reserved: dict[int, tuple[float, Place]] = {}
+        self._kept: dict[int, tuple[float, Place]] = {}
         self._times_s = [view.now_s]
         self._free = [view.nodes.free.copy()]
         now_s = view.now_s
@@ -135,39 +163,51 @@ class NodeProfile:
                 self._free.append(self._free[-1].copy())
             self._free[-1][job.place.nodes] += job.place.held
 
-    def earliest_s(self, job: Job, after_s: float) -> float:
-        """See `Profile`."""
-        for first in range(max(bisect_right(self._times_s, after_s) - 1, 0), len(self._times_s)):
-            start_s = max(self._times_s[first], after_s)
-            if self._find(job, start_s) is not None:
-                return start_s
-        return math.inf
+    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+        """See `Profile`. It is on the nodes least free before, as others may use the rest."""
+        first = max(bisect_right(self._times_s, after_s) - 1, 0)
+        before = np.zeros_like(self._capacity)
+        for step, step_s in enumerate(self._times_s):
+            if step >= first:
+                start_s = max(step_s, after_s)
+                free = self._least_free(start_s, start_s + job.requested_s)
+                usable = usable_nodes(job, free, self._capacity)
+                place = fill(job, usable[before[usable].argsort(kind="stable")], free)
+                if place is not None:
+                    return Reservation(start_s, place)
+            before += self._free[step]
+        return None
 
-    def reserve(self, job: Job, start_s: float) -> None:
+    def has_room(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
-        place = self._find(job, start_s)
+        start_s, place = reservation
+        if place is None:  # made while only numbers mattered
+            return False
+        free = self._least_free(start_s, start_s + job.requested_s)
+        return bool((free[place.nodes] >= place.held).all())
+
+    def keep(self, job: Job, reservation: Reservation) -> None:
+        """See `Profile`."""
+        start_s, place = reservation
         assert place is not None
-        self._keep(job, start_s, place)
+        self._kept[job.job_id] = (start_s, place)
+        self._add(place.nodes, -place.held, start_s, start_s + job.requested_s)
 
     def release(self, job: Job) -> None:
         """See `Profile`."""
-        start_s, place = self._reserved.pop(job.job_id)
+        start_s, place = self._kept.pop(job.job_id)
         self._add(place.nodes, place.held, start_s, start_s + job.requested_s)
 
-    def start(self, view: View, job: Job) -> bool:
+    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
         """See `Profile`."""
         now_s = self._times_s[0]
         free = np.minimum(self._least_free(now_s, now_s + job.requested_s), view.nodes.free)
-        place = find_place(job, free, self._capacity)
+        if place is None or (free[place.nodes] < place.held).any():
+            place = find_place(job, free, self._capacity)
         if place is None or not view.start(job, place.nodes.tolist()):
             return False
-        assert job.place is not None
-        self._keep(job, now_s, job.place)
+        self.keep(job, Reservation(now_s, job.place))
         return True
-
-    def _find(self, job: Job, start_s: float) -> Place | None:
-        free = self._least_free(start_s, start_s + job.requested_s)
-        return find_place(job, free, self._capacity)
 
     def _least_free(self, start_s: float, end_s: float) -> Ints:
         first = bisect_right(self._times_s, start_s) - 1
@@ -177,10 +217,6 @@ class NodeProfile:
                 break
             least = np.minimum(least, self._free[step])
         return least
-
-    def _keep(self, job: Job, start_s: float, place: Place) -> None:
-        self._reserved[job.job_id] = (start_s, place)
-        self._add(place.nodes, -place.held, start_s, start_s + job.requested_s)
 
     def _add(self, nodes: Ints, amount: Ints, start_s: float, end_s: float) -> None:
         first = _split(self._times_s, self._free, start_s)
