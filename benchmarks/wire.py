@@ -95,11 +95,11 @@ def _serve(address: str, jobs: JobTable, nodes: int, pipe: Pipe) -> None:
     def opener(_: Hello) -> Opened:
         return Opened(Simulation(equal_nodes(nodes), jobs), about, len(jobs))
 
-    service = _Weighed(opener)
+    service = _Weighed(opener, sessions=1)
     service.sizes = []
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     pipe.send(address)
-    serve(service, address, sessions=1)
+    serve(service, address)
     pipe.send(service.sizes)
 
 

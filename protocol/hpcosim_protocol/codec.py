@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import msgspec
 
@@ -24,7 +24,7 @@ class _Tag(msgspec.Struct):
 
 class _Offer(msgspec.Struct):
     type: str
-    versions: list[int] = []
+    versions: Annotated[list[int], msgspec.Meta(max_length=100)] = []
 
 
 _encoder = msgspec.msgpack.Encoder()

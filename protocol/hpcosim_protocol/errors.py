@@ -38,5 +38,5 @@ class UnsupportedVersionError(ProtocolError):
         self.spoken = spoken
 
     def __str__(self) -> str:
-        offered = ", ".join(map(str, self.offered[:10])) or "none"
+        offered = ", ".join(map(str, self.offered)) or "none"
         return f"the client speaks protocol versions {offered}; this server speaks {self.spoken}"

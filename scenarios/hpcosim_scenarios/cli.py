@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -236,6 +239,7 @@ def errors_in_one_line() -> Iterator[None]:
     from hpcosim_scenarios.errors import RunError, ScenariosError
     from hpcosim_server.errors import BindError, ResultsError, ServerError
 
+    _stop_on_sigterm()
     try:
         yield
     except (RunError, ResultsError, ClientError, ProtocolError) as error:
@@ -245,9 +249,20 @@ def errors_in_one_line() -> Iterator[None]:
         _fail(error, RUN_FAILED)
     except (ScenariosError, ServerError) as error:
         _fail(error, BAD_INPUT)
-    except KeyboardInterrupt:
-        sys.stderr.write("error: interrupted\n")
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
+        raise typer.Exit(128 + number) from None
+
+
+def _stop_on_sigterm() -> None:
+    """Let SIGTERM end a command as Ctrl-C does: what was recorded is written first."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
 
 
 def _fail(error: Exception, code: int) -> None:

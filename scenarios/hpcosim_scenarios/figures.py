@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.gantt import boxes, ranges
+from hpcosim_scenarios.gantt import JobRow, boxes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,12 +34,22 @@ class FigureError(ScenariosError):
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """What is drawn: the jobs, and the power of `span_w` W from `span_start_s` to `span_end_s`."""
+
     title: str
-    jobs: list[dict[str, str]]
-    spans: list[dict[str, str]]
+    jobs: list[JobRow]
     cores_by_node: list[int]
-    start_s: float
-    end_s: float
+    span_start_s: Floats
+    span_end_s: Floats
+    span_w: Floats
+
+    @property
+    def start_s(self) -> float:
+        return float(self.span_start_s.min())
+
+    @property
+    def end_s(self) -> float:
+        return float(self.span_end_s.max())
 
 
 def draw_schedule(results: Path, out: Path) -> list[Path]:
@@ -52,7 +63,8 @@ def draw_schedule(results: Path, out: Path) -> list[Path]:
         The files: a PNG and an SVG.
 
     Raises:
-        FigureError: the folder has no results, or matplotlib is not installed.
+        FigureError: the folder has no results, nothing can be written where they should go, or
+            matplotlib is not installed.
     """
     try:
         import matplotlib as mpl
@@ -72,11 +84,15 @@ def draw_schedule(results: Path, out: Path) -> list[Path]:
         _draw_power(power, run, unit_s)
         _draw_queue(queue, run, unit_s)
         queue.set_xlabel(f"simulated time ({unit})")
-        figure.suptitle(run.title)
+        figure.suptitle(run.title, parse_math=False)
         files = [out.with_name(out.name + ending) for ending in (".png", ".svg")]
-        figure.savefig(files[0], dpi=150)
-        figure.savefig(files[1], metadata={"Date": None})
-        pyplot.close(figure)
+        try:
+            figure.savefig(files[0], dpi=150)
+            figure.savefig(files[1], metadata={"Date": None})
+        except OSError as error:
+            raise FigureError(f"can't write {out}: {error.strerror or error}") from None
+        finally:
+            pyplot.close(figure)
     return files
 
 
@@ -93,8 +109,8 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
     shapes, colours = [], []
     for box in boxes(run.jobs, run.cores_by_node):
         job = run.jobs[box.row]
-        left = float(job["start_s"]) / unit_s
-        right = float(job["end_s"] or run.end_s) / unit_s
+        left = (job.start_s or 0.0) / unit_s
+        right = (run.end_s if job.end_s is None else job.end_s) / unit_s
         top = box.last + 1
         shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
         colours.append(COLOURS[box.row % len(COLOURS)])
@@ -116,35 +132,27 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
 
 
 def _draw_power(axes: Axes, run: _Run, unit_s: float) -> None:
-    size = np.array([sum(b - a + 1 for a, b in ranges(span["nodes"])) for span in run.spans])
-    watts = size * np.array([float(span["power_w"]) for span in run.spans])
-    starts = np.array([float(span["start_s"]) for span in run.spans])
-    ends = np.array([float(span["end_s"]) for span in run.spans])
-    at_s, power_w = steps(np.concatenate([starts, ends]), np.concatenate([watts, -watts]))
-    power_w[-1] = power_w[-2] if len(power_w) > 1 else 0.0  # it is not known what comes after
+    at_s, power_w = steps(
+        np.concatenate([run.span_start_s, run.span_end_s]),
+        np.concatenate([run.span_w, -run.span_w]),
+    )
+    power_w[-1] = power_w[-2]  # it is not known what comes after
     axes.step(at_s / unit_s, power_w / 1000, where="post", color=COLOURS[5], linewidth=0.8)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("power (kW)")
-    energy_j = float((watts * (ends - starts)).sum())
-    axes.set_title(
-        f"power of all nodes; energy {energy_j / 3.6e6:,.1f} kWh", loc="left", fontsize=9
-    )
+    energy_kwh = float(run.span_w @ (run.span_end_s - run.span_start_s)) / 3.6e6
+    axes.set_title(f"power of all nodes; energy {energy_kwh:,.1f} kWh", loc="left", fontsize=9)
 
 
 def _draw_queue(axes: Axes, run: _Run, unit_s: float) -> None:
-    waiting = [job for job in run.jobs if job["state"] != "rejected"]
-    came = np.array([float(job["submit_s"]) for job in waiting])
-    went = np.array([float(job["start_s"]) for job in waiting if job["start_s"]])
+    waited = [job for job in run.jobs if job.state != "rejected"]
+    came = [job.submit_s for job in waited]
+    went = [job.start_s for job in waited if job.start_s is not None]
     at_s, length = steps(
-        np.concatenate([came, went]), np.concatenate([np.ones(len(came)), -np.ones(len(went))])
+        np.array([run.start_s, *came, *went, run.end_s]),
+        np.array([0.0] + [1.0] * len(came) + [-1.0] * len(went) + [0.0]),
     )
-    axes.step(
-        np.append(at_s, run.end_s) / unit_s,
-        np.append(length, length[-1]),
-        where="post",
-        color=COLOURS[0],
-        linewidth=0.8,
-    )
+    axes.step(at_s / unit_s, length, where="post", color=COLOURS[0], linewidth=0.8)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("jobs waiting")
     axes.set_title("queue length", loc="left", fontsize=9)
@@ -155,16 +163,39 @@ def _read(results: Path) -> _Run:
         about: dict[str, Any] = json.loads((results / "run.json").read_text())
         title = f"{about['scenario']}, scheduled by {about['scheduler']}"
         cores_by_node = msgspec.convert(about["platform"], Platform).cores_by_node()
-        jobs, spans = _rows(results / "jobs.csv"), _rows(results / "nodes.csv")
-        start_s = min(float(span["start_s"]) for span in spans) if spans else 0.0
-        end_s = max(float(span["end_s"]) for span in spans) if spans else 0.0
-    except (OSError, ValueError, KeyError) as error:
+        jobs = [_job(row) for row in _rows(results / "jobs.csv")]
+        spans = np.array([_span(row) for row in _rows(results / "nodes.csv")]).reshape(-1, 3)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise FigureError(f"{results} is no results folder: {error!r}") from None
-    if not spans:
+    if not len(spans):
         raise FigureError(f"{results}: nothing to draw, no time passed in this run")
-    return _Run(title, jobs, spans, cores_by_node, start_s, end_s)
+    return _Run(title, jobs, cores_by_node, *spans.T)
+
+
+def _job(row: dict[str, str]) -> JobRow:
+    return JobRow(
+        float(row["submit_s"]),
+        float(row["start_s"]) if row["start_s"] else None,
+        float(row["end_s"]) if row["end_s"] else None,
+        row["state"],
+        int(row["cores"]),
+        list(_ranges(row["nodes"])),
+    )
+
+
+def _span(row: dict[str, str]) -> tuple[float, float, float]:
+    """Return start and end, s, and the power of all nodes of the span, W."""
+    nodes = sum(last - first + 1 for first, last in _ranges(row["nodes"]))
+    return float(row["start_s"]), float(row["end_s"]), nodes * float(row["power_w"])
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def _ranges(intervals: str) -> Iterator[tuple[int, int]]:
+    """Yield first and last of each interval of `0-3 7`."""
+    for part in intervals.split():
+        first, _, last = part.partition("-")
+        yield int(first), int(last or first)

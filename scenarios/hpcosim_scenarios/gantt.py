@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple
 
-Job = Mapping[str, str]
-"""A row of jobs.csv."""
+
+class JobRow(NamedTuple):
+    """A row of jobs.csv.
+
+    Attributes:
+        submit_s, start_s, end_s: seconds; None: has not come.
+        state: as in the file.
+        cores: asked for.
+        nodes: those it was given, as first and last of each interval.
+    """
+
+    submit_s: float
+    start_s: float | None
+    end_s: float | None
+    state: str
+    cores: int
+    nodes: list[tuple[int, int]]
 
 
 class Box(NamedTuple):
@@ -24,14 +39,7 @@ class Box(NamedTuple):
     last: int
 
 
-def ranges(intervals: str) -> Iterator[tuple[int, int]]:
-    """Yield first and last of each interval of `0-3 7`."""
-    for part in intervals.split():
-        first, _, last = part.partition("-")
-        yield int(first), int(last or first)
-
-
-def boxes(jobs: Sequence[Job], cores_by_node: Sequence[int]) -> list[Box]:
+def boxes(jobs: Sequence[JobRow], cores_by_node: Sequence[int]) -> list[Box]:
     """Lay the jobs of a run out on cores, so that no two are drawn over each other.
 
     The results say how many cores a job had, not which: here each job fills its nodes in
@@ -50,7 +58,7 @@ def boxes(jobs: Sequence[Job], cores_by_node: Sequence[int]) -> list[Box]:
     drawn: list[Box] = []
     for _, starts, row in sorted(_changes(jobs)):
         if not starts:
-            for node, core in taken.pop(row):
+            for node, core in taken.pop(row, ()):
                 heappush(free[node], core)
             continue
         taken[row] = _take(jobs[row], free)
@@ -58,19 +66,19 @@ def boxes(jobs: Sequence[Job], cores_by_node: Sequence[int]) -> list[Box]:
     return drawn
 
 
-def _changes(jobs: Sequence[Job]) -> Iterator[tuple[float, bool, int]]:
+def _changes(jobs: Sequence[JobRow]) -> Iterator[tuple[float, bool, int]]:
     """Yield time, whether it is a start, and row; at one time ends come first."""
     for row, job in enumerate(jobs):
-        if job["start_s"]:
-            yield float(job["start_s"]), True, row
-            if job["end_s"]:
-                yield float(job["end_s"]), False, row
+        if job.start_s is not None:
+            yield job.start_s, True, row
+            if job.end_s is not None:
+                yield job.end_s, False, row
 
 
-def _take(job: Job, free: list[list[int]]) -> list[tuple[int, int]]:
-    missing = int(job["cores"])
+def _take(job: JobRow, free: list[list[int]]) -> list[tuple[int, int]]:
+    missing = job.cores
     taken = []
-    for first, last in ranges(job["nodes"]):
+    for first, last in job.nodes:
         for node in range(first, last + 1):
             for _ in range(min(missing, len(free[node]))):
                 taken.append((node, heappop(free[node])))

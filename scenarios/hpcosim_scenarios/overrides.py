@@ -12,7 +12,7 @@ from hpcosim_scenarios.scenario import Scalar
 
 
 def parse(changes: Sequence[str]) -> dict[str, Scalar]:
-    """Return the values to change by dotted path; a value is read as YAML reads it.
+    """Return the values to change by dotted path; a value is read as JSON or YAML reads it.
 
     Raises:
         ScenarioError: not FIELD=VALUE with a value that is a single one.
@@ -21,13 +21,20 @@ def parse(changes: Sequence[str]) -> dict[str, Scalar]:
     for change in changes:
         field, equals, text = change.partition("=")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
+            value = _value(text)
+        except (yaml.YAMLError, ValueError):
             value = ()
         if not equals or not field or not isinstance(value, Scalar):
             raise ScenarioError(f"{change!r} is not FIELD=VALUE, such as workload.load=1.2")
         overrides[field] = value
     return overrides
+
+
+def _value(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)  # 1e-7 is a number here, but text in YAML 1.1
+    except msgspec.DecodeError:
+        return yaml.safe_load(text)
 
 
 def as_options(overrides: Mapping[str, Scalar]) -> list[str]:

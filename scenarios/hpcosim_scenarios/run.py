@@ -95,6 +95,8 @@ def serve_scenarios(
     log_as_json()
     limits = limits or Limits()
     library = Library(paths, overrides, limits.jobs)
-    service = Service(library.open, limits, out, folder_per_session=folder_per_session)
-    serve(service, address, sessions=sessions)
+    service = Service(
+        library.open, limits, out, sessions=sessions, folder_per_session=folder_per_session
+    )
+    serve(service, address)
     return service.failures

@@ -14,12 +14,20 @@ from msgspec import Meta, Struct
 
 import hpcosim_protocol as protocol
 from hpcosim_protocol import Placement
-from hpcosim_protocol.platform import NotNegative, Positive, PositiveInt
+from hpcosim_protocol.platform import NotNegative
 from hpcosim_scenarios.errors import ScenarioError
 
 MOST_BYTES = 2**20
+MOST_NODES = 1_000_000
 
+# Bounds far beyond any machine, within which no number of a run can overflow.
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Cores = Annotated[int, Meta(gt=0, le=1_000_000)]
+Nodes = Annotated[int, Meta(gt=0, le=1_000_000)]
+Watts = Annotated[float, Meta(ge=0, le=1e9)]
+Clock = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Seconds = Annotated[float, Meta(gt=0, le=1e12)]
 Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Scalar = bool | int | float | str | None
@@ -28,10 +36,16 @@ Scalar = bool | int | float | str | None
 class Processor(protocol.Processor, frozen=True, forbid_unknown_fields=True):
     """See `hpcosim_protocol.Processor`; a key it does not know is an error here."""
 
+    cores: Cores
+    clock_ghz: Clock = 1.0
+    static_w: Watts = 0.0
+    dynamic_w: Watts = 0.0
+
 
 class NodeGroup(protocol.NodeGroup, frozen=True, forbid_unknown_fields=True):
     """See `hpcosim_protocol.NodeGroup`."""
 
+    count: Nodes
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
 
 
@@ -39,6 +53,10 @@ class Platform(protocol.Platform, frozen=True, forbid_unknown_fields=True):
     """See `hpcosim_protocol.Platform`."""
 
     nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if self.node_count > MOST_NODES:
+            raise ValueError(f"a platform has at most {MOST_NODES} nodes, not {self.node_count}")
 
 
 class Lublin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="lublin"):
@@ -50,7 +68,7 @@ class Lublin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model",
     """
 
     jobs: Jobs
-    processors: PositiveInt
+    processors: Cores
 
 
 class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="poisson"):
@@ -65,10 +83,10 @@ class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model"
     """
 
     jobs: Jobs
-    mean_interarrival_s: Positive
-    cores: tuple[PositiveInt, PositiveInt] = (1, 32)
-    run_s: tuple[Positive, Positive] = (60.0, 7200.0)
-    overestimate: Annotated[float, Meta(ge=1)] = 2.0
+    mean_interarrival_s: Seconds
+    cores: tuple[Cores, Cores] = (1, 32)
+    run_s: tuple[Seconds, Seconds] = (60.0, 7200.0)
+    overestimate: Annotated[float, Meta(ge=1, le=1e6)] = 2.0
 
 
 class Workload(Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,11 +113,11 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     synthetic: Lublin | Poisson | None = None
     lenient: bool = False
     placement: Placement = "cores"
-    max_cores: PositiveInt | None = None
+    max_cores: Cores | None = None
     window_s: tuple[NotNegative, NotNegative] | None = None
     jobs: tuple[Count, Count] | None = None
-    load: Positive = 1.0
-    reference_clock_ghz: Positive | None = None
+    load: Factor = 1.0
+    reference_clock_ghz: Clock | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in SOURCES if getattr(self, name) is not None]
@@ -163,8 +181,10 @@ def load_scenario(path: Path, overrides: Mapping[str, Scalar] | None = None) -> 
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise ScenarioError(f"is not YAML: {error.problem}", path, line) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ScenarioError(f"is not YAML: {' '.join(str(error).split())}", path) from None
+    except RecursionError:
+        raise ScenarioError("is nested too deep to be a scenario", path) from None
     for field, value in (overrides or {}).items():
         _override(tree, field, value)
     try:
@@ -184,6 +204,8 @@ def _read(path: Path) -> str:
         raise ScenarioError(f"can't be read: {error.strerror}", path) from None
     except UnicodeDecodeError:
         raise ScenarioError("is not text in UTF-8", path) from None
+    except ValueError as error:  # a null byte in the path
+        raise ScenarioError(f"can't be read: {error}", path) from None
 
 
 def _override(tree: Any, field: str, value: Scalar) -> None:

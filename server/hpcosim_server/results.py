@@ -73,6 +73,9 @@ def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
             _write(draft / "run.json", [to_json(about)])
             folder.mkdir(exist_ok=True)
             for file in draft.iterdir():
+                if (folder / file.name).is_dir():
+                    raise IsADirectoryError(0, f"{file.name} is a folder there")
+            for file in draft.iterdir():
                 file.replace(folder / file.name)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

@@ -72,11 +72,12 @@ class Service:
         opener: makes simulations.
         limits: what clients may ask.
         out: folder for results; None: none are written.
+        sessions: so many may be opened in all; None: any number.
         folder_per_session: results in a folder of `out` for each session, else in `out` itself.
 
     Attributes:
         failures: what went wrong in sessions so far, for the exit status.
-        served: how many sessions are over, their results written.
+        done: all sessions there may be are over, their results written.
     """
 
     def __init__(
@@ -85,23 +86,37 @@ class Service:
         limits: Limits | None = None,
         out: Path | None = None,
         *,
+        sessions: int | None = None,
         folder_per_session: bool = True,
     ) -> None:
         self.limits = limits or Limits()
         self.failures: list[str] = []
-        self.served = 0
         self._opener = opener
         self._out = out
+        self._sessions_left = sessions
         self._folder_per_session = folder_per_session
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._over: OrderedDict[str, Epitaph] = OrderedDict()
         self._to_write: list[Session] = []
         self._stopped = ""
+        self._busy_s = 0.0
         self._progress_due_s = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to do, nor will be."""
+        return self._sessions_left == 0 and not self._open and not self._to_write
 
     def answer(self, data: bytes) -> bytes:
         """Return the answer to a message, whatever it is."""
+        began_s = time.monotonic()
+        try:
+            return self._answer(data)
+        finally:
+            self._busy_s += time.monotonic() - began_s
+
+    def _answer(self, data: bytes) -> bytes:
         if self._stopped:
             return _error("shutting_down", self._stopped, fatal=True)
         if len(data) > self.limits.message_bytes:
@@ -134,37 +149,47 @@ class Service:
     def tidy(self) -> None:
         """Between requests: write what is over, drop who is silent, tell how far it has got."""
         if self._to_write:
+            began_s = time.monotonic()
             finished, self._to_write = self._to_write, []
             for session in finished:
                 self._write(session)
-        now_s = time.monotonic()
-        if now_s < self._progress_due_s:
+            self._busy_s += time.monotonic() - began_s
+        wall_s = time.monotonic()
+        if wall_s < self._progress_due_s:
             return
-        self._progress_due_s = now_s + PROGRESS_EVERY_S
+        self._progress_due_s = wall_s + PROGRESS_EVERY_S
+        now_s = self._listened_s()
         for session in list(self._open.values()):
             _log_progress(session)
             if now_s - session.heard_s > self.limits.idle_s:
                 session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
                 self._close(session, failed=True)
 
-    def close(self, why: str) -> bool:
-        """End every session and write its results; return whether there was one.
+    def stop(self, why: str) -> bool:
+        """Close, and from now on answer every message with `shutting_down`.
 
-        From now on every message is answered with `shutting_down`.
+        Returns:
+            Whether a session was cut short.
         """
-        self._stopped = why
         interrupted = bool(self._open)
+        self.close(why)
+        self._stopped = why
+        return interrupted
+
+    def close(self, why: str) -> None:
+        """End every session and write its results."""
         for session in list(self._open.values()):
             session.end(why)
             self._close(session, failed=True)
         self.tidy()
-        return interrupted
 
     def _dispatch(self, message: ClientMessage) -> bytes:
         if isinstance(message, Hello):
             return self._hello(message)
         if isinstance(message, Decisions):
             return self._decide(message)
+        if message.session in self._over:  # the goodbye was lost
+            return encode(Goodbye())
         session = self._find(message.session)
         session.end("the client left")
         self._close(session, failed=True)
@@ -176,7 +201,7 @@ class Service:
             return epitaph.last_answer
         session = self._find(request.session)
         answer = session.decide(request)
-        session.heard_s = time.monotonic()
+        session.heard_s = self._listened_s()
         if session.ended_because:
             self._close(session, failed=not session.opened.run.complete)
         return answer
@@ -184,7 +209,7 @@ class Service:
     def _hello(self, hello: Hello) -> bytes:
         if hello.session:
             session = self._find(hello.session)
-            session.heard_s = time.monotonic()
+            session.heard_s = self._listened_s()
             return session.resume()
         known = self._by_nonce.get(hello.nonce) if hello.nonce else None
         if known is not None:
@@ -194,13 +219,23 @@ class Service:
                 "too_many_sessions",
                 f"{self.limits.sessions} sessions are open, the most there may be",
             )
+        if self._sessions_left == 0:
+            raise SessionRefused(
+                "too_many_sessions", "this server opens no more sessions: it was told how many"
+            )
         opened = self._opener(hello)
-        session = Session(hello, opened, self._options(opened), time.monotonic())
+        if self._sessions_left is not None:
+            self._sessions_left -= 1
+        session = Session(hello, opened, self._options(opened), self._listened_s())
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session
         log.info("session_opened", **_names(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
+
+    def _listened_s(self) -> float:
+        """Return a clock that stands while the server is busy, and hears nobody."""
+        return time.monotonic() - self._busy_s
 
     def _options(self, opened: Opened) -> Options:
         rules = opened.simulation.rules
@@ -234,7 +269,6 @@ class Service:
         level("session_closed", **_names(session), why=session.ended_because, failed=failed)
 
     def _write(self, session: Session) -> None:
-        self.served += 1
         if self._out is None:
             return
         folder = self._out / _folder_name(session) if self._folder_per_session else self._out

@@ -43,9 +43,9 @@ class Session:
 
     Attributes:
         name: a secret between server and client; who knows it is the client.
-        label: what the session is called in the log and in folders.
+        label: the part of the name that is no secret, for the log and for folders.
         opened: the simulation.
-        heard_s: wall time (monotonic) of the client's last message.
+        heard_s: when the client's last message came, by the service's clock.
         ended_because: why it is over; empty: it is not.
         seq: of the last request answered.
         last_answer: the answer to it.
@@ -53,8 +53,8 @@ class Session:
     """
 
     def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
-        self.name = secrets.token_hex(8)
-        self.label = secrets.token_hex(4)
+        self.name = secrets.token_hex(12)
+        self.label = self.name[:8]
         self.opened = opened
         self.heard_s = now_s
         self.ended_because = ""

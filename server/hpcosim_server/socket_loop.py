@@ -21,14 +21,13 @@ GOODBYE_S = 1.0
 LINGER_MS = 2000  # how long the last answer may take to leave
 
 
-def serve(service: Service, address: str, *, sessions: int | None = None) -> str:
-    """Answer requests until told to stop.
+def serve(service: Service, address: str) -> str:
+    """Answer requests until told to stop, or until the service is done.
 
     Args:
         service: what answers.
         address: where to listen, such as `tcp://127.0.0.1:28080` or `ipc:///run/x.sock`;
             port `*` takes a free one, which the log names.
-        sessions: stop after so many are over; None: on SIGTERM or SIGINT only.
 
     Returns:
         Why it stopped.
@@ -51,11 +50,11 @@ def serve(service: Service, address: str, *, sessions: int | None = None) -> str
         log.info("listening", address=endpoint)
         if not endpoint.startswith(LOCAL):
             log.warning("open_to_others", hint="whoever reaches this address may use the server")
-        while not stop.asked and (sessions is None or service.served < sessions):
+        while not stop.asked and not service.done:
             _answer_one(socket, service)
             service.tidy()
         why = f"the server was stopped by {stop.asked}" if stop.asked else "all sessions are over"
-        if service.close(why):
+        if service.stop(why):
             _say_goodbye(socket, service)
         log.info("stopped", why=why)
         return why

@@ -118,10 +118,14 @@ def _without_repeated_ids(
     _, firsts = np.unique(table.job_id, return_index=True)
     repeated = len(table) - len(firsts)
     if repeated and not lenient:
-        twice = np.setdiff1d(np.arange(len(table)), firsts)[0]
-        raise WorkloadError(f"job {table.job_id[twice]} is there twice", path)
+        twice = int(table.job_id[np.setdiff1d(np.arange(len(table)), firsts)[0]])
+        raise WorkloadError(f"job {twice} is there twice", path, _last_line_of(twice, path))
     counts["repeated_job_ids"] += repeated
     return table.take(np.sort(firsts)) if repeated else table
+
+
+def _last_line_of(job_id: int, path: Path) -> int:
+    return max(number for number, line in _lines(path) if int(line.split(None, 1)[0]) == job_id)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -145,7 +149,7 @@ def open_log(path: Path) -> io.BufferedIOBase:
             zipped = file.read(2) == GZIP_MAGIC
     except FileNotFoundError:
         raise WorkloadError("there is no such file", path) from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise WorkloadError(f"cannot be opened: {_plain(error)}", path) from None
     if not zipped:
         return path.open("rb")

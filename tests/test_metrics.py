@@ -1,0 +1,234 @@
+"""Every metric, on a run small enough to be worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from conftest import cluster_of, jobs_of, simulate
+from hpcosim_protocol import AllocateJob, KillJob, RejectJob
+from hpcosim_server.metrics import METRICS, Outcome, measure, outcome_of
+from hpcosim_server.simulation import Rules, Simulation
+
+
+def small_run() -> Simulation:
+    """Return a run of six jobs on two nodes of two cores, submitted from 100 s on.
+
+    | job | submitted | cores | started | ended | on   |                              |
+    |-----|-----------|-------|---------|-------|------|------------------------------|
+    | 1   | 100       | 2     | 100     | 120   | 0    | completed                    |
+    | 2   | 100       | 3     | 120     | 125   | 0, 1 | completed                    |
+    | 3   | 104       | 1     | 104     | 112   | 1    | timeout, of 30 s it wanted   |
+    | 4   | 110       | 1     | 130     | 134   | 0    | killed, of 50 s it wanted    |
+    | 5   | 110       | 1     |         | 130   |      | rejected by a decision       |
+    | 6   | 130       | 5     |         | 130   |      | rejected, as it is too large |
+    """
+    platform = cluster_of(2, 2, static_w=100.0, dynamic_w=10.0, idle_fraction=0.5)
+    table = jobs_of(
+        (100.0, 20.0, 2),
+        (100.0, 5.0, 3),
+        (104.0, 30.0, 1, 8.0),
+        (110.0, 50.0, 1),
+        (110.0, 9.0, 1),
+        (130.0, 9.0, 5),
+    )
+    simulation = Simulation(platform, table, Rules(kill_at_walltime=True))
+    for decisions, now_s in (
+        ([], 100.0),
+        ([AllocateJob(1, [0])], 104.0),
+        ([AllocateJob(3, [1])], 110.0),
+        ([], 112.0),
+        ([], 120.0),
+        ([AllocateJob(2, [0, 1])], 125.0),
+        ([], 130.0),
+    ):
+        assert simulation.advance(decisions).now_s == now_s
+    simulation.advance([AllocateJob(4, [0]), RejectJob(5)])
+    assert simulation.advance([KillJob(4)], elapsed_s=4.0).now_s == 134.0
+    assert simulation.advance().ended
+    return simulation
+
+
+WAITS = [0.0, 20.0, 0.0, 20.0]
+RUNS = [20.0, 5.0, 8.0, 4.0]
+# W of node 0: 120 while 1 runs, 120 with 2 of the tasks of 2, 110 with 4's, 50 idle.
+NODE_0_J = 20 * 120 + 5 * 120 + 5 * 50 + 4 * 110
+NODE_1_J = 4 * 50 + 8 * 110 + 8 * 50 + 5 * 110 + 5 * 50 + 4 * 50
+ENERGY_J = NODE_0_J + NODE_1_J
+BY_HAND: dict[str, float] = {
+    "jobs": 6,
+    "jobs_completed": 2,
+    "jobs_killed": 2,
+    "jobs_rejected": 2,
+    "jobs_skipped": 7,
+    "makespan_s": 34.0,
+    "mean_wait_s": 10.0,
+    "median_wait_s": 10.0,
+    "p90_wait_s": 20.0,
+    "p95_wait_s": 20.0,
+    "p99_wait_s": 20.0,
+    "max_wait_s": 20.0,
+    "mean_response_s": (20 + 25 + 8 + 24) / 4,
+    "mean_slowdown": (20 / 20 + 25 / 5 + 8 / 8 + 24 / 4) / 4,
+    "mean_bounded_slowdown": (1 + 25 / 10 + 1 + 24 / 10) / 4,
+    "utilization": (2 * 20 + 3 * 5 + 1 * 8 + 1 * 4) / (4 * 34),
+    "energy_j": ENERGY_J,
+    "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "edp_js": ENERGY_J * 34,
+    "node_shutdowns": 0,
+    "job_filling_rate": (20 + 5 + 4 + 8 + 5) / (2 * 34),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_by_hand(name: str) -> None:
+    """The metric of the small run is the one worked out by hand."""
+    assert measure(outcome_of(small_run(), skipped=7))[name] == pytest.approx(
+        BY_HAND[name], rel=1e-14
+    )
+
+
+def test_names() -> None:
+    """The metrics that others rely on are there, and all here are in the table above."""
+    assert set(METRICS) >= {
+        "jobs",
+        "jobs_completed",
+        "jobs_killed",
+        "jobs_rejected",
+        "makespan_s",
+        "mean_wait_s",
+        "max_wait_s",
+        "mean_response_s",
+        "mean_slowdown",
+        "mean_bounded_slowdown",
+        "utilization",
+        "energy_j",
+        "wasted_energy_j",
+        "edp_js",
+        "node_shutdowns",
+        "job_filling_rate",
+    }
+    assert set(METRICS) == set(BY_HAND)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_defined(name: str) -> None:
+    """Every metric has a docstring, which is its definition, and goes by its name."""
+    assert METRICS[name].__doc__
+    assert METRICS[name].__name__ == name
+
+
+def of_waits(waits_s: list[float], runs_s: list[float] | None = None) -> Outcome:
+    """Return an outcome of jobs with these waits and run times."""
+    count = len(waits_s)
+    return Outcome(
+        state=np.full(count, 2, dtype=np.int8),
+        wait_s=np.array(waits_s, dtype=np.float64),
+        run_s=np.array(runs_s or [1.0] * count, dtype=np.float64),
+        cores=np.ones(count),
+        duration_s=10.0,
+        core_count=1,
+        node_count=1,
+        energy_j=0.0,
+        idle_energy_j=0.0,
+        computing_node_s=0.0,
+        skipped=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("median_wait_s", 50.0), ("p90_wait_s", 90.0), ("p95_wait_s", 95.0), ("p99_wait_s", 99.0)],
+)
+def test_percentiles(name: str, expected: float) -> None:
+    """Of waits of 0 to 100 s, in whatever order, the percentile is its number."""
+    waits_s = [float(i * 37 % 101) for i in range(101)]
+    assert measure(of_waits(waits_s))[name] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("median_wait_s", 5.0), ("p90_wait_s", 9.0), ("p95_wait_s", 9.5), ("p99_wait_s", 9.9)],
+)
+def test_percentiles_between_two(name: str, expected: float) -> None:
+    """Between two waits a percentile is linear."""
+    assert measure(of_waits([10.0, 0.0]))[name] == pytest.approx(expected)
+
+
+def test_slowdown_leaves_out_runs_of_no_time() -> None:
+    """A job killed in the second it started has no slowdown, but a bounded one."""
+    metrics = measure(of_waits([30.0, 30.0], [0.0, 10.0]))
+    assert metrics["mean_slowdown"] == 4.0
+    assert metrics["mean_bounded_slowdown"] == (3.0 + 4.0) / 2
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "run_s", "expected"),
+    [(0.0, 1.0, 1.0), (9.0, 1.0, 1.0), (19.0, 1.0, 2.0), (10.0, 10.0, 2.0), (10.0, 20.0, 1.5)],
+)
+def test_bounded_slowdown(wait_s: float, run_s: float, expected: float) -> None:
+    """Short jobs count as of 10 s, and none has less than 1."""
+    assert measure(of_waits([wait_s], [run_s]))["mean_bounded_slowdown"] == pytest.approx(expected)
+
+
+NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected"}}
+
+
+def test_no_jobs() -> None:
+    """A workload of no jobs has every metric, and each is 0."""
+    empty = simulate(cluster_of(2), jobs_of(*[(0.0, 1.0, 1)]).take(slice(0, 0)))
+    assert measure(outcome_of(empty)) == {**NONE_RAN, "jobs": 0, "jobs_rejected": 0}
+
+
+def test_no_job_ran() -> None:
+    """Where every job is too large nothing took any time, and every mean is 0."""
+    metrics = measure(outcome_of(simulate(cluster_of(2), jobs_of((5.0, 1.0, 3), (5.0, 1.0, 4)))))
+    assert metrics == {**NONE_RAN, "jobs": 2, "jobs_rejected": 2}
+
+
+def test_jobs_that_wait_or_run_do_not_count() -> None:
+    """In a run that is not over, means are over the jobs that have ended."""
+    table = jobs_of((0.0, 4.0, 1), (0.0, 90.0, 1), (1.0, 5.0, 1))
+    simulation = Simulation(cluster_of(2), table)
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0]), AllocateJob(2, [1])])
+    assert simulation.advance().now_s == 4.0
+    metrics = measure(outcome_of(simulation))
+    assert (metrics["jobs"], metrics["jobs_completed"]) == (3, 1)
+    assert metrics["mean_response_s"] == 4.0
+    assert metrics["utilization"] == 4 / (2 * 4)  # though both cores were taken all the time
+    assert metrics["energy_j"] == 2 * 4 * 110
+    assert metrics["job_filling_rate"] == 1.0
+
+
+def test_utilization_is_of_cores_asked_for() -> None:
+    """A job that holds whole nodes counts with its cores, though no other could use the rest."""
+    table = jobs_of((0.0, 10.0, 5), placement="whole_nodes")
+    metrics = measure(outcome_of(simulate(cluster_of(2, 4), table)))
+    assert metrics["utilization"] == 5 / 8
+    assert metrics["job_filling_rate"] == 1.0
+
+
+def test_measuring_twice_changes_nothing() -> None:
+    """Looking at a run on its way does not change what it comes to."""
+
+    def run(looks: bool) -> dict[str, int | float]:
+        simulation = Simulation(cluster_of(1), jobs_of((0.0, 0.1, 1), (0.3, 0.7, 1)))
+        for decisions in ([], [AllocateJob(1, [0])], [], [AllocateJob(2, [0])]):
+            simulation.advance(decisions)
+            if looks:
+                measure(outcome_of(simulation))
+        return measure(outcome_of(simulation))
+
+    assert run(True) == pytest.approx(run(False), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_plain_finite_numbers(name: str) -> None:
+    """Every metric is a plain Python number, so that JSON can hold it."""
+    for simulation in (small_run(), simulate(cluster_of(1), jobs_of((0.0, 1.0, 9)))):
+        value = measure(outcome_of(simulation))[name]
+        assert type(value) in (int, float)
+        assert math.isfinite(value)
