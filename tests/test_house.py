@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,18 @@ def test_simulation_imports_no_socket() -> None:
     """The simulation has SimPy, but no socket and no thread."""
     found = imports_of(ROOT / "server" / "hpcosim_server" / "simulation.py")
     assert not {name.split(".")[0] for name in found} & {"zmq", "socket", "threading", "asyncio"}
+
+
+def test_server_imports_go_up_the_table_of_its_readme() -> None:
+    """In the server a file imports only files that stand above it in server/README.md."""
+    folder = ROOT / "server" / "hpcosim_server"
+    rows = re.findall(r"^\| (`.*?`) \|", (ROOT / "server" / "README.md").read_text(), re.MULTILINE)
+    order = [name.rstrip("/") for row in rows for name in re.findall(r"`(.*?)`", row)]
+    there = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert set(order) == there - {"__init__", "__pycache__", "py"}
+    for path in folder.rglob("*.py"):
+        room = path.relative_to(folder).parts[0].removesuffix(".py")
+        for name in imports_of(path):
+            if name.startswith("hpcosim_server.") and room in order:
+                imported = name.split(".")[1]
+                assert order.index(imported) <= order.index(room), f"{path} imports {name}"

@@ -19,8 +19,8 @@ from hpcosim_client.errors import (
     ServerRefusedError,
 )
 from hpcosim_client.heuristics.registry import POLICIES, make_policy
-from hpcosim_client.job import Job
-from hpcosim_client.nodes import NodePool, Place
+from hpcosim_client.job import Job, Place
+from hpcosim_client.nodes import NodePool
 from hpcosim_client.play import play, run
 from hpcosim_client.view import Policy, View
 

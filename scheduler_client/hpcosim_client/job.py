@@ -1,14 +1,32 @@
-"""A job as the scheduler knows it."""
+"""A job as the scheduler knows it, and where it runs."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_protocol import Placement
 
-if TYPE_CHECKING:
-    from hpcosim_client.nodes import Place
+Ints = NDArray[np.int64]
+
+
+class Place(NamedTuple):
+    """Where a job may run.
+
+    Attributes:
+        nodes: node numbers.
+        tasks: how many of the job's tasks on each.
+        held: how many cores it takes of each; more than its tasks where nodes are taken whole.
+        cores: the sum of `held`.
+    """
+
+    nodes: Ints
+    tasks: Ints
+    held: Ints
+    cores: int
 
 
 class Job:

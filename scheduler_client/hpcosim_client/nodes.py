@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcosim_client.job import Job
+from hpcosim_client.job import Ints, Job, Place
 from hpcosim_protocol import Platform
-
-Ints = NDArray[np.int64]
-
-
-class Place(NamedTuple):
-    """Where a job may run.
-
-    Attributes:
-        nodes: node numbers.
-        tasks: how many of the job's tasks on each.
-        held: how many cores it takes of each; more than its tasks where nodes are taken whole.
-        cores: the sum of `held`.
-    """
-
-    nodes: Ints
-    tasks: Ints
-    held: Ints
-    cores: int
 
 
 class NodePool:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.job import Job
-from hpcosim_client.nodes import NodePool, Place, fill
+from hpcosim_client.job import Job, Place
+from hpcosim_client.nodes import NodePool, fill
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,

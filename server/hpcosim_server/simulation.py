@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from hpcosim_protocol import (
-    ALWAYS_WAKE_ON,
-    DEFAULT_WAKE_ON,
     Alarm,
     AllocateJob,
     CancelAlarm,
@@ -34,10 +32,12 @@ from hpcosim_protocol import (
 from hpcosim_protocol.events import snake_case
 from hpcosim_server.allocation import Refusal, tasks_by_node, too_large
 from hpcosim_server.clock import Clock, Rank, Timer
-from hpcosim_server.cluster import Cluster, Part
+from hpcosim_server.cluster import Cluster
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.execution import run_time_s
+from hpcosim_server.job import Job
 from hpcosim_server.recording import Recording
+from hpcosim_server.wake import BIT, DEFAULT_MASK, mask_of
 from hpcosim_server.workload.table import LATEST_S, JobSpec, JobTable
 
 # A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
@@ -75,36 +75,8 @@ class Batch(NamedTuple):
     ended: bool
 
 
-class Job:
-    """A job that waits or runs."""
-
-    __slots__ = ("end", "nodes", "parts", "row", "spec", "started_s", "state", "tasks")
-
-    def __init__(self, spec: JobSpec, row: int) -> None:
-        self.spec = spec
-        self.row = row
-        self.state: JobState = "completed"  # what it will be when its `end` comes
-        self.started_s = math.nan
-        self.nodes: list[int] = []
-        self.tasks: list[int] = []
-        self.parts: list[Part] = []
-        self.end: Timer | None = None
-
-
-_BIT: dict[EventKind, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventKind))}
-_ALWAYS = sum(_BIT[kind] for kind in ALWAYS_WAKE_ON)
-_SUBMITTED, _STARTED = _BIT["job_submitted"], _BIT["job_started"]
-_COMPLETED, _REJECTED = _BIT["job_completed"], _BIT["decision_rejected"]
-
-
-def _wake_mask(kinds: Iterable[EventKind]) -> int:
-    mask = _ALWAYS
-    for kind in kinds:
-        mask |= _BIT[kind]
-    return mask
-
-
-_DEFAULT_MASK = _wake_mask(DEFAULT_WAKE_ON)
+_SUBMITTED, _STARTED = BIT["job_submitted"], BIT["job_started"]
+_COMPLETED, _REJECTED = BIT["job_completed"], BIT["decision_rejected"]
 
 
 class Simulation:
@@ -139,7 +111,7 @@ class Simulation:
         self._events: list[Event] = []
         self._kinds = 0  # the bits of the kinds in `_events`
         self._refused_in_a_row = 0
-        self._tell(SimulationBegan(self.start_s), _BIT["simulation_began"])
+        self._tell(SimulationBegan(self.start_s), BIT["simulation_began"])
         self._await_next_submission()
 
     @property
@@ -179,7 +151,7 @@ class Simulation:
                 _CARRY_OUT[type(decision)](self, decision)
             except Refusal as refusal:
                 self._reject(seq, index, decision, refusal)
-        self._run(_DEFAULT_MASK if wake_on is None else _wake_mask(wake_on))
+        self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
         self._watch_for_refusals(before)
         events, self._events, self._kinds = self._events, [], 0
         return Batch(self._clock.now, events, ended=not events)
@@ -263,7 +235,7 @@ class Simulation:
         spec = next(self._to_come, None)
         if spec is None:
             self._all_submitted = True
-            self._tell(NoMoreJobs(self.now_s), _BIT["no_more_jobs"])
+            self._tell(NoMoreJobs(self.now_s), BIT["no_more_jobs"])
         else:
             self._clock.at(spec.submit_s, Rank.SUBMISSION, self._on_submission, spec)
 
@@ -293,7 +265,7 @@ class Simulation:
 
     def _on_alarm(self, timer: Timer) -> None:
         del self._alarms[timer.subject]
-        self._tell(Alarm(self.now_s, timer.subject), _BIT["alarm"])
+        self._tell(Alarm(self.now_s, timer.subject), BIT["alarm"])
 
     # What is decided
 

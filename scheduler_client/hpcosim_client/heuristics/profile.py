@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from hpcosim_client.job import Job
-from hpcosim_client.nodes import Ints, Place, fill, find_place, usable_nodes
+from hpcosim_client.job import Ints, Job, Place
+from hpcosim_client.nodes import fill, find_place, usable_nodes
 from hpcosim_client.view import View
 
 
