@@ -1248,3 +1248,12 @@ def test_no_decisions_can_make_a_simulation_unsound(
         assert isinstance(message, Events)
         mirror.view.apply(message.now_s, message.events)
         assert seen(Scheduler(fuzzed, "", session=mirror.session).view) == seen(mirror.view)
+
+
+def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
+    """Whoever still asks after the end is told that the server stops, and why."""
+    session = desk.hello()
+    assert desk.service.stop("it was time")
+    answer = desk.ask("decisions", session=session, seq=1)
+    assert (answer["code"], answer["message"]) == ("shutting_down", "it was time")
+    assert answer["fatal"]

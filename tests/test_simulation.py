@@ -14,9 +14,10 @@ from hpcosim_protocol import (
     NoMoreJobs,
     SetAlarm,
     SimulationBegan,
+    SubmitJob,
 )
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.simulation import Simulation
+from hpcosim_server.simulation import Rules, Simulation
 
 
 def test_two_jobs_on_two_nodes_whole_trace() -> None:
@@ -63,3 +64,44 @@ def test_jobs_that_wait_for_nothing_are_an_error() -> None:
     simulation.advance()
     with pytest.raises(SimulationStuck, match=r"2 jobs wait, the first since 3\.0 s"):
         simulation.advance()
+
+
+def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
+    """With dynamic jobs, decisions after the last event go on with the simulation."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 5.0, 1)), Rules(dynamic_jobs=True))
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0])])
+    batch = simulation.advance([SubmitJob(2, cores=1, run_s=3.0)])
+    assert batch == (5.0, [JobSubmitted(5.0, 2, 1, 3.0)], False)
+    batch = simulation.advance([AllocateJob(2, [0])])
+    assert batch.events[-1] == JobCompleted(8.0, 2, "completed")
+    assert simulation.advance().ended
+
+
+def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
+    """What happens while the scheduler thinks comes first, and its job starts after that."""
+    simulation = Simulation(cluster_of(2), jobs_of((0.0, 10.0, 1), (2.0, 10.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0])], elapsed_s=3.0)
+    assert batch.events == [
+        JobSubmitted(2.0, 2, 1, 10.0),
+        NoMoreJobs(2.0),
+        JobStarted(3.0, 1, [0], [1]),
+    ]
+
+
+def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
+    """Events nobody is woken for are delivered when nothing more can happen."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1), (5.0, 1.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0])], wake_on=[])
+    assert batch == (
+        5.0,
+        [
+            JobStarted(0.0, 1, [0], [1]),
+            JobCompleted(1.0, 1, "completed"),
+            JobSubmitted(5.0, 2, 1, 1.0),
+            NoMoreJobs(5.0),
+        ],
+        False,
+    )
