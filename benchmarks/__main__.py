@@ -25,7 +25,7 @@ def main() -> None:
     for name in arguments.names or BENCHMARKS:
         print(name)
         for figure, value in BENCHMARKS[name](arguments.smoke).items():
-            print(f"  {figure:44} {number(value):>14}", flush=True)
+            print(f"  {figure:56} {number(value):>14}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
-from multiprocessing.connection import Connection
+import tracemalloc
 
 from benchmarks.cases import equal_nodes, light, lublin_256, simulate
+from hpcosim_protocol import Platform
+from hpcosim_server.workload.table import JobTable
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the growth of the process' peak memory over a run, by job."""
-    jobs = 2000 if smoke else 200_000
+    """Return the peak of all memory Python and NumPy took during a run, by job."""
+    jobs = 2000 if smoke else 100_000
     return {
-        f"{jobs:,} small jobs, bytes/job": _in_child("light", jobs),
-        "lublin_256 (22 nodes a job), bytes/job": _in_child("lublin", 10_000),
+        f"{jobs:,} jobs of 4 cores on 16-core nodes, bytes/job": _taken(
+            equal_nodes(128, 16), light(jobs)
+        ),
+        "lublin_256, 22 nodes a job, long queue, bytes/job": _taken(
+            equal_nodes(256), lublin_256(1000 if smoke else 10_000)
+        ),
     }
 
 
-def _in_child(kind: str, jobs: int) -> float:
-    ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.Process(target=_grown, args=(kind, jobs, theirs))
-    child.start()
-    bytes_a_job: float = ours.recv()
-    child.join()
-    return bytes_a_job
-
-
-def _grown(kind: str, jobs: int, pipe: Connection) -> None:
-    table = light(jobs) if kind == "light" else lublin_256(jobs)
-    platform = equal_nodes(128, 16) if kind == "light" else equal_nodes(256)
+def _taken(platform: Platform, table: JobTable) -> float:
     simulate(platform, table.take(slice(0, 100)), "fcfs")  # what is loaded on the way is no job's
-    before = _peak_bytes()
-    simulate(platform, table, "fcfs")
-    pipe.send((_peak_bytes() - before) / len(table))
-
-
-def _peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    tracemalloc.start()
+    try:
+        kept, _ = simulate(platform, table, "fcfs")
+        assert kept.recording.over == len(table)
+        return tracemalloc.get_traced_memory()[1] / len(table)
+    finally:
+        tracemalloc.stop()

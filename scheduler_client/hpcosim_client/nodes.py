@@ -69,9 +69,10 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
 
     Args:
         job: it.
-        nodes: node numbers; those left over when the job has its cores are not taken.
+        nodes: node numbers, with a free core at least; those left over are not taken.
         free: int64[nodes of the cluster], free cores.
     """
+    nodes = nodes[: job.cores]  # it can't need more
     offered = free[nodes]
     total = offered.cumsum()
     last = int(total.searchsorted(job.cores))
