@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -57,32 +57,39 @@ def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
     """Write the four files, over those of an earlier run.
 
     They are written beside the folder first and then moved, so that there are no half-written
-    results, whatever happens.
+    results, whatever happens: a new folder appears with all of them at once.
 
     Raises:
         ResultsError: they can't be written; what was there before still is.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        draft = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
+        draft.mkdir()
         try:
             _write(draft / "jobs.csv", _job_lines(simulation))
             _write(draft / "nodes.csv", _node_lines(simulation))
             _write(draft / "metrics.json", [to_json(metrics_of(simulation, run))])
             about = msgspec.to_builtins(run) | {"platform": simulation.cluster.platform}
             _write(draft / "run.json", [to_json(about)])
-            folder.mkdir(exist_ok=True)
-            for file in draft.iterdir():
-                if (folder / file.name).is_dir():
-                    raise IsADirectoryError(0, f"{file.name} is a folder there")
-            for file in draft.iterdir():
-                file.replace(folder / file.name)
+            _move(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise ResultsError(
             f"the results can't be written to {folder}: {error.strerror or error}"
         ) from error
+
+
+def _move(draft: Path, folder: Path) -> None:
+    if not folder.exists():
+        draft.rename(folder)
+        return
+    for file in draft.iterdir():
+        if (folder / file.name).is_dir():
+            raise IsADirectoryError(0, f"{file.name} is a folder there")
+    for file in draft.iterdir():
+        file.replace(folder / file.name)
 
 
 def to_json(value: object) -> str:
