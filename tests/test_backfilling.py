@@ -415,6 +415,20 @@ def test_easy_never_delays_the_head(drawn: tuple[Platform, JobTable]) -> None:
             assert start_s[head] <= shadow_s(simulation, table, head, now_s)
 
 
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_a_backfilled_job_takes_no_reserved_core_of_a_shared_node(policy: str) -> None:
+    """A job may use the cores of a node that its reservation leaves over, and no more of them.
+
+    The second job has node 0 reserved from 4 s on, 4 of its 5 cores: until then 3 are free, but
+    the third job, which runs longer, may have but one of them.
+    """
+    platform = Platform((NodeGroup(1, (Processor(5),)), NodeGroup(2, (Processor(2),))))
+    table = jobs_of((0.0, 4.0, 2), (1.0, 5.0, 4), (1.0, 6.0, 4))
+    table.placement[:2] = PLACEMENTS.index("one_node")
+    start_s = simulate(platform, table, policy).recording.start_s
+    assert start_s[1] == 4.0
+
+
 @settings(max_examples=100)
 @given(mixed(MIXED))
 def test_fcfs_starts_the_head_as_soon_as_it_fits(drawn: tuple[Platform, JobTable]) -> None:

@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from hpcosim_protocol import Welcome
 
 RUN_FAILED = 1
 BAD_INPUT = 2
@@ -166,7 +169,9 @@ def schedule(
     connect: Annotated[str, typer.Option(help="The server.")] = "tcp://127.0.0.1:28080",
     scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
     seed: Seed = None,
-    session: Annotated[str, typer.Option(help="A session to come back to.")] = "",
+    session: Annotated[
+        str, typer.Option(help="One to come back to, by the name shown at its start.")
+    ] = "",
     give_up_s: Annotated[
         float, typer.Option(min=0.1, help="After so long without an answer the server is gone, s.")
     ] = 60.0,
@@ -185,6 +190,7 @@ def schedule(
             seed=seed,
             session=session,
             patience=patience,
+            welcomed=_show_session,
         )
 
 
@@ -263,6 +269,12 @@ def _stop_on_sigterm() -> None:
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, stop)
+
+
+def _show_session(welcome: Welcome) -> None:
+    """Tell a person, on a terminal, what to come back to if this scheduler dies."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"session {welcome.session}, to come back: --session\n")
 
 
 def _fail(error: Exception, code: int) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hpcosim_client.connection import Connection, Patience
 from hpcosim_client.view import Policy, View
-from hpcosim_protocol import Decision, Event, EventKind, Platform
+from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 
 
 class Batch(Protocol):
@@ -65,6 +65,7 @@ def run(
     seed: int | None = None,
     session: str = "",
     patience: Patience | None = None,
+    welcomed: Callable[[Welcome], None] = lambda _: None,
 ) -> Mapping[str, int | float]:
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
@@ -76,6 +77,7 @@ def run(
         seed: instead of the scenario's own.
         session: one to come back to, after this client died.
         patience: how long to wait for the server.
+        welcomed: told what the server says to the hello, such as the session's name.
 
     Raises:
         ServerGoneError: the server does not answer.
@@ -86,6 +88,7 @@ def run(
     with Connection(address, patience) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(client=name, scenario=scenario, seed=seed, session=session)
+        welcomed(welcome)
 
         def ask(
             decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float

@@ -87,16 +87,23 @@ class View:
         Raises:
             PolicyError: the job does not wait.
         """
-        if job.job_id not in self.queue:
-            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
         place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
         if place is None:
             return False
-        self.nodes.take(place)
-        job.place, job.start_s = place, self.now_s
-        del self.queue[job.job_id]
-        self.running[job.job_id] = job
-        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist()))
+        # The server fills nodes in the order given, as this place does.
+        self._start(job, place, AllocateJob(job.job_id, place.nodes.tolist()))
+        return True
+
+    def start_at(self, job: Job, place: Place) -> bool:
+        """Start a waiting job just there, and return whether there was room for it.
+
+        Raises:
+            PolicyError: the job does not wait.
+        """
+        if (self.nodes.free[place.nodes] < place.held).any():
+            return False
+        decision = AllocateJob(job.job_id, place.nodes.tolist(), place.tasks.tolist())
+        self._start(job, place, decision)
         return True
 
     def reject(self, job: Job) -> None:
@@ -134,6 +141,15 @@ class View:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
+
+    def _start(self, job: Job, place: Place, decision: AllocateJob) -> None:
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
+        self.nodes.take(place)
+        job.place, job.start_s = place, self.now_s
+        del self.queue[job.job_id]
+        self.running[job.job_id] = job
+        self.decisions.append(decision)
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):

@@ -204,9 +204,9 @@ class NodeProfile:
         free = np.minimum(self._least_free(now_s, now_s + job.requested_s), view.nodes.free)
         if place is None or (free[place.nodes] < place.held).any():
             place = find_place(job, free, self._capacity)
-        if place is None or not view.start(job, place.nodes.tolist()):
+        if place is None or not view.start_at(job, place):
             return False
-        self.keep(job, Reservation(now_s, job.place))
+        self.keep(job, Reservation(now_s, place))
         return True
 
     def _least_free(self, start_s: float, end_s: float) -> Ints:

@@ -74,7 +74,7 @@ def read_jsonl(path: Path, *, placement: Placement = "cores", lenient: bool = Fa
                         raise WorkloadError(str(error), path, number) from None
                     corrupt += 1
     except (OSError, EOFError, zlib.error) as error:
-        raise WorkloadError(f"cannot be read on from here: {error}", path, number) from None
+        raise WorkloadError(f"cannot be read on: {error}", path, number or None) from None
     rows = sorted(jobs.values(), key=lambda job: job.submit_s)
     return JobTable(
         np.array([job.job_id for job in rows], dtype=np.int64),

@@ -87,7 +87,7 @@ def read_swf(path: Path, *, placement: Placement = "cores", lenient: bool = Fals
 
 def _parse(line: str) -> tuple[float, float, float, float, float]:
     """Return job number, submission, run and requested time, and cores."""
-    fields = line.split()
+    fields = line.replace("_", "?").split()  # Python would take 1_000 for a number
     if len(fields) != FIELDS:
         raise ValueError(f"a job has {FIELDS} fields; this line has {len(fields)}")
     try:
@@ -139,7 +139,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line and not line.startswith(";"):
                     yield number, line
     except (OSError, EOFError, zlib.error) as error:
-        raise WorkloadError(f"cannot be read on from here: {_plain(error)}", path, number) from None
+        what = f"cannot be read on: {_plain(error)}"
+        raise WorkloadError(what, path, number or None) from None
 
 
 def open_log(path: Path) -> io.BufferedIOBase:
@@ -154,7 +155,7 @@ def open_log(path: Path) -> io.BufferedIOBase:
     if not zipped:
         return path.open("rb")
     # GzipFile reads lines in Python, BufferedReader in C.
-    return io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb")), 2**18)
+    return io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb")), 2**13)
 
 
 def _plain(error: Exception) -> str:
