@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgpack
 import pytest
@@ -160,7 +160,10 @@ class Server:
 class Raw:
     """A client that has pyzmq and msgpack, and nothing of ours."""
 
+    made: ClassVar[list[Raw]] = []
+
     def __init__(self, address: str, kind: int = zmq.REQ) -> None:
+        self.made.append(self)
         self.context = zmq.Context()
         self.socket = self.context.socket(kind)
         self.socket.linger = 0
@@ -177,6 +180,14 @@ class Raw:
         """Go."""
         self.socket.close()
         self.context.term()
+
+
+@pytest.fixture(autouse=True)
+def every_raw_client_goes() -> Iterator[None]:
+    """Close the sockets of a test, also of one that failed."""
+    yield
+    while Raw.made:
+        Raw.made.pop().close()
 
 
 @pytest.fixture(scope="module")
