@@ -134,7 +134,7 @@ def serve(
     max_message_bytes: Annotated[int, typer.Option(min=1024)] = 16 * 2**20,
     max_decisions: Annotated[int, typer.Option(min=1, help="In a message.")] = 100_000,
     max_sessions: Annotated[int, typer.Option(min=1, help="Open at a time.")] = 64,
-    max_jobs: Annotated[int, typer.Option(min=1, help="In a session.")] = 10_000_000,
+    max_jobs: Annotated[int, typer.Option(min=1, help="In a session.")] = 2_000_000,
     changes: Set = None,
     seed: Seed = None,
     lenient: Lenient = False,

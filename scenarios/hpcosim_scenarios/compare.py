@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hpcosim_client import PolicyError, make_policy
 from hpcosim_scenarios.in_process import run_in_process
-from hpcosim_scenarios.library import open_scenario
+from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.progress import shown
-from hpcosim_scenarios.run import Transport, check, run_scenario
+from hpcosim_scenarios.run import Transport, run_scenario
 from hpcosim_scenarios.scenario import Scalar
 
 
@@ -37,7 +37,8 @@ def compare_schedulers(
     if not names:
         raise PolicyError("no schedulers were named")
     policies = {name: make_policy(name) for name in names}
-    scenario, jobs = check(path, overrides)
+    library = Library([path], overrides)
+    scenario, jobs = library.first, library.first_jobs
     metrics = {}
     for name, policy in policies.items():
         folder = out / name if out is not None else None

@@ -36,7 +36,7 @@ class Library:
         self,
         paths: Sequence[Path],
         overrides: Mapping[str, Scalar] | None = None,
-        max_jobs: int = 10_000_000,
+        max_jobs: int = 2_000_000,
     ) -> None:
         self._overrides = dict(overrides or {})
         self._max_jobs = max_jobs
@@ -83,8 +83,10 @@ class Library:
                 raise SessionRefused("invalid_scenario", f"{field} can't be set by a client")
         try:
             return self._load(self._paths[name], changes)
-        except (ScenarioError, WorkloadError) as error:
-            raise SessionRefused("invalid_scenario", str(error)) from None
+        except ScenarioError as error:  # told without the path of the file
+            raise SessionRefused("invalid_scenario", f"{error.field} {error.what}") from None
+        except WorkloadError as error:
+            raise SessionRefused("invalid_scenario", error.what) from None
 
     def _load(self, path: Path, changes: Mapping[str, Scalar]) -> tuple[Scenario, JobTable]:
         scenario = load_scenario(path, self._overrides | dict(changes))
@@ -100,7 +102,7 @@ class Library:
 
 
 def open_scenario(
-    scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 10_000_000
+    scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 2_000_000
 ) -> Opened:
     """Return a new simulation of a scenario, with what `run.json` says of it."""
     rules = Rules(

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,7 +83,8 @@ def _watch(
         if client.poll():
             words = _last_line(client)
             server.terminate()  # it writes what it has
-            server.wait(STOP_S)
+            with suppress(subprocess.TimeoutExpired):
+                server.wait(STOP_S)
             raise RunError(f"the scheduler failed: {words}")
     if server.returncode == BAD_INPUT:
         raise ScenarioError(log.reason())

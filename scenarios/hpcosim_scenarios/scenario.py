@@ -192,7 +192,8 @@ def load_scenario(path: Path, overrides: Mapping[str, Scalar] | None = None) -> 
     except msgspec.ValidationError as error:
         what, _, field = str(error).partition(" - at `")
         field = field.rstrip("`")
-        raise ScenarioError(_helpful(what), path, _line_of(text, field), field) from None
+        line = _line_of(text, field, _unknown_key(what))
+        raise ScenarioError(_helpful(what), path, line, field) from None
 
 
 def _read(path: Path) -> str:
@@ -218,9 +219,14 @@ def _override(tree: Any, field: str, value: Scalar) -> None:
     branch[last] = value
 
 
+def _unknown_key(what: str) -> str | None:
+    found = re.search(r"unknown field `(.*)`", what)
+    return found[1] if found else None
+
+
 def _helpful(what: str) -> str:
     """Add the nearest known key to a message about an unknown one."""
-    unknown = re.search(r"unknown field `(.*)`", what)
+    unknown = _unknown_key(what)
     if unknown is None:
         return what.replace("Object", "a mapping").replace("`object`", "a mapping")
     known = {
@@ -228,20 +234,33 @@ def _helpful(what: str) -> str:
         for kind in (Scenario, Platform, NodeGroup, Processor, Workload, Lublin, Poisson, Scheduler)
         for field in kind.__struct_fields__
     }
-    near = difflib.get_close_matches(unknown[1], sorted(known), n=1)
+    near = difflib.get_close_matches(unknown, sorted(known), n=1)
     advice = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown key {unknown[1]!r}{advice}"
+    return f"unknown key {unknown!r}{advice}"
 
 
-def _line_of(text: str, field: str) -> int | None:
-    """Return the line of a field such as `$.platform.nodes[0]`, or of what should hold it."""
+def _line_of(text: str, field: str, key: str | None) -> int | None:
+    """Return the line of a field such as `$.platform.nodes[0]`, or of a key in it.
+
+    Where there is no such place, it is the line of what should hold it.
+    """
     node = yaml.compose(text, Loader=yaml.SafeLoader)
-    for name, place in re.findall(r"\.([A-Za-z_]\w*)|\[(\d+)\]", field):
-        children = node.value if isinstance(node, yaml.CollectionNode) else []
-        if name and isinstance(node, yaml.MappingNode):
-            children = [value for key, value in children if key.value == name]
-            place = 0
-        if not int(place) < len(children):
+    steps = re.findall(r"\.([A-Za-z_]\w*)|\[(\d+)\]", field)
+    for name, place in steps:
+        inner = _child(node, name) if name else _item(node, int(place))
+        if inner is None:
             break
-        node = children[int(place)]
+        node = inner
+    if key is not None and isinstance(node, yaml.MappingNode):
+        node = next((name for name, _ in node.value if name.value == key), node)
     return node.start_mark.line + 1 if node is not None else None
+
+
+def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for key, value in pairs if key.value == name), None)
+
+
+def _item(node: yaml.Node | None, place: int) -> yaml.Node | None:
+    items = node.value if isinstance(node, yaml.SequenceNode) else []
+    return items[place] if place < len(items) else None

@@ -53,7 +53,7 @@ class Limits:
     message_bytes: int = 16 * 2**20
     decisions: int = 100_000
     sessions: int = 64
-    jobs: int = 10_000_000
+    jobs: int = 2_000_000
     idle_s: float = 600.0
 
 
@@ -213,6 +213,8 @@ class Service:
             return session.resume()
         known = self._by_nonce.get(hello.nonce) if hello.nonce else None
         if known is not None:
+            if known.hello != hello:
+                raise SessionRefused("invalid_message", "the nonce is that of another hello")
             return known.welcome()
         if len(self._open) >= self.limits.sessions:
             raise SessionRefused(
@@ -257,7 +259,7 @@ class Service:
 
     def _close(self, session: Session, *, failed: bool) -> None:
         del self._open[session.name]
-        self._by_nonce.pop(session.nonce, None)
+        self._by_nonce.pop(session.hello.nonce, None)
         self._over[session.name] = Epitaph(session.ended_because, session.seq, session.last_answer)
         if len(self._over) > REMEMBERED:
             self._over.popitem(last=False)

@@ -49,7 +49,7 @@ class Session:
         ended_because: why it is over; empty: it is not.
         seq: of the last request answered.
         last_answer: the answer to it.
-        nonce: of the hello that opened it.
+        hello: what opened it.
     """
 
     def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
@@ -60,7 +60,7 @@ class Session:
         self.ended_because = ""
         self.seq = 0
         self.last_answer = b""
-        self.nonce = hello.nonce
+        self.hello = hello
         self._options = options
         self._welcome = encode(self._make_welcome())
 

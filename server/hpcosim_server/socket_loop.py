@@ -17,6 +17,7 @@ log = structlog.get_logger()
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
 TICK_MS = 100  # how soon a signal, a silence or a finished session is noticed
 MOST_FRAMES = 8  # of a message: identity, perhaps a request number, delimiter, body
+MOST_PORTS = 65535
 GOODBYE_S = 1.0
 LINGER_MS = 2000  # how long the last answer may take to leave
 
@@ -42,6 +43,9 @@ def serve(service: Service, address: str) -> str:
         # A peer that sends far too much is cut off by ZeroMQ; one that sends a little too
         # much is told so by the service.
         socket.setsockopt(zmq.MAXMSGSIZE, 4 * service.limits.message_bytes)
+        port = address.rpartition(":")[2]
+        if port.isdigit() and int(port) > MOST_PORTS:  # ZeroMQ would take it modulo 65536
+            raise BindError(f"can't listen at {address}: a port is at most {MOST_PORTS}")
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
