@@ -1257,3 +1257,12 @@ def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
     answer = desk.ask("decisions", session=session, seq=1)
     assert (answer["code"], answer["message"]) == ("shutting_down", "it was time")
     assert answer["fatal"]
+
+
+def test_another_request_of_the_last_seq_is_refused(desk: Desk) -> None:
+    """A seq answered once answers only the same request again: nothing vanishes unheard."""
+    session = desk.hello()
+    first = desk.ask("decisions", session=session, seq=1)
+    assert desk.ask("decisions", session=session, seq=1) == first
+    answer = desk.ask("decisions", session=session, seq=1, elapsed_s=1.0)
+    assert answer["code"] == "out_of_order"

@@ -105,3 +105,14 @@ def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
         ],
         False,
     )
+
+
+def test_alarms_replaced_without_end_take_no_memory() -> None:
+    """Timers called off are cleared away once they are the most of the heap."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)))
+    simulation.advance()
+    for _ in range(10):
+        simulation.advance(
+            [SetAlarm(5.0 + i) for i in range(1000)] + [SetAlarm(1.0 + simulation.now_s)]
+        )
+    assert len(simulation._clock._heap) < 1000

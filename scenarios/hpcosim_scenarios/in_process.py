@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, play
@@ -15,6 +18,7 @@ from hpcosim_server.results import metrics_of, write_results
 from hpcosim_server.session import Opened
 from hpcosim_server.simulation import Batch
 
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 REPORT_EVERY_S = 0.1
 LOOK_EVERY = 256  # batches between two looks at the wall clock
 
@@ -41,10 +45,28 @@ def run_in_process(
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)
         raise RunError(str(error)) from error
+    except BaseException as error:
+        run.ended_because = f"the run was cut short by {error!r}"
+        raise
     finally:
         if out is not None:
-            write_results(out, simulation, run)
+            with _undisturbed():
+                write_results(out, simulation, run)
     return metrics_of(simulation, run)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no signal cut short what is written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Link:

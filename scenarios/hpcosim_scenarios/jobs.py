@@ -29,12 +29,12 @@ def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
     """
     spec = scenario.workload
     table = _source(spec, scenario.seed, folder)
-    if spec.max_cores is not None:
-        table = shaping.cap_cores(table, spec.max_cores)
     if spec.window_s is not None:
         table = shaping.window_by_time(table, *spec.window_s)
     if spec.jobs is not None:
         table = shaping.window_by_number(table, *spec.jobs)
+    if spec.max_cores is not None:
+        table = shaping.cap_cores(table, spec.max_cores)
     if spec.load != 1.0:
         table = shaping.scale_load(table, spec.load)
     return table

@@ -23,7 +23,7 @@ Wire = Literal["ipc", "tcp"]
 OURS = (sys.executable, "-m", "hpcosim_scenarios")
 
 BAD_INPUT = 2  # the exit status of `hpcosim` for it
-STOP_S = 30.0  # for the server to write what it has
+STOP_S = 600.0  # for the server to write what it has; a long log takes its time
 LAST_WORDS_S = 10.0  # for the one process to end after the other
 
 

@@ -10,6 +10,8 @@ from rich.table import Table
 
 from hpcosim_scenarios.progress import span
 from hpcosim_scenarios.scenario import Scenario
+from hpcosim_server.allocation import too_large
+from hpcosim_server.cluster import Cluster
 from hpcosim_server.results import to_json
 from hpcosim_server.workload.table import JobTable
 
@@ -36,6 +38,8 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     """Print what a scenario holds."""
     platform = scenario.platform
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
+    cluster = Cluster(platform, 0.0)
+    too_large_jobs = sum(too_large(cluster, job) for job in jobs.rows())
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
@@ -43,7 +47,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",
-        "jobs larger than the platform": f"{int((jobs.cores > platform.core_count).sum()):,}",
+        "jobs larger than the platform": f"{too_large_jobs:,}",
         "span of submissions": span(span_s),
         "offered load": f"{work_core_s / (platform.core_count * span_s):.3f}" if span_s else "-",
     }

@@ -99,9 +99,9 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
         synthetic: a model.
         lenient: leave out corrupt lines and count them.
         placement: how jobs that do not say are laid over nodes.
-        max_cores: jobs of more cores are cut down to these.
         window_s: only jobs submitted from the first to before the second of these.
         jobs: only these of the jobs kept, counted from 0, without the last.
+        max_cores: jobs of more cores are cut down to these.
         load: so many times as many jobs in the same time.
         reference_clock_ghz: the clock at which run times hold; a job on nodes of another clock
             runs as much longer or shorter. Absent: run times hold on every node.
@@ -113,9 +113,9 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     synthetic: Lublin | Poisson | None = None
     lenient: bool = False
     placement: Placement = "cores"
-    max_cores: Cores | None = None
     window_s: tuple[NotNegative, NotNegative] | None = None
     jobs: tuple[Count, Count] | None = None
+    max_cores: Cores | None = None
     load: Factor = 1.0
     reference_clock_ghz: Clock | None = None
 

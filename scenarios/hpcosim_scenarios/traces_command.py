@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,7 +44,8 @@ def show(context: typer.Context) -> None:
         return
     from rich.console import Console
 
-    console = Console()
+    # Names cut off at the width of a pipe would be of no use to anybody.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(_table())
     typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")
     typer.echo(f"cache: {cache_folder()}")

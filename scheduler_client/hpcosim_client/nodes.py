@@ -17,6 +17,7 @@ class NodePool:
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those not taken.
         free_cores: the sum of `free`.
+        single_core: no node has more than one core.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -24,6 +25,7 @@ class NodePool:
         self.free: Ints = self.capacity.copy()
         self.core_count = int(self.capacity.sum())
         self.free_cores = self.core_count
+        self.single_core = int(self.capacity.max()) == 1
 
     def find(self, job: Job) -> Place | None:
         """Return the lowest-numbered nodes on which the job could start now, if there are."""

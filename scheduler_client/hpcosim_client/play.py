@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from hpcosim_client.connection import Connection, Patience
+from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 
@@ -98,5 +99,11 @@ def run(
             metrics = answer.metrics
             return answer
 
-        play(policy, welcome.platform, ask, (welcome.now_s, welcome.snapshot))
+        try:
+            play(policy, welcome.platform, ask, (welcome.now_s, welcome.snapshot))
+        except (ServerGoneError, ServerRefusedError, ServerFaultError):
+            raise  # there is no session to leave
+        except Exception:
+            connection.bye()  # the policy failed: let nobody wait for it
+            raise
     return metrics

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job, Place
-from hpcosim_client.nodes import NodePool, fill
+from hpcosim_client.nodes import NodePool, fill, usable_nodes
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,
@@ -81,18 +81,14 @@ class View:
 
         Args:
             job: it.
-            nodes: on the free ones of these nodes, filled in this order, as many as it takes;
+            nodes: on those of these nodes it may use, filled in this order, as many as it takes;
                 None: on the lowest-numbered.
 
         Raises:
             PolicyError: the job does not wait.
         """
         place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
-        if place is None:
-            return False
-        # The server fills nodes in the order given, as this place does.
-        self._start(job, place, AllocateJob(job.job_id, place.nodes.tolist()))
-        return True
+        return place is not None and self.start_at(job, place)
 
     def start_at(self, job: Job, place: Place) -> bool:
         """Start a waiting job just there, and return whether there was room for it.
@@ -100,10 +96,17 @@ class View:
         Raises:
             PolicyError: the job does not wait.
         """
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
         if (self.nodes.free[place.nodes] < place.held).any():
             return False
-        decision = AllocateJob(job.job_id, place.nodes.tolist(), place.tasks.tolist())
-        self._start(job, place, decision)
+        self.nodes.take(place)
+        job.place, job.start_s = place, self.now_s
+        del self.queue[job.job_id]
+        self.running[job.job_id] = job
+        # On nodes of one core it is plain how many tasks go where.
+        tasks = [] if self.nodes.single_core else place.tasks.tolist()
+        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist(), tasks))
         return True
 
     def reject(self, job: Job) -> None:
@@ -142,20 +145,12 @@ class View:
             if handler is not None:
                 handler(self, event)
 
-    def _start(self, job: Job, place: Place, decision: AllocateJob) -> None:
-        if job.job_id not in self.queue:
-            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
-        self.nodes.take(place)
-        job.place, job.start_s = place, self.now_s
-        del self.queue[job.job_id]
-        self.running[job.job_id] = job
-        self.decisions.append(decision)
-
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):
             raise PolicyError(f"job {job.job_id} can't be started: no such nodes, {list(nodes)}")
         chosen = np.array(nodes, dtype=np.int64)
-        return fill(job, chosen[self.nodes.free[chosen] > 0], self.nodes.free)
+        usable = usable_nodes(job, self.nodes.free, self.nodes.capacity)
+        return fill(job, chosen[np.isin(chosen, usable)], self.nodes.free)
 
     def _on_submitted(self, event: JobSubmitted) -> None:
         job = Job(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, cast
 
 import simpy
 from simpy.core import Infinity
+
+FEW = 64  # cancelled timers not worth clearing away
 
 
 class Rank(IntEnum):
@@ -49,6 +51,7 @@ class Clock(simpy.Environment):
     def __init__(self, start_s: float) -> None:
         super().__init__(start_s)
         # SimPy's own heap, which here holds nothing but timers.
+        self._cancelled = 0
         self._heap = cast("list[tuple[float, int, int, Timer]]", self._queue)
 
     def at(self, time_s: float, rank: Rank, call: Callable[[Timer], None], subject: Any) -> Timer:
@@ -56,6 +59,15 @@ class Clock(simpy.Environment):
         timer = Timer(self, call, subject)
         heappush(self._heap, (time_s, rank, next(self._eid), timer))
         return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """Forget a timer; the heap is cleared of such when they are the most of it."""
+        timer.cancelled = True
+        self._cancelled += 1
+        if self._cancelled > len(self._heap) // 2 + FEW:
+            self._heap[:] = [entry for entry in self._heap if not entry[3].cancelled]
+            heapify(self._heap)
+            self._cancelled = 0
 
     def next_s(self) -> float:
         """Return when the next timer goes off, infinity if there is none."""
@@ -65,6 +77,7 @@ class Clock(simpy.Environment):
             if not timer.cancelled:
                 return time_s
             heappop(heap)
+            self._cancelled -= 1
         return Infinity
 
     def pass_to(self, time_s: float) -> None:

@@ -79,7 +79,7 @@ def measure(outcome: Outcome) -> dict[str, int | float]:
 
 
 def jobs(outcome: Outcome) -> int:
-    """Jobs submitted."""
+    """Jobs submitted (field 1 of the Standard Workload Format has one for each)."""
     return len(outcome.state)
 
 
@@ -99,7 +99,7 @@ def jobs_rejected(outcome: Outcome) -> int:
 
 
 def jobs_skipped(outcome: Outcome) -> int:
-    """Jobs of the workload's source that the reader's rules left out; `run.json` has each rule."""
+    """Jobs of the whole source that the reader's rules left out; `run.json` has each rule."""
     return outcome.skipped
 
 
@@ -109,7 +109,7 @@ def makespan_s(outcome: Outcome) -> float:
 
 
 def mean_wait_s(outcome: Outcome) -> float:
-    """Mean wait of the jobs that ran."""
+    """Mean wait of the jobs that ran (Feitelson, Rudolph 1998, section 2.2)."""
     return _mean(outcome.wait_s)
 
 
@@ -139,7 +139,7 @@ def p99_wait_s(outcome: Outcome) -> float:
 
 
 def mean_response_s(outcome: Outcome) -> float:
-    """Mean of wait + run time (also: turnaround, flow time)."""
+    """Mean of wait + run time, also: turnaround, flow time (Feitelson, Rudolph 1998)."""
     return _mean(outcome.wait_s + outcome.run_s)
 
 
@@ -158,13 +158,14 @@ def mean_bounded_slowdown(outcome: Outcome) -> float:
 def utilization(outcome: Outcome) -> float:
     """Core-seconds of the jobs that ran / core-seconds of the platform over the makespan.
 
-    A job's cores are those it asked for, also where it holds whole nodes.
+    A job's cores are those it asked for, also where it holds whole nodes
+    (Feitelson, Rudolph 1998).
     """
     return _ratio(float(outcome.cores @ outcome.run_s), outcome.core_count * outcome.duration_s)
 
 
 def energy_j(outcome: Outcome) -> float:
-    """Integral of the power of all nodes over the makespan."""
+    """Integral of the power of all nodes over the makespan (Lopez, Stafford, Bosque 2025)."""
     return outcome.energy_j
 
 
@@ -188,7 +189,10 @@ def node_shutdowns(outcome: Outcome) -> int:
 
 
 def job_filling_rate(outcome: Outcome) -> float:
-    """Node-seconds computing / node-seconds switched on, computing or idle."""
+    """Node-seconds computing / node-seconds switched on, computing or idle.
+
+    As in the paper of `wasted_energy_j`.
+    """
     return _ratio(outcome.computing_node_s, outcome.node_count * outcome.duration_s)
 
 

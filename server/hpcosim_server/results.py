@@ -56,8 +56,8 @@ def metrics_of(simulation: Simulation, run: Run) -> dict[str, int | float]:
 def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
     """Write the four files, over those of an earlier run.
 
-    They are written beside the folder first and then moved, so that there are no half-written
-    results, whatever happens: a new folder appears with all of them at once.
+    They are written beside the folder first. A new folder then appears with all of them at
+    once; in one that was there each file is replaced whole, `run.json` last.
 
     Raises:
         ResultsError: they can't be written; what was there before still is.
@@ -85,11 +85,12 @@ def _move(draft: Path, folder: Path) -> None:
     if not folder.exists():
         draft.rename(folder)
         return
-    for file in draft.iterdir():
-        if (folder / file.name).is_dir():
-            raise IsADirectoryError(0, f"{file.name} is a folder there")
-    for file in draft.iterdir():
-        file.replace(folder / file.name)
+    names = sorted(file.name for file in draft.iterdir())  # run.json is the last
+    for name in names:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(0, f"{name} is a folder there")
+    for name in names:
+        (draft / name).replace(folder / name)
 
 
 def to_json(value: object) -> str:

@@ -35,7 +35,7 @@ Opener = Callable[[Hello], Opened]
 """Makes the simulation a hello asks for, or raises SessionRefused."""
 
 PROGRESS_EVERY_S = 0.25
-REMEMBERED = 1000  # epitaphs
+REMEMBERED = 1000  # epitaphs, failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,9 @@ class Service:
         self._progress_due_s = wall_s + PROGRESS_EVERY_S
         now_s = self._listened_s()
         for session in list(self._open.values()):
-            _log_progress(session)
+            if session.heard_s > session.told_s:
+                session.told_s = now_s
+                _log_progress(session)
             if now_s - session.heard_s > self.limits.idle_s:
                 session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
                 self._close(session, failed=True)
@@ -265,7 +267,7 @@ class Service:
             self._over.popitem(last=False)
         self._to_write.append(session)
         _log_progress(session)
-        if failed:
+        if failed and len(self.failures) < REMEMBERED:
             self.failures.append(session.ended_because)
         level = log.warning if failed else log.info
         level("session_closed", **_names(session), why=session.ended_because, failed=failed)

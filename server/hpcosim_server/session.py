@@ -46,6 +46,7 @@ class Session:
         label: the part of the name that is no secret, for the log and for folders.
         opened: the simulation.
         heard_s: when the client's last message came, by the service's clock.
+        told_s: when the log was last told how far it has got.
         ended_because: why it is over; empty: it is not.
         seq: of the last request answered.
         last_answer: the answer to it.
@@ -56,10 +57,11 @@ class Session:
         self.name = secrets.token_hex(12)
         self.label = self.name[:8]
         self.opened = opened
-        self.heard_s = now_s
+        self.heard_s = self.told_s = now_s
         self.ended_because = ""
         self.seq = 0
         self.last_answer = b""
+        self._last_request: Decisions | None = None
         self.hello = hello
         self._options = options
         self._welcome = encode(self._make_welcome())
@@ -76,13 +78,13 @@ class Session:
 
     def decide(self, request: Decisions) -> bytes:
         """Answer a request; the same `seq` gets the same answer again."""
-        if request.seq == self.seq:
+        if request.seq == self.seq and request == self._last_request:
             return self.last_answer
         refusal = self._refusal(request)
         if refusal is not None:
             return encode(refusal)
         answer = encode(self._advance(request))
-        self.seq, self.last_answer = request.seq, answer
+        self.seq, self.last_answer, self._last_request = request.seq, answer, request
         return answer
 
     def end(self, why: str) -> None:
@@ -113,7 +115,8 @@ class Session:
         if request.seq != self.seq + 1:
             return Error(
                 code="out_of_order",
-                message=f"seq is {request.seq}; {self.seq + 1} is next",
+                message=f"seq is {request.seq}; {self.seq + 1} is next, "
+                f"or the last request again, unchanged",
                 where="$.seq",
                 seq=request.seq,
             )

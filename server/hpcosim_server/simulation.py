@@ -42,6 +42,7 @@ from hpcosim_server.workload.table import LATEST_S, JobSpec, JobTable
 
 # A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
 MOST_REFUSED_IN_A_ROW = 1000
+MOST_ALARMS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,11 @@ class Simulation:
 
         Raises:
             SimulationStuck: jobs wait and nothing can happen any more.
+            ValueError: `elapsed_s` can't be.
         """
         before = self._clock.now
+        if not 0.0 <= elapsed_s <= LATEST_S:
+            raise ValueError(f"elapsed_s must be from 0 to {LATEST_S}, not {elapsed_s}")
         if elapsed_s > 0.0:
             self._let_pass(before + elapsed_s)
         for index, decision in enumerate(decisions):
@@ -160,7 +164,8 @@ class Simulation:
     def snapshot(self) -> list[Event]:
         """Return events that bring an empty view to what it would be now.
 
-        They stand for everything not yet returned by `advance`, too.
+        They stand for what `advance` has not returned yet, too, but for alarms that went off
+        and decisions that were rejected: the client that was to hear of them is gone.
         """
         events: list[Event] = [SimulationBegan(self.start_s)]
         jobs = sorted([*self._running.values(), *self._waiting.values()], key=lambda job: job.row)
@@ -300,7 +305,7 @@ class Simulation:
         job = self._running.get(wanted.job_id)
         if job is None or job.end is None:
             raise self._not_there(wanted.job_id, "job_not_running")
-        job.end.cancelled = True
+        self._clock.cancel(job.end)
         job.state = "killed"
         self._on_end(job.end)
 
@@ -316,7 +321,9 @@ class Simulation:
             )
         previous = self._alarms.get(wanted.alarm_id)
         if previous is not None:
-            previous.cancelled = True
+            self._clock.cancel(previous)
+        elif len(self._alarms) >= MOST_ALARMS:
+            raise Refusal("not_allowed", f"a session has at most {MOST_ALARMS} alarms")
         self._alarms[wanted.alarm_id] = self._clock.at(
             wanted.at_s, Rank.ALARM, self._on_alarm, wanted.alarm_id
         )
@@ -325,7 +332,7 @@ class Simulation:
         alarm = self._alarms.pop(wanted.alarm_id, None)
         if alarm is None:
             raise Refusal("unknown_alarm", f"there is no alarm {wanted.alarm_id}")
-        alarm.cancelled = True
+        self._clock.cancel(alarm)
 
     def _submit_job(self, wanted: SubmitJob) -> None:
         if not self.rules.dynamic_jobs:

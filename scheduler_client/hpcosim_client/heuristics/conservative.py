@@ -18,8 +18,10 @@ def conservative() -> Policy:
     the way of. At one instant ends come before submissions, so compression before placing.
     """
     held: dict[int, Reservation] = {}  # by job
+    alarm_s: float | None = None
 
     def decide(view: View) -> None:
+        nonlocal alarm_s
         profile = profile_of(view)
         jobs = list(view.queue.values())
         known = [job for job in jobs if job.job_id in held]
@@ -39,7 +41,7 @@ def conservative() -> Policy:
                 if not profile.start(view, job, reservation.place):
                     profile.keep(job, reservation)
                     held[job.job_id] = reservation
-        _wait_for_next_start(view, held)
+        alarm_s = _wait_for_next_start(view, held, None if view.alarms else alarm_s)
 
     return decide
 
@@ -60,16 +62,28 @@ def _reserve(profile: Profile, job: Job, held: dict[int, Reservation], after_s: 
     held[job.job_id] = reservation
 
 
-def _wait_for_next_start(view: View, held: dict[int, Reservation]) -> None:
+def _wait_for_next_start(
+    view: View, held: dict[int, Reservation], alarm_s: float | None
+) -> float | None:
     """Be woken for every submission, and when a reservation begins.
 
     It may begin when nothing else happens: where it was made the end of a job was expected,
     but that job has ended early, and another reservation kept this one from moving.
+
+    Args:
+        view: to set the alarm with.
+        held: the reservations.
+        alarm_s: for when the alarm is set; None: it is not.
+
+    Returns:
+        For when it is set now.
     """
     if not view.queue:
         view.wake_on = SUBMISSION
-        return
     starts_s = (held[job_id].start_s for job_id in view.queue)
     next_s = min((start_s for start_s in starts_s if start_s > view.now_s), default=None)
-    if next_s is not None:
+    if next_s is not None and next_s != alarm_s:
         view.set_alarm(next_s)
+    elif next_s is None and alarm_s is not None:
+        view.cancel_alarm()
+    return next_s
