@@ -175,13 +175,16 @@ def schedule(
     give_up_s: Annotated[
         float, typer.Option(min=0.1, help="After so long without an answer the server is gone, s.")
     ] = 60.0,
+    hello_s: Annotated[
+        float, typer.Option(min=0.1, help="Likewise, for its first answer, s.")
+    ] = 20.0,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
         from hpcosim_client import Patience, make_policy
         from hpcosim_client import run as schedule_one
 
-        patience = Patience(resend_s=min(5.0, give_up_s / 2), give_up_s=give_up_s)
+        patience = Patience(min(5.0, give_up_s / 2), give_up_s, hello_s)
         schedule_one(
             make_policy(name),
             connect,

@@ -23,6 +23,7 @@ Wire = Literal["ipc", "tcp"]
 OURS = (sys.executable, "-m", "hpcosim_scenarios")
 
 BAD_INPUT = 2  # the exit status of `hpcosim` for it
+SEEN_FROM_HERE_S = 86400.0  # for what this process sees better than the scheduler does
 STOP_S = 600.0  # for the server to write what it has; a long log takes its time
 LAST_WORDS_S = 10.0  # for the one process to end after the other
 
@@ -56,10 +57,13 @@ def run_processes(
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = [*OURS, "serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
-        # Both start at once; ZeroMQ connects when there is somebody to connect to.
+        # Both start at once; the scheduler waits while the server reads its log, however long,
+        # for whether it lives is seen from here.
+        schedule = [*OURS, "schedule", scheduler, "--connect", address]
+        schedule += ["--hello-s", str(SEEN_FROM_HERE_S), "--give-up-s", str(SEEN_FROM_HERE_S)]
         with (
             _process([*serve, *server_options]) as server,
-            _process([*OURS, "schedule", scheduler, "--connect", address]) as client,
+            _process(schedule) as client,
         ):
             _watch(server, client, _Log(server), report)
     return _metrics(out)

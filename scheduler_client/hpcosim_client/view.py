@@ -88,7 +88,10 @@ class View:
             PolicyError: the job does not wait.
         """
         place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
-        return place is not None and self.start_at(job, place)
+        if place is None:
+            return False
+        self._start(job, place)
+        return True
 
     def start_at(self, job: Job, place: Place) -> bool:
         """Start a waiting job just there, and return whether there was room for it.
@@ -96,17 +99,9 @@ class View:
         Raises:
             PolicyError: the job does not wait.
         """
-        if job.job_id not in self.queue:
-            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
         if (self.nodes.free[place.nodes] < place.held).any():
             return False
-        self.nodes.take(place)
-        job.place, job.start_s = place, self.now_s
-        del self.queue[job.job_id]
-        self.running[job.job_id] = job
-        # On nodes of one core it is plain how many tasks go where.
-        tasks = [] if self.nodes.single_core else place.tasks.tolist()
-        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist(), tasks))
+        self._start(job, place)
         return True
 
     def reject(self, job: Job) -> None:
@@ -144,6 +139,17 @@ class View:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
+
+    def _start(self, job: Job, place: Place) -> None:
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
+        self.nodes.take(place)
+        job.place, job.start_s = place, self.now_s
+        del self.queue[job.job_id]
+        self.running[job.job_id] = job
+        # On nodes of one core it is plain how many tasks go where.
+        tasks = [] if self.nodes.single_core else place.tasks.tolist()
+        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist(), tasks))
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):

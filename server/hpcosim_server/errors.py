@@ -33,10 +33,6 @@ class WorkloadError(ServerError):
         return f"{where}{self.what}"
 
 
-class PlatformError(ServerError):
-    """The platform's description is at fault."""
-
-
 class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, named as users say it
     """The scheduler is at fault: jobs wait, and nothing can happen any more.
 

@@ -50,8 +50,8 @@ def read_swf(path: Path, *, placement: Placement = "cores", lenient: bool = Fals
         WorkloadError: the file can't be read, or a line is corrupt; names the line.
     """
     counts: Counter[str] = Counter()
-    columns = array("q"), array("d"), array("d"), array("d"), array("q")
-    job_id, submit_s, run_s, requested_s, cores = columns
+    job_id, cores = array("q"), array("q")
+    submit_s, run_s, requested_s = array("d"), array("d"), array("d")
     latest_s = -math.inf
     for number, line in _lines(path):
         try:
@@ -61,8 +61,7 @@ def read_swf(path: Path, *, placement: Placement = "cores", lenient: bool = Fals
                 raise WorkloadError(str(error), path, number) from None
             counts["corrupt_lines"] += 1
             continue
-        reason = _unusable(job)
-        if reason:
+        if reason := _unusable(job):
             counts[reason] += 1
             continue
         counts["out_of_order"] += job[1] < latest_s
