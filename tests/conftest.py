@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
 from hpcosim_client import Policy, make_policy, play
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor
 from hpcosim_server.simulation import Rules, Simulation
-from hpcosim_server.workload.table import PLACEMENTS, JobTable
+from hpcosim_server.workload.table import PLACEMENTS, JobTable, job_table
 from invariants import check_invariants
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -67,13 +66,13 @@ def jobs_of(
     placement: Placement = "cores",
 ) -> JobTable:
     """Return a workload of (submit_s, run_s, cores[, requested_s]), numbered from 1."""
-    return JobTable(
-        np.arange(1, len(jobs) + 1, dtype=np.int64),
-        np.array([job[0] for job in jobs], dtype=np.float64),
-        np.array([job[1] for job in jobs], dtype=np.float64),
-        np.array([job[3] if len(job) > 3 else job[1] for job in jobs], dtype=np.float64),
-        np.array([job[2] for job in jobs], dtype=np.int64),
-        np.full(len(jobs), PLACEMENTS.index(placement), dtype=np.int8),
+    return job_table(
+        job_id=range(1, len(jobs) + 1),
+        submit_s=[job[0] for job in jobs],
+        run_s=[job[1] for job in jobs],
+        requested_s=[job[3] if len(job) > 3 else job[1] for job in jobs],
+        cores=[job[2] for job in jobs],
+        placement=PLACEMENTS.index(placement),
     )
 
 

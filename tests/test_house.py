@@ -21,7 +21,17 @@ MAY_IMPORT = {
     "hpcosim_client": {"hpcosim_protocol", "hpcosim_client"},
     "hpcosim_scenarios": set(PACKAGES),
 }
-PHYSICS = ("cluster", "power", "execution", "allocation", "recording", "timeline")
+PHYSICS = (
+    "cluster",
+    "power",
+    "contention",
+    "execution",
+    "allocation",
+    "recording",
+    "replay",
+    "attribution",
+    "timeline",
+)
 SOCKETS_AND_TIME = {"simpy", "zmq", "socket", "asyncio", "threading"}
 
 

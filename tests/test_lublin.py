@@ -5,7 +5,6 @@ The constants stand here a second time, as numbers, so that a slip in the genera
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import gzip
 import math
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpcosim_server.errors import WorkloadError
 from hpcosim_server.workload.lublin import _daily_cycle, lublin
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.workload.table import COLUMNS, JobTable
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "traces" / "lublin_256.swf.gz"
 MANY = 1_000_000
@@ -40,11 +39,7 @@ def table(seed: int = 1, jobs: int = MANY, processors: int = 256) -> JobTable:
 
 def columns(jobs: JobTable) -> dict[str, list[Any]]:
     """Return the columns of a table as lists."""
-    return {
-        field.name: getattr(jobs, field.name).tolist()
-        for field in dataclasses.fields(jobs)
-        if field.name != "skipped"
-    }
+    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
 
 
 def share_tolerance(share: float, count: int = MANY) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpcosim_server.errors import WorkloadError
 from hpcosim_server.workload.poisson import poisson
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.workload.table import COLUMNS, JobTable
 
 MANY = 100_000
 SIGMAS = 5.0
@@ -33,11 +32,7 @@ def table(seed: int = 1, **changed: Any) -> JobTable:
 
 def columns(jobs: JobTable) -> dict[str, list[Any]]:
     """Return the columns of a table as lists."""
-    return {
-        field.name: getattr(jobs, field.name).tolist()
-        for field in dataclasses.fields(jobs)
-        if field.name != "skipped"
-    }
+    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
 
 
 def test_same_seed_same_table() -> None:

@@ -49,7 +49,7 @@ scheduler: {name: easy}
 # Three jobs at once on four cores: 1 and 2 fit, 3 has to wait.
 THREE_JOBS = """
 name: three
-platform: {nodes: [{count: 2, processors: [{cores: 2}]}]}
+platform: {nodes: [{count: 2, processors: [{cores: 2, static_w: 0, dynamic_w: 0}]}]}
 workload: {json: three.jsonl}
 """
 JOBS = "".join(

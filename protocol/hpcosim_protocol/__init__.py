@@ -47,7 +47,7 @@ from hpcosim_protocol.messages import (
     SimulationEnded,
     Welcome,
 )
-from hpcosim_protocol.platform import NodeGroup, Platform, Processor
+from hpcosim_protocol.platform import Contention, NodeGroup, Platform, Processor
 
 __all__ = [
     "ALWAYS_WAKE_ON",
@@ -58,6 +58,7 @@ __all__ = [
     "Bye",
     "CancelAlarm",
     "ClientMessage",
+    "Contention",
     "Decision",
     "DecisionRejected",
     "Decisions",

@@ -52,7 +52,7 @@ class SimulationBegan(Struct, tag_field="type", tag=snake_case, gc=False):
     time_s: float
 
 
-class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False):
+class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
     """A job joined the queue. It says what its user declared, never its true run time.
 
     Attributes:
@@ -62,6 +62,10 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False):
         requested_s: run time its user asked for.
         placement: `cores`: any cores on any nodes; `one_node`: all cores on one node;
             `whole_nodes`: as many nodes as hold `cores`, each for this job alone.
+        memory_mb: memory each task asks for, MB; 0: not told.
+        memory_volume_mb: data each task moves to and from memory in all, MB; 0: not told.
+        max_energy_j: most energy the job may cost by estimate; absent: any.
+        profile: the kind of job, as the workload names it.
     """
 
     time_s: float
@@ -69,6 +73,10 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False):
     cores: int
     requested_s: float
     placement: Placement = "cores"
+    memory_mb: float = 0.0
+    memory_volume_mb: float = 0.0
+    max_energy_j: float | None = None
+    profile: str = ""
 
 
 class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):

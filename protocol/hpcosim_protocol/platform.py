@@ -12,6 +12,29 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
+class Contention(Struct, frozen=True):
+    """How the tasks of a processor slow each other down when they share its memory bandwidth.
+
+    The speed of a task follows from these by section 5.4 of the specification (Lopez, Stafford,
+    Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3).
+
+    Attributes:
+        c_mbps: while all tasks together ask for less, none is slowed, MB/s.
+        b_per_mbps: by how much a task's speed changes for each MB/s beyond, below 0.
+        da, db_mbps: a task beside k others that asks for up to `(da - k) * db_mbps` is never
+            slowed.
+        dc_mbps, dd_mbps: over the `dc_mbps - k * dd_mbps` beyond that, the least speed of a task
+            falls to its fair share.
+    """
+
+    c_mbps: NotNegative
+    b_per_mbps: Annotated[float, Meta(lt=0)]
+    da: float
+    db_mbps: float
+    dc_mbps: float
+    dd_mbps: float
+
+
 class Processor(Struct, frozen=True):
     """A processor of a node.
 
@@ -22,9 +45,11 @@ class Processor(Struct, frozen=True):
     Attributes:
         cores: cores of this processor.
         clock_ghz: clock of each core, GHz.
+        flops_per_cycle: operations a core does in a cycle.
         static_w: power of the processor as a whole, W.
         dynamic_w: power of each core that has a task, W.
         idle_fraction: the share of `static_w` that an idle processor draws, 0 to 1.
+        contention: how its tasks slow each other down; absent: they don't.
     """
 
     cores: PositiveInt
@@ -32,6 +57,13 @@ class Processor(Struct, frozen=True):
     static_w: NotNegative = 0.0
     dynamic_w: NotNegative = 0.0
     idle_fraction: Fraction = 1.0
+    flops_per_cycle: Positive = 1.0
+    contention: Contention | None = None
+
+    @property
+    def ops_per_s(self) -> float:
+        """Operations a core does in a second."""
+        return self.clock_ghz * self.flops_per_cycle * 1e9
 
 
 class NodeGroup(Struct, frozen=True):
@@ -40,15 +72,32 @@ class NodeGroup(Struct, frozen=True):
     Attributes:
         count: how many nodes.
         processors: the processors of each.
+        memory_mb: memory of each node, MB; 0: not told. It limits nothing.
     """
 
     count: PositiveInt
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
+    memory_mb: NotNegative = 0.0
 
     @property
     def cores(self) -> int:
         """Cores of one node of the group."""
         return sum(processor.cores for processor in self.processors)
+
+    @property
+    def ops_per_s(self) -> float:
+        """Operations that the slowest core of a node does in a second."""
+        return min(processor.ops_per_s for processor in self.processors)
+
+    @property
+    def static_w(self) -> float:
+        """Static power of a node, W: the sum over its processors."""
+        return sum(processor.static_w for processor in self.processors)
+
+    @property
+    def dynamic_w(self) -> float:
+        """Power of a core that has a task, W: the most over the processors."""
+        return max(processor.dynamic_w for processor in self.processors)
 
 
 class Platform(Struct, frozen=True):
@@ -69,3 +118,21 @@ class Platform(Struct, frozen=True):
     def cores_by_node(self) -> list[int]:
         """Return the cores of each node, by node number."""
         return [group.cores for group in self.nodes for _ in range(group.count)]
+
+    @property
+    def slowest_ops_per_s(self) -> float:
+        """Operations that the slowest core of all does in a second; requested times hold there."""
+        return min(group.ops_per_s for group in self.nodes)
+
+    def energy_estimate_j(self, group: int, cores: int, requested_s: float, jobs: int) -> float:
+        """Return the energy a job is expected to cost on a node (Lopez et al. 2025, equation 1).
+
+        Args:
+            group: the node's group.
+            cores: cores of the job.
+            requested_s: its requested time, which holds on the slowest node.
+            jobs: how many jobs run on the node now.
+        """
+        node = self.nodes[group]
+        run_s = requested_s * (self.slowest_ops_per_s / node.ops_per_s)
+        return run_s * (node.static_w / (jobs + 1) + cores * node.dynamic_w)

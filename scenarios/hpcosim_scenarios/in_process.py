@@ -40,7 +40,7 @@ def run_in_process(
     """
     simulation, run = opened.simulation, opened.run
     try:
-        play(policy, simulation.cluster.platform, _Link(opened, report))
+        play(policy, simulation.cluster.platform, _Link(opened, report), seed=run.seed)
         run.complete, run.ended_because = True, "every job is over"
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)

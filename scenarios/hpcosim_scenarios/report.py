@@ -10,12 +10,16 @@ from rich.table import Table
 
 from hpcosim_scenarios.progress import span
 from hpcosim_scenarios.scenario import Scenario
-from hpcosim_server.allocation import too_large
+from hpcosim_server.allocation import impossible
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.results import to_json
 from hpcosim_server.workload.table import JobTable
 
 Metrics = Mapping[str, int | float]
+
+
+MOST_COLUMNS = 8
+MAIN_METRICS = ("makespan_s", "mean_wait_s", "mean_bounded_slowdown", "energy_j", "edp_js")
 
 
 def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
@@ -27,11 +31,13 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
 
 
 def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
-    """Print the metrics of several runs, a column each."""
+    """Print the metrics of several runs: a column each, or of many, a line with the main ones."""
     if as_json:
         sys.stdout.write(to_json(metrics))
-    else:
+    elif len(metrics) <= MOST_COLUMNS:
         _print_table(metrics)
+    else:
+        _print_lines(metrics)
 
 
 def print_summary(scenario: Scenario, jobs: JobTable) -> None:
@@ -39,7 +45,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     platform = scenario.platform
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     cluster = Cluster(platform, 0.0)
-    too_large_jobs = sum(too_large(cluster, job) for job in jobs.rows())
+    impossible_jobs = sum(bool(impossible(cluster, job)) for job in jobs.rows())
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
@@ -47,7 +53,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",
-        "jobs larger than the platform": f"{too_large_jobs:,}",
+        "jobs that no node could run": f"{impossible_jobs:,}",
         "span of submissions": span(span_s),
         "offered load": f"{work_core_s / (platform.core_count * span_s):.3f}" if span_s else "-",
     }
@@ -76,3 +82,12 @@ def _print_table(columns: Mapping[str, Metrics]) -> None:
         table.add_row(metric, *(number(column[metric]) for column in columns.values()))
     # A table cut off at the right of a narrow pipe would be of no use to anybody.
     Console(width=None if sys.stdout.isatty() else 24 + 26 * (1 + len(columns))).print(table)
+
+
+def _print_lines(runs: Mapping[str, Metrics]) -> None:
+    table = Table("scheduler")
+    for metric in MAIN_METRICS:
+        table.add_column(metric, justify="right", no_wrap=True)
+    for name, metrics in runs.items():
+        table.add_row(name, *(number(metrics[metric]) for metric in MAIN_METRICS))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)

@@ -16,6 +16,7 @@ import hpcosim_protocol as protocol
 from hpcosim_protocol import Placement
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_server.contention import check_contention
 
 MOST_BYTES = 2**20
 MOST_NODES = 1_000_000
@@ -25,6 +26,7 @@ Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Cores = Annotated[int, Meta(gt=0, le=1_000_000)]
 Nodes = Annotated[int, Meta(gt=0, le=1_000_000)]
 Watts = Annotated[float, Meta(ge=0, le=1e9)]
+Mbps = Annotated[float, Meta(ge=0, le=1e12)]
 Clock = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Seconds = Annotated[float, Meta(gt=0, le=1e12)]
@@ -33,13 +35,32 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Scalar = bool | int | float | str | None
 
 
-class Processor(protocol.Processor, frozen=True, forbid_unknown_fields=True):
-    """See `hpcosim_protocol.Processor`; a key it does not know is an error here."""
+class Contention(protocol.Contention, frozen=True, forbid_unknown_fields=True):
+    """See `hpcosim_protocol.Contention`."""
+
+    c_mbps: Mbps
+    b_per_mbps: Annotated[float, Meta(ge=-1e6, lt=0)]
+    da: Annotated[float, Meta(ge=-1e6, le=1e6)]
+    db_mbps: Mbps
+    dc_mbps: Mbps
+    dd_mbps: Mbps
+
+
+class Processor(protocol.Processor, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """See `hpcosim_protocol.Processor`; a key it does not know is an error here.
+
+    Its power must be said, if only as 0: energies of 0 J would else come as a surprise.
+    """
 
     cores: Cores
     clock_ghz: Clock = 1.0
-    static_w: Watts = 0.0
-    dynamic_w: Watts = 0.0
+    static_w: Watts
+    dynamic_w: Watts
+    flops_per_cycle: Factor = 1.0
+    contention: Contention | None = None
+
+    def __post_init__(self) -> None:
+        check_contention(self)
 
 
 class NodeGroup(protocol.NodeGroup, frozen=True, forbid_unknown_fields=True):
@@ -229,14 +250,23 @@ def _helpful(what: str) -> str:
     unknown = _unknown_key(what)
     if unknown is None:
         return what.replace("Object", "a mapping").replace("`object`", "a mapping")
-    known = {
-        field
-        for kind in (Scenario, Platform, NodeGroup, Processor, Workload, Lublin, Poisson, Scheduler)
-        for field in kind.__struct_fields__
-    }
+    known = {field for kind in KINDS for field in kind.__struct_fields__}
     near = difflib.get_close_matches(unknown, sorted(known), n=1)
     advice = f"; did you mean {near[0]!r}?" if near else ""
     return f"unknown key {unknown!r}{advice}"
+
+
+KINDS = (
+    Scenario,
+    Platform,
+    NodeGroup,
+    Processor,
+    Contention,
+    Workload,
+    Lublin,
+    Poisson,
+    Scheduler,
+)
 
 
 def _line_of(text: str, field: str, key: str | None) -> int | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcosim_protocol import Placement
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class Place(NamedTuple):
@@ -37,7 +38,8 @@ class Job:
         submit_s: when it was submitted.
         cores: cores it asks for.
         requested_s: run time its user asked for.
-        placement: see `hpcosim_protocol.JobSubmitted`.
+        placement, memory_mb, memory_volume_mb, max_energy_j, profile: see
+            `hpcosim_protocol.JobSubmitted`; `max_energy_j` is infinity where any will do.
         order: jobs are numbered as they are heard of; breaks ties.
         start_s: when it started; NaN: it waits.
         place: where it runs.
@@ -46,9 +48,13 @@ class Job:
     __slots__ = (
         "cores",
         "job_id",
+        "max_energy_j",
+        "memory_mb",
+        "memory_volume_mb",
         "order",
         "place",
         "placement",
+        "profile",
         "requested_s",
         "start_s",
         "submit_s",
@@ -62,6 +68,11 @@ class Job:
         requested_s: float,
         placement: Placement = "cores",
         order: int = 0,
+        *,
+        memory_mb: float = 0.0,
+        memory_volume_mb: float = 0.0,
+        max_energy_j: float | None = None,
+        profile: str = "",
     ) -> None:
         self.job_id = job_id
         self.submit_s = submit_s
@@ -69,6 +80,10 @@ class Job:
         self.requested_s = requested_s
         self.placement = placement
         self.order = order
+        self.memory_mb = memory_mb
+        self.memory_volume_mb = memory_volume_mb
+        self.max_energy_j = math.inf if max_energy_j is None else max_energy_j
+        self.profile = profile
         self.start_s = math.nan
         self.place: Place | None = None
 

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.job import Ints, Job, Place
+from hpcosim_client.job import Floats, Ints, Job, Place
 from hpcosim_protocol import Platform
 
 
 class NodePool:
-    """Free cores by node.
+    """Free cores by node, and what the nodes are like.
 
     NumPy, because choosing among nodes means looking at all of them.
 
     Attributes:
+        group: int64[nodes], the node group of each.
+        ops_per_s: float64[nodes], operations a core does in a second.
+        static_w, dynamic_w: float64[nodes], power of a node with tasks, and of each such core.
+        memory_mb: float64[nodes], 0: not told.
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those not taken.
         free_cores: the sum of `free`.
+        largest: cores of the largest node.
         single_core: no node has more than one core.
     """
 
     def __init__(self, platform: Platform) -> None:
+        groups = platform.nodes
+        self.group: Ints = np.repeat(np.arange(len(groups)), [group.count for group in groups])
+        self.ops_per_s: Floats = np.array([group.ops_per_s for group in groups])[self.group]
+        self.static_w: Floats = np.array([group.static_w for group in groups])[self.group]
+        self.dynamic_w: Floats = np.array([group.dynamic_w for group in groups])[self.group]
+        self.memory_mb: Floats = np.array([group.memory_mb for group in groups])[self.group]
         self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
         self.free: Ints = self.capacity.copy()
         self.core_count = int(self.capacity.sum())
         self.free_cores = self.core_count
-        self.single_core = int(self.capacity.max()) == 1
+        self.largest = int(self.capacity.max())
+        self.single_core = self.largest == 1
 
     def find(self, job: Job) -> Place | None:
         """Return the lowest-numbered nodes on which the job could start now, if there are."""

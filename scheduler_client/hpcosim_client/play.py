@@ -36,6 +36,7 @@ def play(
     platform: Platform,
     ask: Ask,
     snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
+    seed: int = 0,
 ) -> None:
     """Let a policy decide until the simulation is over, over whatever link.
 
@@ -44,8 +45,9 @@ def play(
         platform: the cluster.
         ask: the link.
         snapshot: time and events to start the view from.
+        seed: of what the policy draws.
     """
-    view = View(platform)
+    view = View(platform, seed)
     view.apply(*snapshot)
     if snapshot[1]:
         policy(view)
@@ -100,7 +102,8 @@ def run(
             return answer
 
         try:
-            play(policy, welcome.platform, ask, (welcome.now_s, welcome.snapshot))
+            snapshot = (welcome.now_s, welcome.snapshot)
+            play(policy, welcome.platform, ask, snapshot, welcome.seed)
         except (ServerGoneError, ServerRefusedError, ServerFaultError):
             raise  # there is no session to leave
         except Exception:

@@ -41,6 +41,7 @@ class View:
 
     Attributes:
         platform: the cluster's description.
+        rng: the policy's source of chance, from the simulation's seed.
         now_s: simulated time.
         queue: waiting jobs by number, in submission order.
         running: running jobs by number (and those whose start was just asked for).
@@ -57,8 +58,9 @@ class View:
         decisions: what has been decided since the last answer.
     """
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, seed: int = 0) -> None:
         self.platform = platform
+        self.rng = np.random.default_rng(seed)
         self.now_s = 0.0
         self.queue: OrderedDict[int, Job] = OrderedDict()
         self.running: dict[int, Job] = {}
@@ -166,6 +168,10 @@ class View:
             event.requested_s,
             event.placement,
             self._heard_of,
+            memory_mb=event.memory_mb,
+            memory_volume_mb=event.memory_volume_mb,
+            max_energy_j=event.max_energy_j,
+            profile=event.profile,
         )
         self._heard_of += 1
         self.placements.add(event.placement)

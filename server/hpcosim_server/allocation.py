@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hpcosim_protocol import AllocateJob, RejectionCode
+import math
+
+from hpcosim_protocol import AllocateJob, Platform, RejectionCode
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.workload.table import JobSpec
 
@@ -43,11 +45,33 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
     return tasks
 
 
-def too_large(cluster: Cluster, job: JobSpec) -> bool:
-    """Tell whether the job could not run even on an empty cluster."""
-    if job.placement == "one_node":
-        return job.cores > cluster.largest_node
-    return job.cores > cluster.core_count
+def impossible(cluster: Cluster, job: JobSpec) -> str:
+    """Return why the job could not run even on an empty cluster; empty: it could."""
+    if job.placement == "one_node" and job.cores > cluster.largest_node:
+        return (
+            f"asks for {job.cores} cores on one node; the largest node has {cluster.largest_node}"
+        )
+    if job.cores > cluster.core_count:
+        return f"asks for {job.cores} cores; the platform has {cluster.core_count}"
+    if job.max_energy_j < math.inf:
+        least_j = _least_estimate_j(cluster.platform, job)
+        if job.max_energy_j < least_j < math.inf:
+            return (
+                f"may cost {job.max_energy_j} J; alone on the best node the estimate is {least_j} J"
+            )
+    return ""
+
+
+def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
+    """Return the least energy estimated for the job alone on a node; infinity: none holds it."""
+    return min(
+        (
+            platform.energy_estimate_j(group, job.cores, job.requested_s, 0)
+            for group, nodes in enumerate(platform.nodes)
+            if nodes.cores >= job.cores
+        ),
+        default=math.inf,
+    )
 
 
 def _check_nodes(cluster: Cluster, nodes: list[int]) -> None:

@@ -17,25 +17,30 @@ class Rank(IntEnum):
     """What comes first among events of one instant."""
 
     COMPLETION = 0
-    SUBMISSION = 1
-    ALARM = 2
+    WALLTIME = 1  # a job that ends at its limit has completed
+    SUBMISSION = 2
+    ALARM = 3
 
 
 class Timer(simpy.Event):
     """An event that comes at a known time and calls one function with itself.
 
     Attributes:
+        at_s: when it goes off.
         subject: what it is about.
         cancelled: it is to be forgotten.
     """
 
-    def __init__(self, env: Clock, call: Callable[[Timer], None], subject: Any) -> None:
+    def __init__(
+        self, env: Clock, at_s: float, call: Callable[[Timer], None], subject: Any
+    ) -> None:
         # The state of a triggered event, as simpy.Timeout sets it.
         self.env = env
         self._ok = True
         self._value = None
         self._defused = False
         self.callbacks: Any = [call]
+        self.at_s = at_s
         self.subject = subject
         self.cancelled = False
 
@@ -56,7 +61,7 @@ class Clock(simpy.Environment):
 
     def at(self, time_s: float, rank: Rank, call: Callable[[Timer], None], subject: Any) -> Timer:
         """Set a timer that calls `call(timer)` at `time_s`, not before now."""
-        timer = Timer(self, call, subject)
+        timer = Timer(self, time_s, call, subject)
         heappush(self._heap, (time_s, rank, next(self._eid), timer))
         return timer
 

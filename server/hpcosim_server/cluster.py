@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpcosim_protocol import Platform
+from hpcosim_protocol import Platform, Processor
 from hpcosim_server.power import GroupMeter
 
 
@@ -24,6 +24,16 @@ class Part:
     nodes: list[int]
     held: list[int]
     by_processor: list[list[int]]
+
+
+def places(parts: list[Part]) -> Iterator[tuple[int, Processor, int, int]]:
+    """Yield slot, processor, node and number of tasks, for every processor an allocation uses."""
+    for part in parts:
+        columns = zip(part.meter.processors, part.by_processor, strict=True)
+        for slot, (processor, column) in enumerate(columns):
+            for node, tasks in zip(part.nodes, column, strict=True):
+                if tasks:
+                    yield slot, processor, node, tasks
 
 
 class Cluster:
@@ -94,15 +104,6 @@ class Cluster:
             part.meter.change(
                 now_s, computing, active, [-sum(column) for column in part.by_processor]
             )
-
-    def slowest_clock_ghz(self, parts: list[Part]) -> float:
-        """Return the clock of the slowest core among those taken."""
-        return min(
-            processor.clock_ghz
-            for part in parts
-            for processor, column in zip(part.meter.processors, part.by_processor, strict=True)
-            if any(column)
-        )
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return for each of the nodes how many tasks each of its processors has."""

@@ -1,16 +1,181 @@
-"""How long a job runs on the nodes it was given."""
+"""How long jobs run on the nodes they were given, alone and beside others."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
 
-def run_time_s(run_s: float, clock_ghz: float, reference_ghz: float | None) -> float:
-    """Return the run time of a job, in seconds.
+from hpcosim_protocol import Platform, Processor
+from hpcosim_server.cluster import Part, places
+from hpcosim_server.contention import bandwidth_mbps, check_contention, task_speed
+from hpcosim_server.workload.table import JobSpec
+
+
+def operations(job: JobSpec, reference_ghz: float | None) -> float:
+    """Return the operations of each task; 0: the job runs `run_s`, wherever it does.
 
     Args:
-        run_s: its run time at the reference clock.
-        clock_ghz: the clock of the slowest core it has; it ends when its last task does.
-        reference_ghz: the clock at which `run_s` holds; None: it holds on every node.
+        job: it.
+        reference_ghz: the clock at which `run_s` holds, at one operation a cycle; None: it
+            holds on every node.
     """
+    if job.ops or reference_ghz is None:
+        return job.ops
+    return job.run_s * reference_ghz * 1e9
+
+
+def run_time_s(job: JobSpec, reference_ghz: float | None, parts: list[Part]) -> float:
+    """Return the run time of a job that nothing slows down, in seconds.
+
+    It ends when its last task does, so the slowest core it has counts.
+    """
+    if job.ops:
+        return job.ops / _slowest_ops_per_s(parts)
     if reference_ghz is None:
-        return run_s
-    return run_s * (reference_ghz / clock_ghz)
+        return job.run_s
+    return job.run_s * (reference_ghz * 1e9 / _slowest_ops_per_s(parts))
+
+
+class Share:
+    """The tasks of one job on one processor, all alike.
+
+    Attributes:
+        job: whose they are.
+        tasks: how many.
+        mbps: bandwidth each asks for, MB/s.
+        ops_per_s: operations a task does in a second at full speed.
+        left_ops: operations each had left at `since_s`.
+        speed: share of the full speed it has had since.
+        end_s: when it will have none left, at that speed; infinity: it has ended.
+    """
+
+    __slots__ = ("end_s", "job", "left_ops", "mbps", "ops_per_s", "since_s", "speed", "tasks")
+
+    def __init__(self, job: Any, tasks: int, ops: float, mbps: float, ops_per_s: float) -> None:
+        self.job = job
+        self.tasks = tasks
+        self.mbps = mbps
+        self.ops_per_s = ops_per_s
+        self.left_ops = ops
+        self.since_s = 0.0
+        self.speed = 0.0
+        self.end_s = 0.0
+
+    def has_work_left(self, now_s: float) -> bool:
+        """Tell whether its tasks have operations left; those that end just now have none."""
+        return self.speed == 0.0 or now_s < self.end_s < math.inf
+
+
+class SharedProcessor:
+    """A processor of one node, and the work its tasks have left.
+
+    Speeds change when tasks come or their cores are released, not when some end before the
+    others of their job (Lopez et al. 2025, section 3.1). A share whose speed stays as it was
+    is left alone, so a job that nothing slows ends to the bit where it would alone.
+
+    Attributes:
+        next_end_s: when the next share ends; infinity: never.
+        timer: for whoever makes time pass.
+    """
+
+    def __init__(self, processor: Processor) -> None:
+        self._model = processor.contention
+        self._shares: list[Share] = []
+        self.next_end_s = math.inf
+        self.timer: Any = None
+
+    def add(self, now_s: float, share: Share) -> None:
+        """Let the tasks of a share begin."""
+        share.since_s = now_s
+        self._shares.append(share)
+        self._set_speeds(now_s)
+
+    def remove(self, now_s: float, job: Any) -> None:
+        """Forget the share of a job, ended or not."""
+        self._shares = [share for share in self._shares if share.job is not job]
+        self._set_speeds(now_s)
+
+    def end_due(self, now_s: float) -> list[Share]:
+        """Return the shares that end by now. They stay, idle, until their job is over."""
+        due = [share for share in self._shares if share.end_s <= now_s]
+        for share in due:
+            share.end_s = math.inf
+        self._look_ahead()
+        return due
+
+    def _set_speeds(self, now_s: float) -> None:
+        for share, speed in zip(self._shares, self._speeds(now_s), strict=True):
+            if share.speed == speed or share.end_s == math.inf:
+                continue
+            done_s = now_s - share.since_s
+            left_ops = share.left_ops - share.speed * share.ops_per_s * done_s
+            share.left_ops, share.since_s, share.speed = max(left_ops, 0.0), now_s, speed
+            share.end_s = now_s + share.left_ops / (speed * share.ops_per_s)
+        self._look_ahead()
+
+    def _speeds(self, now_s: float) -> Iterator[float]:
+        model = self._model
+        total_mbps = sum(share.mbps * share.tasks for share in self._shares)
+        if model is None or total_mbps < model.c_mbps:
+            yield from (1.0 for _ in self._shares)
+            return
+        active = sum(share.tasks for share in self._shares if share.has_work_left(now_s))
+        known: dict[float, float] = {}  # tasks that ask for the same run at the same speed
+        for share in self._shares:
+            if share.mbps not in known:
+                known[share.mbps] = task_speed(model, total_mbps, share.mbps, max(active, 1))
+            yield known[share.mbps]
+
+    def _look_ahead(self) -> None:
+        self.next_end_s = min((share.end_s for share in self._shares), default=math.inf)
+
+
+class Execution:
+    """The processors on which jobs share memory bandwidth.
+
+    Only jobs that have operations take part, and only those with a task on a processor that has
+    contention constants. What a processor has to do with one event is in proportion to the jobs
+    on it; the others are not looked at.
+    """
+
+    def __init__(self, platform: Platform, reference_ghz: float | None) -> None:
+        processors = [processor for group in platform.nodes for processor in group.processors]
+        for processor in processors:
+            check_contention(processor)
+        self._reference_ghz = reference_ghz
+        self._contended = any(processor.contention is not None for processor in processors)
+        self._processors: dict[tuple[int, int], SharedProcessor] = {}
+
+    def is_shared(self, job: JobSpec, parts: list[Part]) -> bool:
+        """Tell whether other jobs may slow this one down, or it them."""
+        return (
+            self._contended
+            and operations(job, self._reference_ghz) > 0.0
+            and any(processor.contention is not None for _, processor, _, _ in places(parts))
+        )
+
+    def start(
+        self, now_s: float, job: Any, spec: JobSpec, parts: list[Part]
+    ) -> list[SharedProcessor]:
+        """Let a job that shares begin, and return the processors it runs on."""
+        ops = operations(spec, self._reference_ghz)
+        touched = []
+        for slot, processor, node, tasks in places(parts):
+            shared = self._processors.get((slot, node))
+            if shared is None:
+                shared = self._processors[slot, node] = SharedProcessor(processor)
+            ops_per_s = processor.ops_per_s
+            mbps = bandwidth_mbps(spec.memory_volume_mb, ops, ops_per_s)
+            shared.add(now_s, Share(job, tasks, ops, mbps, ops_per_s))
+            touched.append(shared)
+        return touched
+
+
+def _slowest_ops_per_s(parts: list[Part]) -> float:
+    return min(
+        processor.ops_per_s
+        for part in parts
+        for processor, column in zip(part.meter.processors, part.by_processor, strict=True)
+        if any(column)
+    )

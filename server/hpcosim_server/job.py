@@ -7,6 +7,7 @@ import math
 from hpcosim_protocol import JobState
 from hpcosim_server.clock import Timer
 from hpcosim_server.cluster import Part
+from hpcosim_server.execution import SharedProcessor
 from hpcosim_server.workload.table import JobSpec
 
 
@@ -20,10 +21,23 @@ class Job:
         started_s: when it started; NaN: it waits.
         nodes, tasks: the nodes it runs on, and how many of its tasks on each.
         parts: what it holds of the cluster.
-        end: the timer of its end.
+        end: the timer of its end, or of its requested time, if it has one.
+        shared: the processors it runs on, where others may slow it down.
+        shares_left: on how many of these it still has work to do.
     """
 
-    __slots__ = ("end", "nodes", "parts", "row", "spec", "started_s", "state", "tasks")
+    __slots__ = (
+        "end",
+        "nodes",
+        "parts",
+        "row",
+        "shared",
+        "shares_left",
+        "spec",
+        "started_s",
+        "state",
+        "tasks",
+    )
 
     def __init__(self, spec: JobSpec, row: int) -> None:
         self.spec = spec
@@ -34,3 +48,5 @@ class Job:
         self.tasks: list[int] = []
         self.parts: list[Part] = []
         self.end: Timer | None = None
+        self.shared: list[SharedProcessor] = []
+        self.shares_left = 0

@@ -35,6 +35,7 @@ class Recording:
         first_place: where in `nodes` and `tasks` the job's begin; -1: never started.
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
+        reasons: why a job was rejected at its submission, by row.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
     """
@@ -52,6 +53,7 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.reasons: dict[int, str] = {}
         self.over = 0
 
     def __len__(self) -> int:
@@ -80,12 +82,14 @@ class Recording:
         self.tasks.extend(tasks)
         self.changes.append(row)
 
-    def ended(self, row: int, now_s: float, state: JobState) -> None:
-        """Record that a job is over."""
+    def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:
+        """Record that a job is over, and if there is something to say, why."""
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)
         self.state[row] = _CODES[state]
+        if reason:
+            self.reasons[row] = reason
         self.over += 1
 
     def nodes_of(self, row: int) -> list[int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_protocol import PROTOCOL_VERSION
+from hpcosim_server.attribution import job_energies_j
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.recording import STATES
@@ -118,13 +119,16 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 def _job_lines(simulation: Simulation) -> Iterator[str]:
     recording = simulation.recording
-    yield "job_id,submit_s,start_s,end_s,state,cores,nodes\n"
+    platform = simulation.cluster.platform
+    energies_j = job_energies_j(platform, recording, simulation.now_s)
+    yield "job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason\n"
     for row in range(len(recording)):
         yield (
             f"{recording.job_id[row]},{recording.submit_s[row]},"
             f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
             f"{STATES[recording.state[row]]},{recording.cores[row]},"
-            f"{intervals(recording.nodes_of(row))}\n"
+            f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
+            f"{recording.reasons.get(row, '')}\n"
         )
 
 

@@ -30,11 +30,11 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 from hpcosim_protocol.events import snake_case
-from hpcosim_server.allocation import Refusal, tasks_by_node, too_large
+from hpcosim_server.allocation import Refusal, impossible, tasks_by_node
 from hpcosim_server.clock import Clock, Rank, Timer
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.execution import run_time_s
+from hpcosim_server.execution import Execution, SharedProcessor, run_time_s
 from hpcosim_server.job import Job
 from hpcosim_server.recording import Recording
 from hpcosim_server.wake import BIT, DEFAULT_MASK, mask_of
@@ -102,6 +102,7 @@ class Simulation:
         self.start_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         self._clock = Clock(self.start_s)
         self.cluster = Cluster(platform, self.start_s)
+        self._execution = Execution(platform, self.rules.reference_ghz)
         self.recording = Recording()
         self._waiting: dict[int, Job] = {}
         self._running: dict[int, Job] = {}
@@ -251,17 +252,52 @@ class Simulation:
 
     def _admit(self, spec: JobSpec) -> None:
         row = self.recording.submitted(spec)
-        if too_large(self.cluster, spec):
-            self.recording.ended(row, self.now_s, "rejected")
+        if reason := impossible(self.cluster, spec):
+            self.recording.ended(row, self.now_s, "rejected", reason)
             return
         self._waiting[spec.job_id] = Job(spec, row)
         self._tell(_submission(spec), _SUBMITTED)
 
     def _on_end(self, timer: Timer) -> None:
+        self._end(timer.subject)
+
+    def _on_walltime(self, timer: Timer) -> None:
         job: Job = timer.subject
+        job.state = "timeout"
+        self._end(job)
+
+    def _on_shares_end(self, timer: Timer) -> None:
+        processor: SharedProcessor = timer.subject
+        processor.timer = None
+        for share in processor.end_due(self._clock.now):
+            job: Job = share.job
+            job.shares_left -= 1
+            if not job.shares_left:
+                self._end(job)
+        self._await_shares_end(processor)
+
+    def _await_shares_end(self, processor: SharedProcessor) -> None:
+        timer, next_s = processor.timer, processor.next_end_s
+        if timer is not None:
+            if timer.at_s == next_s:
+                return
+            self._clock.cancel(timer)
+        processor.timer = None
+        if next_s < math.inf:
+            processor.timer = self._clock.at(
+                next_s, Rank.COMPLETION, self._on_shares_end, processor
+            )
+
+    def _end(self, job: Job) -> None:
+        now_s = self._clock.now
+        if job.end is not None and not job.end.processed:
+            self._clock.cancel(job.end)
         job.end = None  # the two hold each other
+        for processor in job.shared:
+            processor.remove(now_s, job)
+            self._await_shares_end(processor)
         del self._running[job.spec.job_id]
-        self.cluster.vacate(self._clock.now, job.parts)
+        self.cluster.vacate(now_s, job.parts)
         self._over(job, job.state)
 
     def _over(self, job: Job, state: JobState) -> None:
@@ -283,18 +319,29 @@ class Simulation:
         job.parts = self.cluster.occupy(
             now_s, job.nodes, job.tasks, spec.placement == "whole_nodes"
         )
-        run_s = spec.run_s
-        if self.rules.reference_ghz is not None:
-            clock_ghz = self.cluster.slowest_clock_ghz(job.parts)
-            run_s = run_time_s(run_s, clock_ghz, self.rules.reference_ghz)
-        if self.rules.kill_at_walltime and run_s > spec.requested_s:
-            run_s, job.state = spec.requested_s, "timeout"
         job.started_s = now_s
-        job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, self._on_end, job)
+        self._let_run(job)
         del self._waiting[spec.job_id]
         self._running[spec.job_id] = job
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
         self._tell(JobStarted(now_s, spec.job_id, job.nodes, job.tasks), _STARTED)
+
+    def _let_run(self, job: Job) -> None:
+        """Set the timers of a job's end."""
+        spec, now_s = job.spec, self._clock.now
+        limit_s = spec.requested_s if self.rules.kill_at_walltime else math.inf
+        if not self._execution.is_shared(spec, job.parts):
+            run_s = run_time_s(spec, self.rules.reference_ghz, job.parts)
+            if run_s > limit_s:
+                run_s, job.state = limit_s, "timeout"
+            job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, self._on_end, job)
+            return
+        job.shared = self._execution.start(now_s, job, spec, job.parts)
+        job.shares_left = len(job.shared)
+        for processor in job.shared:
+            self._await_shares_end(processor)
+        if limit_s < math.inf:
+            job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
 
     def _reject_job(self, wanted: RejectJob) -> None:
         job = self._waiting_job(wanted.job_id)
@@ -303,11 +350,10 @@ class Simulation:
 
     def _kill_job(self, wanted: KillJob) -> None:
         job = self._running.get(wanted.job_id)
-        if job is None or job.end is None:
+        if job is None:
             raise self._not_there(wanted.job_id, "job_not_running")
-        self._clock.cancel(job.end)
         job.state = "killed"
-        self._on_end(job.end)
+        self._end(job)
 
     def _set_node_power(self, wanted: SetNodePower) -> None:
         raise Refusal("not_allowed", "the nodes of this platform have no power states")
@@ -347,8 +393,9 @@ class Simulation:
         spec = JobSpec(
             wanted.job_id, self.now_s, wanted.run_s, requested_s, wanted.cores, wanted.placement
         )
-        if wanted.cores < 1 or too_large(self.cluster, spec):
-            raise Refusal("bad_job", f"no job of {wanted.cores} cores could ever run here")
+        reason = impossible(self.cluster, spec) if wanted.cores > 0 else "asks for no cores"
+        if reason:
+            raise Refusal("bad_job", f"the job {reason}")
         self._ids.add(wanted.job_id)
         self._admit(spec)
 
@@ -390,7 +437,17 @@ class Simulation:
 
 
 def _submission(spec: JobSpec) -> JobSubmitted:
-    return JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
+    event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
+    # What is not told stays the default, which is then left out on the wire.
+    if spec.memory_mb:
+        event.memory_mb = spec.memory_mb
+    if spec.memory_volume_mb:
+        event.memory_volume_mb = spec.memory_volume_mb
+    if spec.max_energy_j < math.inf:
+        event.max_energy_j = spec.max_energy_j
+    if spec.profile:
+        event.profile = spec.profile
+    return event
 
 
 _CARRY_OUT: dict[type[Decision], Callable[[Simulation, Any], None]] = {

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hpcosim_protocol import Platform
-from hpcosim_server.cluster import Cluster, Part
+from hpcosim_server.cluster import Cluster
 from hpcosim_server.recording import Recording
-from hpcosim_server.workload.table import PLACEMENTS
-
-WHOLE = PLACEMENTS.index("whole_nodes")
+from hpcosim_server.replay import replay
 
 
 class Span(NamedTuple):
@@ -60,34 +58,11 @@ def node_spans(
         for node, new in changed:
             since_s[node], level[node] = now_s, new
 
-    now_s = start_s
-    touched: set[int] = set()
-    running: dict[int, list[Part]] = {}
-    for row, starts, time_s in _changes(recording):
-        if time_s > now_s:  # the instant before is complete, and only now
+    for now_s, changes in replay(cluster, recording):
+        if now_s < end_s:
+            touched = {node for change in changes for part in change.parts for node in part.nodes}
             yield from close(touched, now_s)
-            touched.clear()
-            now_s = time_s
-        nodes_of_job = recording.nodes_of(row)
-        if starts:
-            whole = recording.placement[row] == WHOLE
-            tasks = recording.tasks_of(row)
-            running[row] = cluster.occupy(time_s, nodes_of_job, tasks, whole)
-        else:
-            cluster.vacate(time_s, running.pop(row))
-        touched.update(nodes_of_job)
-    if now_s < end_s:
-        yield from close(touched, now_s)
     yield from close(nodes, end_s)
-
-
-def _changes(recording: Recording) -> Iterator[tuple[int, bool, float]]:
-    """Yield the row of each start or end of a job, whether it is a start, and the time."""
-    for change in recording.changes:
-        if change >= 0:
-            yield change, True, recording.start_s[change]
-        else:
-            yield ~change, False, recording.end_s[~change]
 
 
 def _alike(

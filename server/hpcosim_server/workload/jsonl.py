@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from hpcosim_protocol import Placement
 from hpcosim_server.errors import WorkloadError
 from hpcosim_server.workload.swf import open_log
-from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable
+from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable, job_table
 
 Time = Annotated[float, msgspec.Meta(ge=0, le=LATEST_S)]
 Duration = Annotated[float, msgspec.Meta(gt=0, le=LATEST_S)]
@@ -76,12 +75,12 @@ def read_jsonl(path: Path, *, placement: Placement = "cores", lenient: bool = Fa
     except (OSError, EOFError, zlib.error) as error:
         raise WorkloadError(f"cannot be read on: {error}", path, number or None) from None
     rows = sorted(jobs.values(), key=lambda job: job.submit_s)
-    return JobTable(
-        np.array([job.job_id for job in rows], dtype=np.int64),
-        np.array([job.submit_s for job in rows], dtype=np.float64),
-        np.array([job.run_s for job in rows], dtype=np.float64),
-        np.array([job.requested_s or job.run_s for job in rows], dtype=np.float64),
-        np.array([job.cores for job in rows], dtype=np.int64),
-        np.array([PLACEMENTS.index(job.placement or placement) for job in rows], dtype=np.int8),
-        Counter(corrupt_lines=corrupt) if corrupt else Counter(),
+    return job_table(
+        job_id=[job.job_id for job in rows],
+        submit_s=[job.submit_s for job in rows],
+        run_s=[job.run_s for job in rows],
+        requested_s=[job.requested_s or job.run_s for job in rows],
+        cores=[job.cores for job in rows],
+        placement=[PLACEMENTS.index(job.placement or placement) for job in rows],
+        skipped=Counter(corrupt_lines=corrupt) if corrupt else None,
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_server.errors import WorkloadError
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.workload.table import JobTable, job_table
 
 FloatArray = NDArray[np.float64]
 
@@ -101,13 +101,12 @@ def lublin(rng: np.random.Generator, *, jobs: int, processors: int) -> JobTable:
         )
     cores = _sizes(rng, jobs, processors)
     run_s = _run_times_s(rng, cores)
-    return JobTable(
+    return job_table(
         job_id=np.arange(1, jobs + 1, dtype=np.int64),
         submit_s=_arrivals_s(rng, jobs),
         run_s=run_s,
         requested_s=run_s.copy(),
         cores=cores,
-        placement=np.zeros(jobs, dtype=np.int8),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_server.errors import WorkloadError
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.workload.table import JobTable, job_table
 
 MINUTE_S = 60.0
 
@@ -47,13 +47,12 @@ def poisson(
     exact_run_s = np.exp(rng.uniform(math.log(run_s[0]), math.log(run_s[1]), jobs))
     job_run_s = np.maximum(np.rint(exact_run_s), 1.0)
     factor = rng.uniform(1.0, overestimate, jobs)
-    return JobTable(
+    return job_table(
         job_id=np.arange(1, jobs + 1, dtype=np.int64),
         submit_s=np.floor(np.cumsum(gap_s)),
         run_s=job_run_s,
         requested_s=np.ceil(job_run_s * factor / MINUTE_S) * MINUTE_S,
         cores=job_cores,
-        placement=np.zeros(jobs, dtype=np.int8),
     )
 
 

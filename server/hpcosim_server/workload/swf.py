@@ -16,7 +16,7 @@ import numpy as np
 
 from hpcosim_protocol import Placement
 from hpcosim_server.errors import WorkloadError
-from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable
+from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable, job_table
 
 FIELDS = 18
 GZIP_MAGIC = b"\x1f\x8b"
@@ -72,13 +72,13 @@ def read_swf(path: Path, *, placement: Placement = "cores", lenient: bool = Fals
         run_s.append(job[2])
         requested_s.append(job[3] if job[3] > 0 else job[2])
         cores.append(int(job[4]))
-    table = JobTable(
-        np.array(job_id, dtype=np.int64),
-        np.array(submit_s, dtype=np.float64),
-        np.array(run_s, dtype=np.float64),
-        np.array(requested_s, dtype=np.float64),
-        np.array(cores, dtype=np.int64),
-        np.full(len(job_id), PLACEMENTS.index(placement), dtype=np.int8),
+    table = job_table(
+        job_id=job_id,
+        submit_s=submit_s,
+        run_s=run_s,
+        requested_s=requested_s,
+        cores=cores,
+        placement=PLACEMENTS.index(placement),
     )
     table = _without_repeated_ids(table, path, lenient, counts)
     return table.take(np.argsort(table.submit_s, kind="stable")).with_skipped(+counts)
