@@ -18,13 +18,14 @@ from hpcosim_client.errors import (
     ServerGoneError,
     ServerRefusedError,
 )
-from hpcosim_client.heuristics.registry import POLICIES, make_policy
+from hpcosim_client.heuristics.registry import GROUPS, POLICIES, expand, make_policy
 from hpcosim_client.job import Job, Place
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.play import play, run
 from hpcosim_client.view import Policy, View
 
 __all__ = [
+    "GROUPS",
     "POLICIES",
     "Answer",
     "ClientError",
@@ -39,6 +40,7 @@ __all__ = [
     "ServerGoneError",
     "ServerRefusedError",
     "View",
+    "expand",
     "make_policy",
     "play",
     "run",

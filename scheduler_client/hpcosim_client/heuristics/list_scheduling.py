@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from hpcosim_client.heuristics.orders import Key, KeyNow
@@ -23,8 +24,17 @@ def first_come_first_served(view: View) -> None:
     sleep_while_nothing_can_start(view)
 
 
-def by_fixed_key(key: Key) -> Policy:
-    """Return the policy for an order in which a job's key never changes."""
+Start = Callable[[View, Job], bool]
+"""Starts a job if there is room for it, and says whether it did."""
+
+
+def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
+    """Return the policy for an order in which a job's key never changes.
+
+    Args:
+        key: the job with the least goes first.
+        start: chooses the nodes.
+    """
     heap: list[tuple[float, int, Job]] = []
 
     def decide(view: View) -> None:
@@ -32,7 +42,7 @@ def by_fixed_key(key: Key) -> Policy:
             heappush(heap, (key(job), job.order, job))
         while heap:
             job = heap[0][2]
-            if job.job_id in view.queue and not view.start(job):
+            if job.job_id in view.queue and not start(view, job):
                 break
             heappop(heap)
         sleep_while_nothing_can_start(view)
@@ -50,6 +60,19 @@ def by_changing_key(key: KeyNow) -> Policy:
             heapify(heap)
             while heap and view.start(heap[0][2]):
                 heappop(heap)
+        sleep_while_nothing_can_start(view)
+
+    return decide
+
+
+def by_random_order(start: Start = View.start) -> Policy:
+    """Return the policy that draws the order of the queue anew at every event."""
+
+    def decide(view: View) -> None:
+        jobs = list(view.queue.values()) if view.nodes.free_cores else []
+        for place in view.rng.permutation(len(jobs)).tolist():
+            if not start(view, jobs[place]):
+                break
         sleep_while_nothing_can_start(view)
 
     return decide

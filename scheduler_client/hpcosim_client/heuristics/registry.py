@@ -3,36 +3,85 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
+from hpcosim_client.heuristics.job_node import JOB_KEYS, job_node
 from hpcosim_client.heuristics.list_scheduling import (
     by_changing_key,
     by_fixed_key,
     first_come_first_served,
 )
+from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
+from hpcosim_client.heuristics.minmin_immediate import (
+    immediate_duplex,
+    immediate_max_min,
+    immediate_min_min,
+)
+from hpcosim_client.heuristics.node_keys import NODE_KEYS
+from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.view import Policy
+
+SCRIPTED = "scripted:"
+"""Before the path of a schedule: `scripted:results/a-run/jobs.csv`."""
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "fcfs": lambda: first_come_first_served,
-    **{name: lambda key=key: by_fixed_key(key) for name, key in orders.FIXED.items()},  # type: ignore[misc]
-    **{name: lambda key=key: by_changing_key(key) for name, key in orders.CHANGING.items()},  # type: ignore[misc]
+    **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
+    **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
     "easy": lambda: easy,
     "conservative": conservative,
+    "minmin": lambda: min_min,
+    "maxmin": lambda: max_min,
+    "duplex": lambda: duplex,
+    "minmin-immediate": immediate_min_min,
+    "maxmin-immediate": immediate_max_min,
+    "duplex-immediate": immediate_duplex,
+    **{
+        f"{job}-{node}": partial(job_node, job, node)
+        for job in (*JOB_KEYS, "random")
+        for node in NODE_KEYS
+    },
 }
 """Makes a policy, new for every simulation, since it may remember."""
+
+_JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
+_NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
+_AS_RUN = {"random": "none", "high_mem": "high_mem_used"}
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "all-heuristics": [f"{job}-{node}" for job in _JOBS for node in _NODES],
+    "reference-heuristics": [
+        f"{_AS_RUN.get(job, job)}-{_AS_RUN.get(node, node)}" for job in _JOBS for node in _NODES
+    ],
+    "minmin-family": [
+        f"{rule}{mode}" for mode in ("", "-immediate") for rule in ("minmin", "maxmin", "duplex")
+    ],
+}
+"""Policies that are compared together: the 36 heuristics as the papers describe them (Lopez,
+Stafford, Bosque 2025, table 2), and as their program runs them; MinMin, MaxMin and
+Duplex in both modes."""
 
 
 def make_policy(name: str) -> Policy:
     """Return a new policy of that name.
 
     Raises:
-        PolicyError: there is none; the nearest names are given.
+        PolicyError: there is none, and the nearest names are given; or its schedule is bad.
     """
+    if name.startswith(SCRIPTED):
+        return scripted(read_schedule(Path(name.removeprefix(SCRIPTED))))
     if name not in POLICIES:
-        near = difflib.get_close_matches(name, POLICIES, n=3) or list(POLICIES)
+        near = difflib.get_close_matches(name, POLICIES, n=3) or ["fcfs", "easy", "sjf"]
         raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
     return POLICIES[name]()
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """Return the names with those of groups in their place, each once."""
+    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))

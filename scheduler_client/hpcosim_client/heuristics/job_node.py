@@ -1,0 +1,75 @@
+"""The heuristics `<job>-<node>`: the head of an ordered queue goes to the first of ordered nodes.
+
+At every event the queue is ordered by the job key and its head is put, whole, on the first by
+the node key of the nodes with enough idle cores; then the next, until one fits nowhere (Lopez,
+Stafford, Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from hpcosim_client.heuristics import orders
+from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
+from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j, jobs_by_node
+from hpcosim_client.job import Job, Place
+from hpcosim_client.nodes import fill, usable_nodes
+from hpcosim_client.view import Policy, View
+
+JOB_KEYS: Mapping[str, orders.Key] = {
+    "first": lambda job: job.submit_s,
+    "shortest": orders.sjf,
+    "smallest": orders.smallest,
+    "low_mem": lambda job: job.memory_mb,
+    "low_mem_ops": lambda job: job.memory_volume_mb,
+    "none": lambda _: 0.0,
+}
+"""Keys of the queue; `none` keeps the order of submission. `random` is drawn, see `job_node`."""
+
+
+def job_node(job_order: str, node_order: str) -> Policy:
+    """Return a policy by the names of its two orders.
+
+    Args:
+        job_order: a name of `JOB_KEYS`, or `random`: any job, drawn anew at every event.
+        node_order: a name of `NODE_KEYS`.
+    """
+    start = start_by(NODE_KEYS[node_order])
+    if job_order == "random":
+        return by_random_order(start)
+    return by_fixed_key(JOB_KEYS[job_order], start)
+
+
+def start_by(node_key: NodeKey) -> Start:
+    """Return what starts a job on the first, by a node key, of the nodes it may have.
+
+    A job wider than every node takes several in that order, unless it asks for one node. A node
+    on which the job is estimated to cost more than its `max_energy_j` is none it may have; the
+    estimate is of one node, so it does not bind a job over several.
+    """
+
+    def start(view: View, job: Job) -> bool:
+        place = _place(view, job, node_key)
+        return place is not None and view.start_at(job, place)
+
+    return start
+
+
+def _place(view: View, job: Job, node_key: NodeKey) -> Place | None:
+    nodes = view.nodes
+    if job.cores > nodes.free_cores:
+        return None
+    candidates = usable_nodes(job, nodes.free, nodes.capacity)
+    fits_a_node = job.cores <= nodes.largest
+    if job.placement == "cores" and fits_a_node:
+        candidates = candidates[nodes.free[candidates] >= job.cores]
+    if job.max_energy_j < math.inf and fits_a_node:
+        estimates_j = energy_estimates_j(view, job, jobs_by_node(view))
+        candidates = candidates[estimates_j[candidates] <= job.max_energy_j]
+    if not len(candidates):
+        return None
+    keys = node_key(view)[candidates]
+    if job.cores <= nodes.free[first := candidates[keys.argmin()]]:
+        return fill(job, first.reshape(1), nodes.free)
+    return fill(job, candidates[keys.argsort(kind="stable")], nodes.free)
