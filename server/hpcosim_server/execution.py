@@ -12,31 +12,6 @@ from hpcosim_server.contention import bandwidth_mbps, check_contention, task_spe
 from hpcosim_server.workload.table import JobSpec
 
 
-def operations(job: JobSpec, reference_ghz: float | None) -> float:
-    """Return the operations of each task; 0: the job runs `run_s`, wherever it does.
-
-    Args:
-        job: it.
-        reference_ghz: the clock at which `run_s` holds, at one operation a cycle; None: it
-            holds on every node.
-    """
-    if job.ops or reference_ghz is None:
-        return job.ops
-    return job.run_s * reference_ghz * 1e9
-
-
-def run_time_s(job: JobSpec, reference_ghz: float | None, parts: list[Part]) -> float:
-    """Return the run time of a job that nothing slows down, in seconds.
-
-    It ends when its last task does, so the slowest core it has counts.
-    """
-    if job.ops:
-        return job.ops / _slowest_ops_per_s(parts)
-    if reference_ghz is None:
-        return job.run_s
-    return job.run_s * (reference_ghz * 1e9 / _slowest_ops_per_s(parts))
-
-
 class Share:
     """The tasks of one job on one processor, all alike.
 
@@ -132,11 +107,19 @@ class SharedProcessor:
 
 
 class Execution:
-    """The processors on which jobs share memory bandwidth.
+    """How long jobs run: at once for one that runs by itself, as it goes for those that share.
 
-    Only jobs that have operations take part, and only those with a task on a processor that has
-    contention constants. What a processor has to do with one event is in proportion to the jobs
-    on it; the others are not looked at.
+    Jobs share the memory bandwidth of a processor. Only jobs that have operations take part, and
+    only those with a task on a processor that has contention constants. What a processor has to
+    do with one event is in proportion to the jobs on it; the others are not looked at.
+
+    Args:
+        platform: the cluster.
+        reference_ghz: the clock at which the run times of jobs without operations hold, at one
+            operation a cycle; None: they hold on every node.
+
+    Raises:
+        ValueError: the contention of a processor can't be modelled.
     """
 
     def __init__(self, platform: Platform, reference_ghz: float | None) -> None:
@@ -147,11 +130,22 @@ class Execution:
         self._contended = any(processor.contention is not None for processor in processors)
         self._processors: dict[tuple[int, int], SharedProcessor] = {}
 
+    def run_time_s(self, job: JobSpec, parts: list[Part]) -> float:
+        """Return the run time of a job that nothing slows down, in seconds.
+
+        It ends when its last task does, so the slowest core it has counts.
+        """
+        if job.ops:
+            return job.ops / _slowest_ops_per_s(parts)
+        if self._reference_ghz is None:
+            return job.run_s
+        return job.run_s * (self._reference_ghz * 1e9 / _slowest_ops_per_s(parts))
+
     def is_shared(self, job: JobSpec, parts: list[Part]) -> bool:
         """Tell whether other jobs may slow this one down, or it them."""
         return (
             self._contended
-            and operations(job, self._reference_ghz) > 0.0
+            and self._operations(job) > 0.0
             and any(processor.contention is not None for _, processor, _, _ in places(parts))
         )
 
@@ -159,7 +153,7 @@ class Execution:
         self, now_s: float, job: Any, spec: JobSpec, parts: list[Part]
     ) -> list[SharedProcessor]:
         """Let a job that shares begin, and return the processors it runs on."""
-        ops = operations(spec, self._reference_ghz)
+        ops = self._operations(spec)
         touched = []
         for slot, processor, node, tasks in places(parts):
             shared = self._processors.get((slot, node))
@@ -170,6 +164,12 @@ class Execution:
             shared.add(now_s, Share(job, tasks, ops, mbps, ops_per_s))
             touched.append(shared)
         return touched
+
+    def _operations(self, job: JobSpec) -> float:
+        """Return the operations of each task; 0: the job runs `run_s`, wherever it does."""
+        if job.ops or self._reference_ghz is None:
+            return job.ops
+        return job.run_s * self._reference_ghz * 1e9
 
 
 def _slowest_ops_per_s(parts: list[Part]) -> float:

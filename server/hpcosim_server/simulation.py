@@ -33,8 +33,9 @@ from hpcosim_protocol.events import snake_case
 from hpcosim_server.allocation import Refusal, impossible, tasks_by_node
 from hpcosim_server.clock import Clock, Rank, Timer
 from hpcosim_server.cluster import Cluster
+from hpcosim_server.endings import Endings
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.execution import Execution, SharedProcessor, run_time_s
+from hpcosim_server.execution import Execution
 from hpcosim_server.job import Job
 from hpcosim_server.recording import Recording
 from hpcosim_server.wake import BIT, DEFAULT_MASK, mask_of
@@ -102,7 +103,12 @@ class Simulation:
         self.start_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         self._clock = Clock(self.start_s)
         self.cluster = Cluster(platform, self.start_s)
-        self._execution = Execution(platform, self.rules.reference_ghz)
+        self._endings = Endings(
+            self._clock,
+            Execution(platform, self.rules.reference_ghz),
+            self.rules.kill_at_walltime,
+            self._end,
+        )
         self.recording = Recording()
         self._waiting: dict[int, Job] = {}
         self._running: dict[int, Job] = {}
@@ -258,46 +264,10 @@ class Simulation:
         self._waiting[spec.job_id] = Job(spec, row)
         self._tell(_submission(spec), _SUBMITTED)
 
-    def _on_end(self, timer: Timer) -> None:
-        self._end(timer.subject)
-
-    def _on_walltime(self, timer: Timer) -> None:
-        job: Job = timer.subject
-        job.state = "timeout"
-        self._end(job)
-
-    def _on_shares_end(self, timer: Timer) -> None:
-        processor: SharedProcessor = timer.subject
-        processor.timer = None
-        for share in processor.end_due(self._clock.now):
-            job: Job = share.job
-            job.shares_left -= 1
-            if not job.shares_left:
-                self._end(job)
-        self._await_shares_end(processor)
-
-    def _await_shares_end(self, processor: SharedProcessor) -> None:
-        timer, next_s = processor.timer, processor.next_end_s
-        if timer is not None:
-            if timer.at_s == next_s:
-                return
-            self._clock.cancel(timer)
-        processor.timer = None
-        if next_s < math.inf:
-            processor.timer = self._clock.at(
-                next_s, Rank.COMPLETION, self._on_shares_end, processor
-            )
-
     def _end(self, job: Job) -> None:
-        now_s = self._clock.now
-        if job.end is not None and not job.end.processed:
-            self._clock.cancel(job.end)
-        job.end = None  # the two hold each other
-        for processor in job.shared:
-            processor.remove(now_s, job)
-            self._await_shares_end(processor)
+        self._endings.call_off(job)
         del self._running[job.spec.job_id]
-        self.cluster.vacate(now_s, job.parts)
+        self.cluster.vacate(self._clock.now, job.parts)
         self._over(job, job.state)
 
     def _over(self, job: Job, state: JobState) -> None:
@@ -320,28 +290,11 @@ class Simulation:
             now_s, job.nodes, job.tasks, spec.placement == "whole_nodes"
         )
         job.started_s = now_s
-        self._let_run(job)
+        self._endings.begin(job)
         del self._waiting[spec.job_id]
         self._running[spec.job_id] = job
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
         self._tell(JobStarted(now_s, spec.job_id, job.nodes, job.tasks), _STARTED)
-
-    def _let_run(self, job: Job) -> None:
-        """Set the timers of a job's end."""
-        spec, now_s = job.spec, self._clock.now
-        limit_s = spec.requested_s if self.rules.kill_at_walltime else math.inf
-        if not self._execution.is_shared(spec, job.parts):
-            run_s = run_time_s(spec, self.rules.reference_ghz, job.parts)
-            if run_s > limit_s:
-                run_s, job.state = limit_s, "timeout"
-            job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, self._on_end, job)
-            return
-        job.shared = self._execution.start(now_s, job, spec, job.parts)
-        job.shares_left = len(job.shared)
-        for processor in job.shared:
-            self._await_shares_end(processor)
-        if limit_s < math.inf:
-            job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
 
     def _reject_job(self, wanted: RejectJob) -> None:
         job = self._waiting_job(wanted.job_id)

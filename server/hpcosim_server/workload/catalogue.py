@@ -6,6 +6,7 @@ import difflib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 
@@ -17,11 +18,11 @@ TRACES_VARIABLE = "HPCOSIM_TRACES"
 
 @dataclass(frozen=True, slots=True)
 class KnownTrace:
-    """One job log of the Parallel Workloads Archive; the log itself is never bundled.
+    """One job log of the Parallel Workloads Archive, or a part of one; itself never bundled.
 
     Attributes:
         name: what a scenario calls it.
-        file: the name of the log, uncompressed, as the archive has it.
+        file: the name of the log, uncompressed, as the archive has it; its end tells the format.
         folder: its folder in the archive; None where no sure address is known.
         jobs: how many jobs the log has, before any rule leaves some out.
         processors: the processors of the machine, as the log's header has them.
@@ -38,6 +39,11 @@ class KnownTrace:
     span_days: float
     provider: str
     sha256: str
+
+    @property
+    def format(self) -> Literal["swf", "cqsim"]:
+        """Standard Workload Format, or results of the CQSim simulator."""
+        return "cqsim" if self.file.endswith(".csv") else "swf"
 
 
 # Only logs whose every number was checked against the log itself stand here.
@@ -104,6 +110,16 @@ KNOWN: dict[str, KnownTrace] = {
             provider="Moe Jette, LLNL",
             sha256="aad5a3120a6adf0342d46fb4830e022121cdfbd3de9ecdd9cf10145b8864b6a5",
         ),
+        KnownTrace(
+            name="kit-fh2-25326",
+            file="KIT-FH2-2016-1.first25326.csv",
+            folder=None,  # the archive has the whole log, not this part, from another simulator
+            jobs=25_326,
+            processors=24_048,
+            span_days=283.5,
+            provider="Mehmet Soysal",
+            sha256="b2d52f36a7c8f548c0b3f39effcc4a6c9da3bc1d1853e3005304149bec6809f3",
+        ),
     )
 }
 
@@ -162,7 +178,7 @@ def find_trace(name: str) -> Path:
         name: as in `KNOWN`, such as "nasa-ipsc".
 
     Returns:
-        The log, in the Standard Workload Format, compressed with gzip or not.
+        The log, in the format that `KnownTrace.format` tells, compressed with gzip or not.
 
     Raises:
         WorkloadError: no log has that name, or this machine has no copy of it; the message

@@ -40,6 +40,14 @@ def scale_load(table: JobTable, factor: float) -> JobTable:
     return replace(table, submit_s=first_s + (table.submit_s - first_s) / factor)
 
 
+def divide_cores(table: JobTable, by: int) -> JobTable:
+    """Return the workload with the cores of every job divided by `by`, rounded up.
+
+    Run times stay. Nothing is counted: it changes every job.
+    """
+    return replace(table, cores=-(-table.cores // by))
+
+
 def cap_cores(table: JobTable, most: int) -> JobTable:
     """Return the workload with every job of more than `most` cores cut down to these.
 
