@@ -16,6 +16,9 @@ from conftest import SHARED, jobs_of, simulate, starts
 from hpcosim_client import PolicyError
 from hpcosim_client.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
 from hpcosim_client.heuristics.minmin_immediate import (
+    chained_duplex,
+    chained_max_min,
+    chained_min_min,
     immediate_duplex,
     immediate_max_min,
     immediate_min_min,
@@ -45,6 +48,11 @@ IMMEDIATE: dict[str, Callable[[], Policy]] = {
     "immediate_min_min": immediate_min_min,
     "immediate_max_min": immediate_max_min,
     "immediate_duplex": immediate_duplex,
+}
+CHAINED: dict[str, Callable[[], Policy]] = {
+    "chained_min_min": chained_min_min,
+    "chained_max_min": chained_max_min,
+    "chained_duplex": chained_duplex,
 }
 ALL = {**BATCH, **IMMEDIATE}
 
@@ -397,6 +405,29 @@ def test_a_map_is_that_of_the_definition(
         view.start(job)
     plan = map_queue(problem_of(view), latest_first=latest_first, whole=True)
     assert (plan.starts, plan.makespan_s) == map_slowly(view, latest_first)
+
+
+@pytest.mark.parametrize("policy", CHAINED)
+def test_chained_estimates_follow_the_job_before_on_whatever_node(policy: str) -> None:
+    """Of two jobs of one instant the second finds all nodes as late as the first, so ties."""
+    two = nodes_of((1, 1.0), (1, 1.0))
+    jobs = jobs_of((0.0, 10.0, 1), (0.0, 10.0, 1), placement="one_node")
+    assert rows(simulate(two, jobs, CHAINED[policy]())) == [(0.0, 10.0, [0]), (10.0, 20.0, [0])]
+    assert rows(simulate(two, jobs, immediate_min_min()))[1] == (0.0, 10.0, [1])
+
+
+def test_chained_estimates_begin_anew_at_the_next_instant() -> None:
+    """A job of a later instant finds a node to which nothing is bound free."""
+    two = nodes_of((1, 1.0), (1, 1.0))
+    jobs = jobs_of((0.0, 10.0, 1), (1.0, 10.0, 1), placement="one_node")
+    assert rows(simulate(two, jobs, chained_min_min())) == [(0.0, 10.0, [0]), (1.0, 11.0, [1])]
+
+
+def test_chained_duplex_keeps_the_order_of_its_first_instant() -> None:
+    """Where the first instant has one job it is MaxMin for ever: the longer request goes first."""
+    one = nodes_of((1, 1.0))
+    jobs = jobs_of((0.0, 5.0, 1), (6.0, 1.0, 1), (6.0, 9.0, 1), placement="one_node")
+    assert starts(simulate(one, jobs, chained_duplex())) == {1: 0.0, 2: 15.0, 3: 6.0}
 
 
 def submissions(jobs: JobTable) -> Iterable[JobSubmitted]:

@@ -18,7 +18,8 @@ MaxMin and Duplex all get them, and so they do if a late job's estimate is raise
 jobs that are over count, or if a job blocks those bound to its node after it. The details are
 as in IRMaSim's published source, with two exceptions, taken for slips there: it lets an estimate
 follow that of the job bound before at the same instant, even to another node, and its Duplex
-keeps for ever the order it chose at the first submission.
+keeps for ever the order it chose at the first submission. The `chained` policies do that, too:
+they are the baselines as the papers' program runs them.
 
 A weak baseline, as it ignores that jobs share nodes; `minmin` has the fair one.
 """
@@ -66,7 +67,23 @@ def immediate_duplex() -> Policy:
     return _binding([ljf, sjf])
 
 
-def _binding(keys: Sequence[Key]) -> Policy:
+def chained_min_min() -> Policy:
+    """Return `immediate_min_min` with the slip of the papers' program; see above."""
+    return _binding([sjf], chained=True)
+
+
+def chained_max_min() -> Policy:
+    """Return `immediate_max_min` with the slip of the papers' program; see above."""
+    return _binding([ljf], chained=True)
+
+
+def chained_duplex() -> Policy:
+    """Return `immediate_duplex` with both slips of the papers' program; see above."""
+    return _binding([ljf, sjf], chained=True)
+
+
+def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
+    keys = list(keys)
     lines: list[dict[int, float]] = []
     """For each node the numbers of the jobs bound to it and not over, with their estimates."""
 
@@ -77,8 +94,11 @@ def _binding(keys: Sequence[Key]) -> Policy:
         came_back = {rejected.job_id for rejected in view.rejected}
         new = [job for job in view.arrived if job.job_id not in came_back]
         for _, jobs in groupby(sorted(new, key=_submit_s), key=_submit_s):
-            for job, node, end_s in _best_bindings(view, lines, list(jobs), keys):
+            key, bindings = _best_bindings(view, lines, list(jobs), keys, chained)
+            for job, node, end_s in bindings:
                 lines[node][job.job_id] = end_s
+            if chained:
+                keys[:] = [key]  # for ever
         for node, line in enumerate(lines):
             _start(view, node, line)
         if not view.queue:
@@ -103,12 +123,18 @@ def _lines_of_running(view: View) -> list[dict[int, float]]:
 
 
 def _best_bindings(
-    view: View, lines: Sequence[dict[int, float]], jobs: Sequence[Job], keys: Sequence[Key]
-) -> list[Binding]:
-    """Return the bindings of jobs of one instant in that order of `keys` that ends soonest."""
+    view: View,
+    lines: Sequence[dict[int, float]],
+    jobs: Sequence[Job],
+    keys: Sequence[Key],
+    chained: bool,
+) -> tuple[Key, list[Binding]]:
+    """Return the order of `keys` that ends soonest for jobs of one instant, and the bindings."""
     free_at_s = np.array([_free_at_s(view, line) for line in lines])
-    ways = [_bindings(view, free_at_s.copy(), sorted(jobs, key=key)) for key in keys]
-    return min(ways, key=lambda way: max(binding.end_s for binding in way))
+    ways = [
+        (key, _bindings(view, free_at_s.copy(), sorted(jobs, key=key), chained)) for key in keys
+    ]
+    return min(ways, key=lambda way: max(binding.end_s for binding in way[1]))
 
 
 def _free_at_s(view: View, line: dict[int, float]) -> float:
@@ -121,7 +147,7 @@ def _free_at_s(view: View, line: dict[int, float]) -> float:
     return view.now_s
 
 
-def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job]) -> list[Binding]:
+def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool) -> list[Binding]:
     """Bind jobs in this order; `free_at_s` is brought up to date."""
     scale = run_time_scale(view)
     nobody = np.zeros(len(scale))
@@ -136,7 +162,7 @@ def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job]) -> list[Bindin
             )
         end_s = np.where(will_do, free_at_s + job.requested_s * scale, np.inf)
         node = int(end_s.argmin())
-        free_at_s[node] = end_s[node]
+        free_at_s[slice(None) if chained else node] = end_s[node]
         bindings.append(Binding(job, node, float(end_s[node])))
     return bindings
 

@@ -19,6 +19,9 @@ from hpcosim_client.heuristics.list_scheduling import (
 )
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import (
+    chained_duplex,
+    chained_max_min,
+    chained_min_min,
     immediate_duplex,
     immediate_max_min,
     immediate_min_min,
@@ -42,6 +45,9 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "minmin-immediate": immediate_min_min,
     "maxmin-immediate": immediate_max_min,
     "duplex-immediate": immediate_duplex,
+    "minmin-chained": chained_min_min,
+    "maxmin-chained": chained_max_min,
+    "duplex-chained": chained_duplex,
     **{
         f"{job}-{node}": partial(job_node, job, node)
         for job in (*JOB_KEYS, "random")
