@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import in_process, memory, scaling, start, wire
+from benchmarks import heterogeneous, in_process, memory, scaling, start, wire
 from hpcosim_scenarios.report import number
 
 BENCHMARKS = {
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "in process": in_process.run,
     "wire": wire.run,
     "scaling": scaling.run,
+    "heterogeneous": heterogeneous.run,
     "memory": memory.run,
 }
 

@@ -41,7 +41,7 @@ platform:
     - count: 3
       processors: [{cores: 4, static_w: 100, dynamic_w: 5, idle_fraction: 0.5}]
     - count: 2
-      processors: [{cores: 2, static_w: 30, dynamic_w: 7}, {cores: 1, static_w: 20}]
+      processors: [{cores: 2, static_w: 30, dynamic_w: 7}, {cores: 1, static_w: 20, dynamic_w: 0}]
 workload:
   synthetic: {model: poisson, jobs: 40, mean_interarrival_s: 90, cores: [1, 20], run_s: [10, 2000]}
 scheduler: {name: easy}

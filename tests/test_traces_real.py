@@ -13,6 +13,8 @@ import pytest
 
 import test_backfilling as slow
 from conftest import cluster_of, simulate
+from hpcosim_scenarios.jobs import jobs_of
+from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.workload.shaping import window_by_number
 from hpcosim_server.workload.swf import read_swf
@@ -123,6 +125,22 @@ def test_easy_start_for_start(traces: Path, log: str) -> None:
     simulation = simulate(cluster_of(NODES[log]), table, "easy")
     rows = [(job.submit_s, job.run_s, job.cores, job.requested_s) for job in table.rows()]
     assert list(simulation.recording.start_s) == slow.reference(NODES[log], rows, slow.easy)
+
+
+def test_kit_can_be_read(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario that names the part of KIT's log has all of its 25,326 jobs, cut as it says."""
+    monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
+    (tmp_path / "kit.yaml").write_text(
+        "name: kit\n"
+        "platform: {nodes: [{count: 1, processors: [{cores: 64, static_w: 1, dynamic_w: 1}]}]}\n"
+        "workload: {trace: kit-fh2-25326, max_cores: 64, placement: one_node}\n"
+    )
+    table = jobs_of(load_scenario(tmp_path / "kit.yaml"), tmp_path)
+    assert len(table) == 25_326
+    assert (table.submit_s[0], table.submit_s[-1]) == (0.0, 24_491_923.0)
+    assert table.skipped == {"out_of_order": 13_778, "cores_capped": 16_312}
+    assert (table.run_s <= table.requested_s).all()
+    assert set(table.placement.tolist()) == {1}
 
 
 def test_thunder_can_be_read(traces: Path) -> None:

@@ -35,7 +35,9 @@ platform:
     - count: 3
       processors: [{{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}}]
     - count: 2
-      processors: [{{cores: 2, static_w: 30, dynamic_w: 7}}, {{cores: 1, static_w: 20}}]
+      processors:
+        - {{cores: 2, static_w: 30, dynamic_w: 7}}
+        - {{cores: 1, static_w: 20, dynamic_w: 0}}
 workload:
   synthetic:
     {{model: poisson, jobs: {jobs}, mean_interarrival_s: 190, cores: [1, 20], run_s: [10, 2000]}}

@@ -13,9 +13,11 @@ import pytest
 from conftest import jobs_of
 from hpcosim_protocol import Placement
 from hpcosim_server.errors import WorkloadError
+from hpcosim_server.workload.cqsim import read_cqsim
 from hpcosim_server.workload.jsonl import read_jsonl
 from hpcosim_server.workload.shaping import (
     cap_cores,
+    divide_cores,
     scale_load,
     window_by_number,
     window_by_time,
@@ -34,7 +36,7 @@ def swf_line(
 ) -> str:
     """Return a line of a log, all else of it unlike what is read."""
     return (
-        f"{job_id} {submit} 777 {run} {used} 778 779 {asked} {requested} 781 1 782 783 784 785 786 "
+        f"{job_id} {submit} 777 {run} {used} 778 -1 {asked} {requested} -1 1 782 783 784 785 786 "
         "787 788\n"
     )
 
@@ -218,6 +220,14 @@ def test_swf_repeated_number_names_the_line(log: Log) -> None:
     assert caught.value.line == 3
 
 
+def test_swf_repeated_number_names_the_line_of_a_job_kept(log: Log) -> None:
+    """A line of the same number that is left out is not the one named."""
+    broken = [swf_line(4, run=-1), swf_line(4), swf_line(4, submit=3), swf_line(4, run=-1)]
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(log(*broken))
+    assert caught.value.line == 3
+
+
 def test_swf_repeated_number_lenient(log: Log) -> None:
     """Under `lenient` the first in the file stays, also where the second was submitted before."""
     path = log(swf_line(4, submit=9), swf_line(5, submit=9), swf_line(4, submit=9, run=3))
@@ -237,9 +247,85 @@ def test_swf_empty(log: Log) -> None:
     assert len(read_swf(log("; nothing\n"))) == 0
 
 
-# --- files that can't be read, in both formats ------------------------------------------------
+# --- results of CQSim -------------------------------------------------------------------------
 
-READERS = pytest.mark.parametrize("read", [read_swf, read_jsonl])
+
+def cqsim_line(
+    job_id: object = 1,
+    procs: object = 4,
+    requested: object = 20.0,
+    run: object = 10.0,
+    submit: object = 0.0,
+) -> str:
+    """Return a line of a result file, all else of it unlike what is read."""
+    return f"{job_id};{procs};777;{requested};{run};778.0;{submit};779.0;780.0\n"
+
+
+def test_cqsim_fields(log: Log) -> None:
+    """Number, processors, requested and run time and submission are read, and nothing else."""
+    path = log("# a comment\n", cqsim_line(7, 4, 20.0, 10.0, 3.0), "\n", cqsim_line(9, 1, 3, 2, 5))
+    table = read_cqsim(path, placement="one_node")
+    assert list(table.rows()) == [
+        JobSpec(7, 3.0, 10.0, 20.0, 4, "one_node"),
+        JobSpec(9, 5.0, 2.0, 3.0, 1, "one_node"),
+    ]
+    assert table.skipped == {}
+
+
+def test_cqsim_rules(log: Log) -> None:
+    """What can't be run is left out, and all is sorted and counted, as in SWF."""
+    path = log(
+        cqsim_line(1, submit=9),
+        cqsim_line(2, run=0),
+        cqsim_line(3, procs=-1),
+        cqsim_line(4, submit=-1),
+        cqsim_line(5, requested=-1, submit=3),
+    )
+    table = read_cqsim(path)
+    assert rows_of(table) == [(5, 3.0, 10.0, 10.0, 4), (1, 9.0, 10.0, 20.0, 4)]
+    assert table.skipped == {
+        "run_time_unknown_or_zero": 1,
+        "cores_unknown": 1,
+        "submit_time_unknown": 1,
+        "requested_time_unknown": 1,
+        "out_of_order": 1,
+    }
+
+
+BROKEN_CQSIM = {
+    "too few fields": "1;2;3\n",
+    "too many fields": cqsim_line().rstrip() + ";5\n",
+    "blanks instead": cqsim_line().replace(";", " "),
+    "no number": cqsim_line("one"),
+    "no processors": cqsim_line(procs="x"),
+    "half a processor": cqsim_line(procs="2.5"),
+    "processors too many": cqsim_line(procs=2**31),
+    "no run time": cqsim_line(run="x"),
+    "run time nan": cqsim_line(run="nan"),
+    "no requested time": cqsim_line(requested=""),
+    "time too late": cqsim_line(submit="1e16"),
+    "underscores": cqsim_line(run="1_0"),
+    "negative number": cqsim_line(-1),
+    "a number twice": cqsim_line(5),
+    "bytes": "\x00\xff\n",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_CQSIM.values(), ids=list(BROKEN_CQSIM))
+def test_cqsim_corrupt_line(log: Log, line: str) -> None:
+    """A corrupt line is named with its file and its number, or left out if lenient."""
+    path = log("# header\n", cqsim_line(5), line, cqsim_line(6))
+    with pytest.raises(WorkloadError) as caught:
+        read_cqsim(path)
+    assert str(caught.value).startswith(f"{path}:3: ")
+    table = read_cqsim(path, lenient=True)
+    assert [row[0] for row in rows_of(table)] == [5, 6]
+    assert sum(table.skipped.values()) == 1
+
+
+# --- files that can't be read, in all formats -------------------------------------------------
+
+READERS = pytest.mark.parametrize("read", [read_swf, read_jsonl, read_cqsim])
 Reader = Callable[..., JobTable]
 
 
@@ -264,6 +350,9 @@ def many_lines(read: Reader) -> bytes:
     """Return a file of so many jobs that gzip has it in several blocks."""
     if read is read_swf:
         return "".join(swf_line(i, i * 7919 % 10_007) for i in range(5000)).encode()
+    if read is read_cqsim:
+        lines = (cqsim_line(i, submit=i * 7919 % 10_007) for i in range(5000))
+        return "".join(lines).encode()
     line = '{{"job_id": {}, "submit_s": {}, "cores": 1, "run_s": 1}}\n'
     return "".join(line.format(i, i * 7919 % 10_007) for i in range(5000)).encode()
 
@@ -465,6 +554,16 @@ def test_cap_cores() -> None:
 def test_cap_that_cuts_nothing() -> None:
     """A cap no job exceeds counts nothing."""
     assert cap_cores(TABLE, 16).skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("by", "cores"), [(1, [1, 2, 4, 8, 16]), (3, [1, 1, 2, 3, 6]), (99, [1] * 5)]
+)
+def test_divide_cores(by: int, cores: list[int]) -> None:
+    """Cores are divided and rounded up, so that none is left with none; nothing is counted."""
+    divided = divide_cores(TABLE, by)
+    assert (divided.cores.tolist(), divided.skipped) == (cores, {})
+    assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
 
 
 def test_shaping_keeps_counts() -> None:

@@ -36,6 +36,13 @@ class Transport(StrEnum):
     inproc = "inproc"
 
 
+class Study(StrEnum):
+    """A paper's experiments; `scenarios/papers/` has a folder for each."""
+
+    ineps = "ineps"
+    node_centric = "node-centric"
+
+
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")]
 Set = Annotated[
     list[str] | None,
@@ -82,7 +89,9 @@ def run(
 @app.command()
 def compare(
     scenario: ScenarioFile,
-    schedulers: Annotated[str, typer.Option(help="Names, separated by commas.")],
+    schedulers: Annotated[
+        str, typer.Option(help="Names, or groups such as all-heuristics, separated by commas.")
+    ],
     transport: Over = Transport.inproc,
     seed: Seed = None,
     out: Annotated[Path | None, typer.Option(help="Results, in a folder for each.")] = None,
@@ -199,10 +208,10 @@ def schedule(
 
 @app.command()
 def schedulers() -> None:
-    """List the schedulers by name."""
-    from hpcosim_client import POLICIES
+    """List the schedulers by name; the last are the groups of them that `compare` takes."""
+    from hpcosim_client import GROUPS, POLICIES
 
-    typer.echo("\n".join(POLICIES))
+    typer.echo("\n".join((*POLICIES, "scripted:FILE", *GROUPS)))
 
 
 @app.command()
@@ -230,6 +239,22 @@ def draw(
 
         for path in draw_schedule(results, out or results / "schedule"):
             typer.echo(path)
+
+
+@app.command()
+def reproduce(
+    study: Annotated[Study, typer.Argument(help="Whose experiments.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for its tables and figures; default results/STUDY.")
+    ] = None,
+) -> None:
+    """Run all experiments of a paper; make its tables and figures."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.papers import reproduce_study
+
+        folder = out or Path("results") / study.value
+        reproduce_study(study.value, folder)
+        typer.echo(f"results: {folder}")
 
 
 def main() -> None:

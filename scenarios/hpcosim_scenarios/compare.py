@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcosim_client import PolicyError, make_policy
+from hpcosim_client import PolicyError, expand, make_policy
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.progress import shown
-from hpcosim_scenarios.run import Transport, run_scenario
+from hpcosim_scenarios.run import Transport, folder_name, run_scenario
 from hpcosim_scenarios.scenario import Scalar
 
 
@@ -25,7 +25,7 @@ def compare_schedulers(
 
     Args:
         path: the scenario's file.
-        names: the schedulers.
+        names: the schedulers, or groups of them.
         transport: as for `run_scenario`.
         out: folder for the results, one below it for each scheduler; None: none are kept,
             but for transports that need two processes, which write to `results`.
@@ -36,12 +36,12 @@ def compare_schedulers(
     """
     if not names:
         raise PolicyError("no schedulers were named")
-    policies = {name: make_policy(name) for name in names}
+    policies = {name: make_policy(name) for name in expand(names)}
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
     metrics = {}
     for name, policy in policies.items():
-        folder = out / name if out is not None else None
+        folder = out / folder_name(name) if out is not None else None
         if transport != "inproc":
             metrics[name], _ = run_scenario(
                 path, scheduler=name, transport=transport, out=folder, overrides=overrides

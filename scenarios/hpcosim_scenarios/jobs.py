@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.scenario import Lublin, Poisson, Scenario, Workload
 from hpcosim_server.workload import shaping
-from hpcosim_server.workload.catalogue import find_trace
+from hpcosim_server.workload.catalogue import KNOWN, find_trace, known_trace
+from hpcosim_server.workload.cqsim import read_cqsim
+from hpcosim_server.workload.job_line import (
+    MOST_LETTERS,
+    NOT_OF_LOGS,
+    JobLines,
+    LineError,
+    not_of_logs,
+)
 from hpcosim_server.workload.jsonl import read_jsonl
 from hpcosim_server.workload.lublin import lublin
 from hpcosim_server.workload.poisson import poisson
 from hpcosim_server.workload.swf import read_swf
 from hpcosim_server.workload.table import PLACEMENTS, JobTable
+
+PROFILES = "$.workload.profiles"
 
 
 def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
@@ -25,6 +37,7 @@ def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
         folder: where its file lies; paths in it are relative to that.
 
     Raises:
+        ScenarioError: a job that stands in it is at fault.
         WorkloadError: the source can't be read, or nothing of it is left.
     """
     spec = scenario.workload
@@ -33,6 +46,8 @@ def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
         table = shaping.window_by_time(table, *spec.window_s)
     if spec.jobs is not None:
         table = shaping.window_by_number(table, *spec.jobs)
+    if spec.divide_cores != 1:
+        table = shaping.divide_cores(table, spec.divide_cores)
     if spec.max_cores is not None:
         table = shaping.cap_cores(table, spec.max_cores)
     if spec.load != 1.0:
@@ -45,10 +60,16 @@ def _source(spec: Workload, seed: int, folder: Path) -> JobTable:
         table = _drawn(spec.synthetic, np.random.default_rng(seed))
         code = PLACEMENTS.index(spec.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
+    if spec.inline is not None:
+        return inline_jobs(spec)
+    how: Any = {"placement": spec.placement, "lenient": spec.lenient}
     if spec.json is not None:
-        return read_jsonl(folder / spec.json, placement=spec.placement, lenient=spec.lenient)
-    path = find_trace(spec.trace) if spec.trace is not None else folder / str(spec.swf)
-    return read_swf(path, placement=spec.placement, lenient=spec.lenient)
+        return read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
+    if spec.trace is None:
+        return read_swf(folder / str(spec.swf), profiles=spec.profiles, **how)
+    if known_trace(spec.trace).format == "cqsim":
+        return read_cqsim(find_trace(spec.trace), **how)
+    return read_swf(find_trace(spec.trace), profiles=spec.profiles, **how)
 
 
 def _drawn(model: Lublin | Poisson, rng: np.random.Generator) -> JobTable:
@@ -62,3 +83,41 @@ def _drawn(model: Lublin | Poisson, rng: np.random.Generator) -> JobTable:
         run_s=model.run_s,
         overestimate=model.overestimate,
     )
+
+
+def inline_jobs(workload: Workload) -> JobTable:
+    """Return the jobs that stand in the scenario itself.
+
+    Raises:
+        ScenarioError: one is at fault; without file and line.
+    """
+    jobs = JobLines(workload.placement, workload.profiles)
+    for number, line in enumerate(workload.inline or ()):
+        try:
+            jobs.add(line)
+        except LineError as error:
+            field = f"$.workload.inline[{number}].{error.field}"
+            raise ScenarioError(error.what, field=field) from None
+    return jobs.table()
+
+
+def check_profiles(workload: Workload) -> None:
+    """Make sure that profiles are of use, and named so that they can be told.
+
+    Raises:
+        ScenarioError: one isn't; without file and line.
+    """
+    for name in workload.profiles:
+        if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:
+            what = f'{name!r} is no name; it has 1 to {MOST_LETTERS} letters, and none of them "'
+            raise ScenarioError(what, field=PROFILES)
+    if not workload.profiles or workload.json is not None or workload.inline is not None:
+        return
+    trace = KNOWN.get(workload.trace or "")
+    if workload.synthetic is not None or (trace is not None and trace.format != "swf"):
+        source = "a synthetic workload" if trace is None else f"the log {trace.name}"
+        raise ScenarioError(f"no job of {source} has a profile; take them away", field=PROFILES)
+    for name, profile in workload.profiles.items():
+        for field in NOT_OF_LOGS:
+            if getattr(profile, field) is not None:
+                raise ScenarioError(not_of_logs(field), field=f'{PROFILES}["{name}"].{field}')

@@ -9,7 +9,8 @@ from pathlib import Path
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.jobs import jobs_of
-from hpcosim_scenarios.scenario import Scalar, Scenario, load_scenario
+from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.errors import SessionRefused, WorkloadError
 from hpcosim_server.results import Run
 from hpcosim_server.session import Opened

@@ -9,6 +9,7 @@ import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.scenario import Scalar
+from hpcosim_scenarios.yaml_lines import parse_yaml
 
 
 def parse(changes: Sequence[str]) -> dict[str, Scalar]:
@@ -32,9 +33,9 @@ def parse(changes: Sequence[str]) -> dict[str, Scalar]:
 
 def _value(text: str) -> object:
     try:
-        return msgspec.json.decode(text)  # 1e-7 is a number here, but text in YAML 1.1
+        return msgspec.json.decode(text)  # text in quotes, for one
     except msgspec.DecodeError:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
 
 
 def as_options(overrides: Mapping[str, Scalar]) -> list[str]:

@@ -13,7 +13,8 @@ from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.overrides import as_options
 from hpcosim_scenarios.processes import Wire, run_processes
 from hpcosim_scenarios.progress import shown
-from hpcosim_scenarios.scenario import Scalar, Scenario, load_scenario
+from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.service import Limits, Service
 from hpcosim_server.socket_loop import serve
 from hpcosim_server.workload.table import JobTable
@@ -51,7 +52,7 @@ def run_scenario(
     scenario = load_scenario(path, overrides)
     name = scheduler or scenario.scheduler.name
     policy = make_policy(name)
-    folder = out or Path("results") / f"{scenario.name}-{name}"
+    folder = out or Path("results") / f"{scenario.name}-{folder_name(name)}"
     with shown(f"{scenario.name} {name}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
@@ -63,6 +64,11 @@ def run_scenario(
                 path, name, folder, transport, server_options=options, report=report
             )
     return metrics, folder
+
+
+def folder_name(scheduler: str) -> str:
+    """Return a scheduler's name without the path it may end with."""
+    return scheduler.partition(":")[0]
 
 
 def check(path: Path, overrides: Overrides | None = None) -> tuple[Scenario, JobTable]:

@@ -1,25 +1,22 @@
-"""A scenario: platform, workload, scheduler and seed, from one YAML file."""
+"""A scenario: platform, workload, scheduler and seed; `scenario_file` reads one."""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-import yaml
 from msgspec import Meta, Struct
 
 import hpcosim_protocol as protocol
 from hpcosim_protocol import Placement
 from hpcosim_protocol.platform import NotNegative
-from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_server.contention import check_contention
+from hpcosim_server.workload.job_line import (
+    JobLine,
+    Profile,
+)
 
-MOST_BYTES = 2**20
 MOST_NODES = 1_000_000
+MOST_LINES = 10_000
 
 # Bounds far beyond any machine, within which no number of a run can overflow.
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -111,17 +108,23 @@ class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model"
 
 
 class Workload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the jobs come from (one of the first four) and what is made of them, in this order.
+    """Where the jobs come from (one of the first five) and what is made of them, in this order.
 
     Attributes:
         swf: a log in the Standard Workload Format; a path from the scenario's folder.
         json: a file in the project's own format, likewise.
         trace: a known log by name, see `hpcosim traces`.
         synthetic: a model.
-        lenient: leave out corrupt lines and count them.
-        placement: how jobs that do not say are laid over nodes.
+        inline: the jobs themselves, each as `JobLine` has it.
+        profiles: kinds of jobs by name, see `Profile`. A job line has from the profile it names
+            what it does not say itself, and must then name one of these. A job of an SWF log
+            has the one whose name is the number of its executable, written in quotes; that
+            may not say what a log does (cores, work, requested time).
+        lenient: leave out corrupt lines of a file and count them.
+        placement: how jobs are laid over nodes where neither they nor their profiles say.
         window_s: only jobs submitted from the first to before the second of these.
         jobs: only these of the jobs kept, counted from 0, without the last.
+        divide_cores: the cores of every job are divided by this, and rounded up.
         max_cores: jobs of more cores are cut down to these.
         load: so many times as many jobs in the same time.
         reference_clock_ghz: the clock at which run times hold; a job on nodes of another clock
@@ -132,10 +135,13 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     json: str | None = None
     trace: str | None = None
     synthetic: Lublin | Poisson | None = None
+    inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
+    profiles: dict[str, Profile] = {}
     lenient: bool = False
     placement: Placement = "cores"
     window_s: tuple[NotNegative, NotNegative] | None = None
     jobs: tuple[Count, Count] | None = None
+    divide_cores: Cores = 1
     max_cores: Cores | None = None
     load: Factor = 1.0
     reference_clock_ghz: Clock | None = None
@@ -151,7 +157,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must go from less to more, not {list(window)}")
 
 
-SOURCES = ("swf", "json", "trace", "synthetic")
+SOURCES = ("swf", "json", "trace", "synthetic", "inline")
 
 
 class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,76 +192,6 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     dynamic_jobs: bool = False
 
 
-def load_scenario(path: Path, overrides: Mapping[str, Scalar] | None = None) -> Scenario:
-    """Return the scenario in a file.
-
-    Args:
-        path: the YAML file.
-        overrides: values to change, by dotted path, such as `workload.load`.
-
-    Raises:
-        ScenarioError: it can't be read, or is none; names the line and the field.
-    """
-    text = _read(path)
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise ScenarioError(f"is not YAML: {error.problem}", path, line) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"is not YAML: {' '.join(str(error).split())}", path) from None
-    except RecursionError:
-        raise ScenarioError("is nested too deep to be a scenario", path) from None
-    for field, value in (overrides or {}).items():
-        _override(tree, field, value)
-    try:
-        return msgspec.convert(tree, Scenario)
-    except msgspec.ValidationError as error:
-        what, _, field = str(error).partition(" - at `")
-        field = field.rstrip("`")
-        line = _line_of(text, field, _unknown_key(what))
-        raise ScenarioError(_helpful(what), path, line, field) from None
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ScenarioError(f"is larger than {MOST_BYTES} bytes; is it a scenario?", path)
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"can't be read: {error.strerror}", path) from None
-    except UnicodeDecodeError:
-        raise ScenarioError("is not text in UTF-8", path) from None
-    except ValueError as error:  # a null byte in the path
-        raise ScenarioError(f"can't be read: {error}", path) from None
-
-
-def _override(tree: Any, field: str, value: Scalar) -> None:
-    *parents, last = field.split(".")
-    branch = tree
-    for name in parents:
-        branch = branch.setdefault(name, {}) if isinstance(branch, dict) else None
-    if not isinstance(branch, dict):
-        raise ScenarioError(f"{field!r} can't be set: no such place in the scenario")
-    branch[last] = value
-
-
-def _unknown_key(what: str) -> str | None:
-    found = re.search(r"unknown field `(.*)`", what)
-    return found[1] if found else None
-
-
-def _helpful(what: str) -> str:
-    """Add the nearest known key to a message about an unknown one."""
-    unknown = _unknown_key(what)
-    if unknown is None:
-        return what.replace("Object", "a mapping").replace("`object`", "a mapping")
-    known = {field for kind in KINDS for field in kind.__struct_fields__}
-    near = difflib.get_close_matches(unknown, sorted(known), n=1)
-    advice = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown key {unknown!r}{advice}"
-
-
 KINDS = (
     Scenario,
     Platform,
@@ -263,34 +199,9 @@ KINDS = (
     Processor,
     Contention,
     Workload,
+    Profile,
+    JobLine,
     Lublin,
     Poisson,
     Scheduler,
 )
-
-
-def _line_of(text: str, field: str, key: str | None) -> int | None:
-    """Return the line of a field such as `$.platform.nodes[0]`, or of a key in it.
-
-    Where there is no such place, it is the line of what should hold it.
-    """
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    steps = re.findall(r"\.([A-Za-z_]\w*)|\[(\d+)\]", field)
-    for name, place in steps:
-        inner = _child(node, name) if name else _item(node, int(place))
-        if inner is None:
-            break
-        node = inner
-    if key is not None and isinstance(node, yaml.MappingNode):
-        node = next((name for name, _ in node.value if name.value == key), node)
-    return node.start_mark.line + 1 if node is not None else None
-
-
-def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((value for key, value in pairs if key.value == name), None)
-
-
-def _item(node: yaml.Node | None, place: int) -> yaml.Node | None:
-    items = node.value if isinstance(node, yaml.SequenceNode) else []
-    return items[place] if place < len(items) else None

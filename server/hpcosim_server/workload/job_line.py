@@ -183,7 +183,7 @@ class JobLines:
         if self._profiles:
             advice = nearest(line.profile, tuple(self._profiles))
             raise LineError(f"there is no profile {line.profile!r}; {advice}", "profile")
-        if not line.profile.isprintable():  # a lone half of a surrogate pair can't be sent on
+        if not line.profile.isprintable():
             raise LineError(f"{line.profile!r} is no name: its letters can't be shown", "profile")
         return NO_PROFILE
 
