@@ -10,6 +10,7 @@ import pytest
 from conftest import cluster_of, jobs_of, simulate
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob
 from hpcosim_server.metrics import METRICS, Outcome, measure, outcome_of
+from hpcosim_server.power import NODE_STATES
 from hpcosim_server.simulation import Rules, Simulation
 
 
@@ -75,6 +76,11 @@ BY_HAND: dict[str, float] = {
     "mean_bounded_slowdown": (1 + 25 / 10 + 1 + 24 / 10) / 4,
     "utilization": (2 * 20 + 3 * 5 + 1 * 8 + 1 * 4) / (4 * 34),
     "energy_j": ENERGY_J,
+    "computing_energy_j": ENERGY_J - 5 * 50 - (4 + 8 + 5 + 4) * 50,
+    "idle_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "sleeping_energy_j": 0.0,
+    "switching_on_energy_j": 0.0,
+    "switching_off_energy_j": 0.0,
     "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
     "edp_js": ENERGY_J * 34,
     "node_shutdowns": 0,
@@ -132,8 +138,9 @@ def of_waits(waits_s: list[float], runs_s: list[float] | None = None) -> Outcome
         core_count=1,
         node_count=1,
         energy_j=0.0,
-        idle_energy_j=0.0,
-        computing_node_s=0.0,
+        state_energy_j=dict.fromkeys(NODE_STATES, 0.0),
+        state_node_s=dict.fromkeys(NODE_STATES, 0.0),
+        shutdowns=0,
         skipped=0,
     )
 

@@ -30,6 +30,7 @@ from hpcosim_protocol import (
     KillJob,
     NodeGroup,
     Platform,
+    PowerStates,
     Processor,
     RejectionCode,
     RejectJob,
@@ -441,10 +442,13 @@ def test_wake_on_changes_no_physics(scene: Scene) -> None:
 def stage(**more: Any) -> Simulation:
     """Return a cluster of two groups with a job on node 0, three that wait and one that is over.
 
-    Nodes 0 and 1 have 2 cores, node 2 has 4. Job 1 holds a core of node 0, job 5 is over; jobs
-    2 (3 cores), 3 (one node, 2 cores) and 4 (whole nodes, 2 cores) wait; job 6 is yet to come.
+    Nodes 0 and 1 have 2 cores, node 2 has 4, and it can be switched off. Job 1 holds a core of
+    node 0, job 5 is over; jobs 2 (3 cores), 3 (one node, 2 cores) and 4 (whole nodes, 2 cores)
+    wait; job 6 is yet to come.
     """
-    platform = Platform((NodeGroup(2, (Processor(2),)), NodeGroup(1, (Processor(4, 2.0, 90.0),))))
+    states = PowerStates(5.0, 20.0, 80.0, 10.0, 30.0)
+    large = NodeGroup(1, (Processor(4, 2.0, 90.0),), power_states=states)
+    platform = Platform((NodeGroup(2, (Processor(2),)), large))
     table = jobs_of(
         (0.0, 90.0, 1), (0.0, 9.0, 3), (0.0, 9.0, 2), (0.0, 9.0, 2), (0.0, 1.0, 1), (50.0, 9.0, 1)
     )
@@ -467,7 +471,8 @@ def state_of(simulation: Simulation) -> Any:
             simulation.now_s,
             cluster.free,
             cluster._tasks,
-            [(meter._power_w, meter.energy_j, meter._active) for meter in cluster.meters],
+            simulation.power.state,
+            [(meter._computing_w, meter.energy_j, meter._active) for meter in cluster.meters],
             list(simulation._waiting),
             list(simulation._running),
             [(job.spec, job.started_s, job.nodes, job.tasks, job.state) for job in jobs],
@@ -529,6 +534,8 @@ REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
     (SubmitJob(9, 1, 1.0), "not_allowed", {}),
     (SubmitJob(9, 1, 1.0), "not_allowed", {"dynamic_jobs": True, "max_jobs": 6}),
     (SetNodePower(0, "sleeping"), "not_allowed", {}),
+    (SetNodePower(3, "sleeping"), "unknown_node", {}),
+    (SetNodePower(2, "on"), "wrong_power_state", {}),
 ]
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,24 +24,30 @@ from hpcosim_protocol import (
     ALWAYS_WAKE_ON,
     DEFAULT_WAKE_ON,
     PROTOCOL_VERSION,
+    AllocateJob,
     ClientMessage,
     Contention,
     Decision,
+    DecisionRejected,
     DecodeError,
     ErrorCode,
     Event,
     EventKind,
     Hello,
     JobState,
+    KillJob,
     NodeGroup,
     Options,
     Placement,
     Platform,
     PowerState,
+    PowerStates,
     Processor,
     ProtocolError,
     RejectionCode,
     ServerMessage,
+    SetAlarm,
+    SetNodePower,
     UnsupportedVersionError,
     decode_client_message,
     decode_server_message,
@@ -48,10 +55,11 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.events import snake_case
 from hpcosim_protocol.schema import DIALECT, schemas, to_text, write
+from hpcosim_server.node_power import NEXT
 from hpcosim_server.results import Run, metrics_of
 from hpcosim_server.service import REMEMBERED, Limits, Service
 from hpcosim_server.session import Opened
-from hpcosim_server.simulation import MOST_REFUSED_IN_A_ROW, Simulation
+from hpcosim_server.simulation import MOST_REFUSED_IN_A_ROW, Rules, Simulation
 from hpcosim_server.socket_loop import MOST_FRAMES
 
 PROTOCOL = Path(__file__).parents[1] / "protocol"
@@ -60,7 +68,7 @@ ACCEPT = json.loads((PROTOCOL / "vectors" / "accept.json").read_text(encoding="u
 REJECT = json.loads((PROTOCOL / "vectors" / "reject.json").read_text(encoding="utf-8"))
 MESSAGES = [*get_args(ClientMessage), *get_args(ServerMessage)]
 EVENTS, DECISIONS = get_args(Event), get_args(Decision)
-PARTS = [Platform, NodeGroup, Processor, Contention, Options]
+PARTS = [Platform, NodeGroup, Processor, Contention, PowerStates, Options]
 STRUCTS = [*MESSAGES, *EVENTS, *DECISIONS, *PARTS]
 
 each_accepted = pytest.mark.parametrize("vector", ACCEPT, ids=lambda vector: vector["name"])
@@ -297,6 +305,102 @@ def test_spec_has_the_limits_of_the_code() -> None:
     assert f"more than {MOST_REFUSED_IN_A_ROW} requests in a row" in words
     assert f"for the last {REMEMBERED} sessions" in words
     assert f"({Limits().message_bytes // 2**20} MiB in this server" in words
+
+
+# The specification on power states
+
+
+def switched(*, wake_on_allocation: bool = True) -> Simulation:
+    """Return a simulation at its first submission; nodes 0 and 1 can be switched, 2 can't.
+
+    To switch one on takes 5 s, off 3 s. Jobs of 2, 1 and 1 cores come at 0, 0 and 8 s.
+    """
+    states = PowerStates(
+        sleep_w=7.0, switch_on_s=5.0, switch_on_w=80.0, switch_off_s=3.0, switch_off_w=60.0
+    )
+    (group,) = cluster_of(1, 2).nodes
+    platform = Platform((NodeGroup(2, group.processors, power_states=states), group))
+    jobs = jobs_of((0.0, 8.0, 2), (0.0, 1.0, 1), (8.0, 1.0, 1))
+    simulation = Simulation(platform, jobs, Rules(wake_on_allocation=wake_on_allocation))
+    simulation.advance()
+    return simulation
+
+
+def told(events: Sequence[Event]) -> list[tuple[float, object]]:
+    """Return the time of each event, and the state it tells or else its kind."""
+    return [(event.time_s, getattr(event, "state", name_of(type(event)))) for event in events]
+
+
+def test_spec_has_the_transitions_of_the_code() -> None:
+    """The table of power states has each, with the one that may follow it."""
+    rows = table(section("5.7 Power states"), "Power state")
+    assert {row[0].strip("`"): row[1].strip("`") for row in rows} == NEXT
+
+
+def test_spec_has_the_refusals_of_set_node_power_in_order() -> None:
+    """What `set_node_power` is refused with is as in the table, earlier codes before later."""
+    provoking: dict[str, list[Decision]] = {
+        "unknown_node": [SetNodePower(3, "switching_on")],
+        "not_allowed": [AllocateJob(1, [2]), SetNodePower(2, "switching_on")],
+        "wrong_power_state": [AllocateJob(1, [0]), SetNodePower(0, "on")],
+        "node_busy": [AllocateJob(1, [0]), SetNodePower(0, "sleeping")],
+    }
+    rows = table(section("5.7 Power states"), "Code")
+    assert [row[0].strip("`") for row in rows] == list(provoking)
+    for code, decisions in provoking.items():
+        *_, last = switched().advance(decisions).events
+        assert isinstance(last, DecisionRejected)
+        assert (last.decision, last.code) == ("set_node_power", code)
+
+
+def test_node_that_is_not_on_is_given_to_a_job_as_specified() -> None:
+    """A sleeping node is switched on for a job if the session allows; one on its way off is not."""
+    for wakes in (True, False):
+        simulation = switched(wake_on_allocation=wakes)
+        off = simulation.advance([SetNodePower(0, "sleeping"), AllocateJob(1, [0])])
+        assert told(off.events)[1:] == [(0.0, "decision_rejected")]
+        assert told(simulation.advance().events) == [(3.0, "sleeping")]
+        echo = simulation.advance([AllocateJob(1, [0])])
+        if not wakes:
+            assert told(echo.events) == [(3.0, "decision_rejected")]
+            continue
+        assert told(echo.events) == [(3.0, "job_allocated"), (3.0, "switching_on")]
+        kinds = [name_of(type(event)) for event in simulation.snapshot()]
+        assert kinds == [
+            "simulation_began",
+            "node_power_changed",
+            *["job_submitted"] * 2,
+            "job_allocated",
+        ]
+        killed = simulation.advance([KillJob(1)])
+        assert told(killed.events) == [(3.0, "killed")]
+        assert told(simulation.advance().events)[0] == (8.0, "on")
+
+
+def test_order_within_an_instant_is_as_specified() -> None:
+    """Jobs complete, then nodes are switched and jobs that waited start, then others come."""
+    simulation = switched()
+    simulation.advance([AllocateJob(1, [2]), SetAlarm(8.0), SetNodePower(0, "sleeping")])
+    simulation.advance()
+    simulation.advance([AllocateJob(2, [0])])
+    assert told(simulation.advance(wake_on=["job_completed"]).events) == [
+        (8.0, "completed"),
+        (8.0, "on"),
+        (8.0, "job_started"),
+        (8.0, "job_submitted"),
+        (8.0, "no_more_jobs"),
+        (8.0, "alarm"),
+    ]
+
+
+def test_nodes_on_their_way_keep_no_simulation_alive() -> None:
+    """When every job is over, a node is still switched, but no time passes for it."""
+    simulation = switched()
+    simulation.advance([AllocateJob(1, [2]), AllocateJob(2, [0])], wake_on=["job_submitted"])
+    simulation.advance([AllocateJob(3, [2])])
+    off = simulation.advance([SetNodePower(0, "sleeping")])
+    assert (told(off.events), off.ended) == ([(9.0, "switching_off")], False)
+    assert simulation.advance(elapsed_s=100.0) == (9.0, [], True)
 
 
 # The worked exchange

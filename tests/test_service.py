@@ -719,7 +719,7 @@ def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
     first = desk.service.answer(request)
     answer: Map = msgpack.unpackb(first)
     assert (answer["code"], answer["fatal"], answer["seq"]) == ("simulation_stuck", True, 2)
-    assert "3 jobs wait, the first since 0.0 s" in answer["message"]
+    assert "3 jobs wait (1, 2, 3), the first since 0.0 s" in answer["message"]
     assert desk.service.answer(request) == first
     run = json.loads(desk.results(session)["run.json"])
     assert (run["complete"], run["ended_because"]) == (False, answer["message"])
@@ -886,7 +886,7 @@ START_2 = {"type": "allocate_job", "job_id": 2, "nodes": [1]}
         ({"type": "kill_job", "job_id": 3}, "job_not_running"),
         ({"type": "kill_job", "job_id": 9}, "unknown_job"),
         ({"type": "set_node_power", "node": 0, "state": "sleeping"}, "not_allowed"),
-        ({"type": "set_node_power", "node": 2**63 - 1, "state": "on"}, "not_allowed"),
+        ({"type": "set_node_power", "node": 2**63 - 1, "state": "on"}, "unknown_node"),
         ({"type": "set_alarm", "at_s": 0.0}, "bad_time"),
         ({"type": "set_alarm", "at_s": -1.0}, "bad_time"),
         ({"type": "set_alarm", "at_s": -0.0}, "bad_time"),

@@ -62,7 +62,7 @@ def test_jobs_that_wait_for_nothing_are_an_error() -> None:
     simulation = Simulation(cluster_of(1), jobs_of((3.0, 1.0, 1), (4.0, 1.0, 1)))
     simulation.advance()
     simulation.advance()
-    with pytest.raises(SimulationStuck, match=r"2 jobs wait, the first since 3\.0 s"):
+    with pytest.raises(SimulationStuck, match=r"2 jobs wait \(1, 2\), the first since 3\.0 s"):
         simulation.advance()
 
 

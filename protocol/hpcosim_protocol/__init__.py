@@ -19,6 +19,7 @@ from hpcosim_protocol.events import (
     DecisionRejected,
     Event,
     EventKind,
+    JobAllocated,
     JobCompleted,
     JobStarted,
     JobState,
@@ -47,7 +48,7 @@ from hpcosim_protocol.messages import (
     SimulationEnded,
     Welcome,
 )
-from hpcosim_protocol.platform import Contention, NodeGroup, Platform, Processor
+from hpcosim_protocol.platform import Contention, NodeGroup, Platform, PowerStates, Processor
 
 __all__ = [
     "ALWAYS_WAKE_ON",
@@ -70,6 +71,7 @@ __all__ = [
     "Events",
     "Goodbye",
     "Hello",
+    "JobAllocated",
     "JobCompleted",
     "JobStarted",
     "JobState",
@@ -84,6 +86,7 @@ __all__ = [
     "Placement",
     "Platform",
     "PowerState",
+    "PowerStates",
     "Processor",
     "ProtocolError",
     "RejectJob",

@@ -11,7 +11,7 @@ from hpcosim_protocol.events import Id, Placement, PowerState, snake_case
 
 
 class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Start a waiting job on these nodes.
+    """Give these nodes to a waiting job; it starts once they are all on.
 
     Attributes:
         job_id: the job.
@@ -32,13 +32,16 @@ class RejectJob(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class KillJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """End a running job now."""
+    """End a job now that runs, or waits for its nodes to be on."""
 
     job_id: Id
 
 
 class SetNodePower(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Bring a node to a power state: `on` or `sleeping`."""
+    """Switch a node on or off: bring it to the power state `on` or `sleeping`.
+
+    It is in a transition first, which can't be interrupted.
+    """
 
     node: Id
     state: PowerState

@@ -25,10 +25,12 @@ RejectionCode = Literal[
     "unknown_alarm",
     "bad_job",
     "not_allowed",
+    "wrong_power_state",
 ]
 EventKind = Literal[
     "simulation_began",
     "job_submitted",
+    "job_allocated",
     "job_started",
     "job_completed",
     "alarm",
@@ -79,6 +81,24 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
     profile: str = ""
 
 
+class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A job was given nodes of which some are not on yet; it starts when the last of them is.
+
+    It holds them until then. That time is wait, not run time.
+
+    Attributes:
+        time_s: when.
+        job_id: which job.
+        nodes: the nodes it will run on.
+        cores: how many of its tasks on each of `nodes`.
+    """
+
+    time_s: float
+    job_id: Id
+    nodes: list[int]
+    cores: list[int]
+
+
 class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):
     """A job started to run.
 
@@ -102,8 +122,8 @@ class JobCompleted(Struct, tag_field="type", tag=snake_case, gc=False):
         time_s: when.
         job_id: which job.
         state: `completed`: it ran to its end; `timeout`: killed at its requested time;
-            `killed`: killed by a decision; `node_failed`: a node under it failed;
-            `rejected`: it never ran, by a decision.
+            `killed`: killed by a decision, perhaps before it started; `node_failed`: a node under
+            it failed; `rejected`: it never ran, by a decision.
     """
 
     time_s: float
@@ -119,7 +139,11 @@ class Alarm(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class NodePowerChanged(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A node entered a power state."""
+    """A node entered a power state.
+
+    It goes from `on` through `switching_off` to `sleeping`, and through `switching_on` back; in no
+    other order.
+    """
 
     time_s: float
     node: Id
@@ -171,6 +195,7 @@ class DecisionRejected(Struct, tag_field="type", tag=snake_case, gc=False):
 Event = (
     SimulationBegan
     | JobSubmitted
+    | JobAllocated
     | JobStarted
     | JobCompleted
     | Alarm
@@ -181,8 +206,8 @@ Event = (
     | DecisionRejected
 )
 
-# What wakes a scheduler that does not say what should: all but `job_started`, which only
-# confirms what it decided itself.
+# What wakes a scheduler that does not say what should: all but `job_allocated` and `job_started`,
+# which only confirm what it decided itself.
 DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
     {
         "simulation_began",

@@ -84,6 +84,8 @@ class Options(Struct, kw_only=True):
     Attributes:
         kill_at_walltime: a job past its requested time is killed.
         dynamic_jobs: `submit_job` is allowed.
+        wake_on_allocation: a job may be given nodes that sleep or are being switched on; those
+            that sleep are switched on for it.
         max_message_bytes: a larger message is refused.
         max_decisions: more in one message are refused.
         idle_timeout_s: wall seconds of silence after which the session is dropped.
@@ -91,6 +93,7 @@ class Options(Struct, kw_only=True):
 
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
+    wake_on_allocation: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0

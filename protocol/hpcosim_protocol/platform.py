@@ -66,6 +66,28 @@ class Processor(Struct, frozen=True):
         return self.clock_ghz * self.flops_per_cycle * 1e9
 
 
+class PowerStates(Struct, frozen=True):
+    """What a node draws, and how long it takes, to be switched off and on again.
+
+    A transition takes its time, or where it has a deviation, a time drawn for it from the normal
+    distribution, 0 at least.
+
+    Attributes:
+        sleep_w: power while it sleeps, W.
+        switch_on_s, switch_off_s: time of a transition, s.
+        switch_on_w, switch_off_w: power during it, W.
+        switch_on_sd_s, switch_off_sd_s: standard deviation of its time, s.
+    """
+
+    sleep_w: NotNegative
+    switch_on_s: NotNegative
+    switch_on_w: NotNegative
+    switch_off_s: NotNegative
+    switch_off_w: NotNegative
+    switch_on_sd_s: NotNegative = 0.0
+    switch_off_sd_s: NotNegative = 0.0
+
+
 class NodeGroup(Struct, frozen=True):
     """Equal nodes, numbered on from those of the group before.
 
@@ -73,11 +95,13 @@ class NodeGroup(Struct, frozen=True):
         count: how many nodes.
         processors: the processors of each.
         memory_mb: memory of each node, MB; 0: not told. It limits nothing.
+        power_states: how its nodes are switched off and on; absent: they are always on.
     """
 
     count: PositiveInt
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
     memory_mb: NotNegative = 0.0
+    power_states: PowerStates | None = None
 
     @property
     def cores(self) -> int:

@@ -40,7 +40,13 @@ def run_in_process(
     """
     simulation, run = opened.simulation, opened.run
     try:
-        play(policy, simulation.cluster.platform, _Link(opened, report), seed=run.seed)
+        play(
+            policy,
+            simulation.cluster.platform,
+            _Link(opened, report),
+            seed=run.seed,
+            wake_on_allocation=simulation.rules.wake_on_allocation,
+        )
         run.complete, run.ended_because = True, "every job is over"
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)

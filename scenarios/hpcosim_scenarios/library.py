@@ -6,6 +6,8 @@ import importlib.metadata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.jobs import jobs_of
@@ -16,6 +18,8 @@ from hpcosim_server.results import Run
 from hpcosim_server.session import Opened
 from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.table import JobTable
+
+SWITCHING = 1  # sets the times of switching nodes apart from what else a seed draws
 
 # What a client may not set from afar: the files of this machine, and what the run is called.
 NOT_FROM_AFAR = ("name", "workload.swf", "workload.json", "workload.trace")
@@ -110,6 +114,7 @@ def open_scenario(
         reference_ghz=scenario.workload.reference_clock_ghz,
         kill_at_walltime=scenario.kill_at_walltime,
         dynamic_jobs=scenario.dynamic_jobs,
+        wake_on_allocation=scenario.wake_on_allocation,
         max_jobs=max_jobs,
     )
     run = Run(
@@ -119,4 +124,5 @@ def open_scenario(
         seed=scenario.seed,
         skipped=jobs.skipped,
     )
-    return Opened(Simulation(scenario.platform, jobs, rules), run, len(jobs))
+    rng = np.random.default_rng([scenario.seed, SWITCHING])
+    return Opened(Simulation(scenario.platform, jobs, rules, rng), run, len(jobs))

@@ -27,6 +27,7 @@ Mbps = Annotated[float, Meta(ge=0, le=1e12)]
 Clock = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Seconds = Annotated[float, Meta(gt=0, le=1e12)]
+Span = Annotated[float, Meta(ge=0, le=1e12)]
 Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Scalar = bool | int | float | str | None
@@ -60,11 +61,24 @@ class Processor(protocol.Processor, frozen=True, forbid_unknown_fields=True, kw_
         check_contention(self)
 
 
+class PowerStates(protocol.PowerStates, frozen=True, forbid_unknown_fields=True):
+    """See `hpcosim_protocol.PowerStates`."""
+
+    sleep_w: Watts
+    switch_on_s: Span
+    switch_on_w: Watts
+    switch_off_s: Span
+    switch_off_w: Watts
+    switch_on_sd_s: Span = 0.0
+    switch_off_sd_s: Span = 0.0
+
+
 class NodeGroup(protocol.NodeGroup, frozen=True, forbid_unknown_fields=True):
     """See `hpcosim_protocol.NodeGroup`."""
 
     count: Nodes
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
+    power_states: PowerStates | None = None
 
 
 class Platform(protocol.Platform, frozen=True, forbid_unknown_fields=True):
@@ -181,6 +195,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         scheduler: who decides.
         kill_at_walltime: a job past its requested time is killed.
         dynamic_jobs: the scheduler may submit jobs of its own.
+        wake_on_allocation: a job may be given nodes that sleep or are being switched on; it holds
+            them until the last is on, and starts then.
     """
 
     name: Name
@@ -190,12 +206,14 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
+    wake_on_allocation: bool = True
 
 
 KINDS = (
     Scenario,
     Platform,
     NodeGroup,
+    PowerStates,
     Processor,
     Contention,
     Workload,

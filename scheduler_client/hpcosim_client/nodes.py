@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcosim_client.job import Floats, Ints, Job, Place
-from hpcosim_protocol import Platform
+from hpcosim_protocol import Platform, PowerState
 
 
 class NodePool:
@@ -19,7 +19,9 @@ class NodePool:
         static_w, dynamic_w: float64[nodes], power of a node with tasks, and of each such core.
         memory_mb: float64[nodes], 0: not told.
         capacity: int64[nodes], cores of each node.
-        free: int64[nodes], those not taken.
+        free: int64[nodes], those a job can be given now.
+        power: the power state of each node.
+        available: bool[nodes], whether it can be given to a job as far as its power state goes.
         free_cores: the sum of `free`.
         largest: cores of the largest node.
         single_core: no node has more than one core.
@@ -34,6 +36,9 @@ class NodePool:
         self.memory_mb: Floats = np.array([group.memory_mb for group in groups])[self.group]
         self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
         self.free: Ints = self.capacity.copy()
+        self.power: list[PowerState] = ["on"] * len(self.capacity)
+        self.available = np.ones(len(self.capacity), dtype=np.bool_)
+        self._taken: Ints = np.zeros_like(self.capacity)
         self.core_count = int(self.capacity.sum())
         self.free_cores = self.core_count
         self.largest = int(self.capacity.max())
@@ -47,13 +52,31 @@ class NodePool:
 
     def take(self, place: Place) -> None:
         """Take the cores of a place."""
+        self._taken[place.nodes] += place.held
         self.free[place.nodes] -= place.held
         self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
         """Undo a `take`."""
-        self.free[place.nodes] += place.held
-        self.free_cores += place.cores
+        self._taken[place.nodes] -= place.held
+        if self.available[place.nodes].all():
+            self.free[place.nodes] += place.held
+            self.free_cores += place.cores
+        else:
+            self._look_at(place.nodes)
+
+    def set_power(self, node: int, state: PowerState, *, available: bool) -> None:
+        """Note that a node entered a power state, and whether a job can be given it there."""
+        self.power[node] = state
+        self.available[node] = available
+        self._look_at(np.array([node]))
+
+    def _look_at(self, nodes: Ints) -> None:
+        """Count the free cores of these nodes anew."""
+        left = self.capacity[nodes] - self._taken[nodes]
+        free = np.where(self.available[nodes], left, 0)
+        self.free_cores += int((free - self.free[nodes]).sum())
+        self.free[nodes] = free
 
 
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:

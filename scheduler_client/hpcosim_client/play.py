@@ -37,6 +37,7 @@ def play(
     ask: Ask,
     snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
     seed: int = 0,
+    wake_on_allocation: bool = True,
 ) -> None:
     """Let a policy decide until the simulation is over, over whatever link.
 
@@ -46,8 +47,9 @@ def play(
         ask: the link.
         snapshot: time and events to start the view from.
         seed: of what the policy draws.
+        wake_on_allocation: nodes that are not on may be given to jobs.
     """
-    view = View(platform, seed)
+    view = View(platform, seed, wake_on_allocation=wake_on_allocation)
     view.apply(*snapshot)
     if snapshot[1]:
         policy(view)
@@ -103,7 +105,8 @@ def run(
 
         try:
             snapshot = (welcome.now_s, welcome.snapshot)
-            play(policy, welcome.platform, ask, snapshot, welcome.seed)
+            wakes = welcome.options.wake_on_allocation
+            play(policy, welcome.platform, ask, snapshot, welcome.seed, wakes)
         except (ServerGoneError, ServerRefusedError, ServerFaultError):
             raise  # there is no session to leave
         except Exception:

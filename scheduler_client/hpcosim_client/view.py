@@ -19,13 +19,16 @@ from hpcosim_protocol import (
     DecisionRejected,
     Event,
     EventKind,
+    JobAllocated,
     JobCompleted,
     JobStarted,
     JobSubmitted,
     KillJob,
+    NodePowerChanged,
     NoMoreJobs,
     Placement,
     Platform,
+    PowerState,
     RejectJob,
     SetAlarm,
     SetNodePower,
@@ -41,10 +44,12 @@ class View:
 
     Attributes:
         platform: the cluster's description.
+        wake_on_allocation: nodes that sleep, or are being switched on, may be given to jobs.
         rng: the policy's source of chance, from the simulation's seed.
         now_s: simulated time.
         queue: waiting jobs by number, in submission order.
-        running: running jobs by number (and those whose start was just asked for).
+        running: running jobs by number (and those whose start was just asked for, and those
+            whose nodes are being switched on for them).
         nodes: free cores by node.
         arrived: jobs that joined the queue since the last decision, in that order.
         left: jobs that stopped running since the last decision.
@@ -58,8 +63,11 @@ class View:
         decisions: what has been decided since the last answer.
     """
 
-    def __init__(self, platform: Platform, seed: int = 0) -> None:
+    def __init__(
+        self, platform: Platform, seed: int = 0, *, wake_on_allocation: bool = True
+    ) -> None:
         self.platform = platform
+        self.wake_on_allocation = wake_on_allocation
         self.rng = np.random.default_rng(seed)
         self.now_s = 0.0
         self.queue: OrderedDict[int, Job] = OrderedDict()
@@ -74,6 +82,8 @@ class View:
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0
         self.decisions: list[Decision] = []
+        # Nodes and how they were before, by the decision's place in the message.
+        self._switched_off: dict[int, tuple[int, PowerState, bool]] = {}
         self._heard_of = 0
 
     # What the policy does
@@ -123,8 +133,16 @@ class View:
         self.decisions.append(CancelAlarm(alarm_id))
 
     def set_node_power(self, node: int, *, on: bool) -> None:
-        """Switch a node on, or off."""
-        self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
+        """Switch a node on, or off.
+
+        A node to be switched off is not given to a job any more; should the server reject it,
+        it can be again.
+        """
+        if not on:
+            before = (self.nodes.power[node], bool(self.nodes.available[node]))
+            self._switched_off[len(self.decisions)] = (int(node), *before)
+            self.nodes.set_power(node, "switching_off", available=False)
+        self.decisions.append(SetNodePower(int(node), "on" if on else "sleeping"))
 
     def submit(self, job: SubmitJob) -> None:
         """Add a job to the workload, where the scenario allows it."""
@@ -141,6 +159,7 @@ class View:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
+        self._switched_off = {}
 
     def _start(self, job: Job, place: Place) -> None:
         if job.job_id not in self.queue:
@@ -178,7 +197,7 @@ class View:
         self.queue[event.job_id] = job
         self.arrived.append(job)
 
-    def _on_started(self, event: JobStarted) -> None:
+    def _on_started(self, event: JobStarted | JobAllocated) -> None:
         job = self.running.get(event.job_id)
         if job is None:  # a snapshot, or a start decided before this client came
             job = self.queue.pop(event.job_id)
@@ -201,6 +220,9 @@ class View:
 
     def _on_rejected(self, event: DecisionRejected) -> None:
         self.rejected.append(event)
+        if event.decision == "set_node_power" and event.index in self._switched_off:
+            node, state, available = self._switched_off[event.index]
+            self.nodes.set_power(node, state, available=available)
         if event.decision != "allocate_job" or event.job_id is None:
             return
         job = self.running.get(event.job_id)
@@ -214,6 +236,10 @@ class View:
         self.queue = OrderedDict(sorted(self.queue.items(), key=lambda item: item[1].order))
         self.arrived.append(job)
 
+    def _on_power_changed(self, event: NodePowerChanged) -> None:
+        waking = event.state in ("sleeping", "switching_on") and self.wake_on_allocation
+        self.nodes.set_power(event.node, event.state, available=event.state == "on" or waking)
+
     def _on_alarm(self, event: Alarm) -> None:
         self.alarms.append(event.alarm_id)
 
@@ -226,9 +252,11 @@ _JOB_IS_NOT_OURS = frozenset({"unknown_job", "job_not_waiting"})
 
 _HANDLERS: dict[type, Callable[[View, Any], None]] = {
     JobSubmitted: View._on_submitted,
+    JobAllocated: View._on_started,
     JobStarted: View._on_started,
     JobCompleted: View._on_completed,
     DecisionRejected: View._on_rejected,
+    NodePowerChanged: View._on_power_changed,
     Alarm: View._on_alarm,
     NoMoreJobs: View._on_no_more_jobs,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hpcosim_protocol import AllocateJob, Platform, RejectionCode
+from hpcosim_protocol import AllocateJob, Platform, PowerState, RejectionCode, SetNodePower
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.workload.table import JobSpec
 
@@ -43,6 +43,40 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
     if job.placement == "whole_nodes":
         _check_idle(cluster, nodes)
     return tasks
+
+
+def check_power(states: list[PowerState], nodes: list[int], wake_on_allocation: bool) -> bool:
+    """Return whether all these nodes are on.
+
+    Raises:
+        Refusal: one is not, and the job can't wait for it.
+    """
+    off = [node for node in nodes if states[node] != "on"]
+    for node in off:
+        if states[node] == "switching_off" or not wake_on_allocation:
+            raise Refusal("wrong_power_state", f"node {node} is {states[node]}, not on")
+    return not off
+
+
+def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePower) -> None:
+    """Make sure that a node may be switched as wanted.
+
+    Raises:
+        Refusal: it may not.
+    """
+    node, state = wanted.node, wanted.state
+    if not 0 <= node < len(states):
+        raise Refusal(
+            "unknown_node", f"there is no node {node}; they go from 0 to {len(states) - 1}"
+        )
+    if cluster.platform.nodes[cluster.group_of[node]].power_states is None:
+        raise Refusal("not_allowed", f"node {node} has no power states: it is always on")
+    if state not in ("on", "sleeping"):
+        raise Refusal("wrong_power_state", f"a node is brought to on or sleeping, not {state}")
+    if states[node] != ("sleeping" if state == "on" else "on"):
+        raise Refusal("wrong_power_state", f"node {node} is {states[node]} and can't go to {state}")
+    if cluster.free[node] < cluster.capacity[node]:
+        raise Refusal("node_busy", f"node {node} runs a job or is held for one")
 
 
 def impossible(cluster: Cluster, job: JobSpec) -> str:

@@ -76,7 +76,7 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     """
     energies_j = array("d", bytes(8 * len(recording)))
     bills, running = _Bills(), dict[int, list[Part]]()
-    for now_s, changes in replay(Cluster(platform, 0.0), recording):
+    for now_s, changes, _ in replay(Cluster(platform, 0.0), recording):
         for row, starts, parts in changes:
             if starts:
                 running[row] = parts

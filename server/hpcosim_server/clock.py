@@ -18,8 +18,9 @@ class Rank(IntEnum):
 
     COMPLETION = 0
     WALLTIME = 1  # a job that ends at its limit has completed
-    SUBMISSION = 2
-    ALARM = 3
+    POWER = 2
+    SUBMISSION = 3
+    ALARM = 4
 
 
 class Timer(simpy.Event):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpcosim_protocol import Platform, Processor
+from hpcosim_protocol import Platform, PowerState, Processor
 from hpcosim_server.power import GroupMeter
 
 
@@ -16,13 +16,11 @@ class Part:
     Attributes:
         meter: the group's.
         nodes: the nodes.
-        held: cores taken of each.
         by_processor: `by_processor[slot][i]` tasks run on processor `slot` of `nodes[i]`.
     """
 
     meter: GroupMeter
     nodes: list[int]
-    held: list[int]
     by_processor: list[list[int]]
 
 
@@ -61,57 +59,65 @@ class Cluster:
         slots = max(len(group.processors) for group in platform.nodes)
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
 
-    def occupy(self, now_s: float, nodes: list[int], tasks: list[int], whole: bool) -> list[Part]:
-        """Put tasks on free cores.
+    def hold(self, nodes: list[int], tasks: list[int], whole: bool) -> list[int]:
+        """Keep cores for a job, and return how many of each node, to be given to `release`.
 
-        On a node of several processors the first with free cores is filled first.
+        Args:
+            nodes: each once.
+            tasks: how many on each of `nodes`, no more than it has free cores.
+            whole: take the nodes whole.
+        """
+        held = [self.capacity[node] for node in nodes] if whole else tasks
+        for node, cores in zip(nodes, held, strict=True):
+            self.free[node] -= cores
+        return held
+
+    def release(self, nodes: list[int], held: list[int]) -> None:
+        """Undo a `hold`."""
+        for node, cores in zip(nodes, held, strict=True):
+            self.free[node] += cores
+
+    def occupy(self, now_s: float, nodes: list[int], tasks: list[int]) -> list[Part]:
+        """Let tasks begin, and return where they are, to be given to `vacate`.
+
+        On a node of several processors the first with cores without a task is filled first.
 
         Args:
             now_s: when.
             nodes: each once.
-            tasks: how many on each of `nodes`, no more than it has free cores.
-            whole: take the nodes whole.
-
-        Returns:
-            What was taken, to be given back to `vacate`.
+            tasks: how many on each of `nodes`.
         """
-        free, parts = self.free, []
+        parts = []
         for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
-            held = [self.capacity[node] for node in its_nodes] if whole else its_tasks
-            part = Part(meter, its_nodes, held, self._by_processor(its_nodes, its_tasks))
+            columns = self._by_processor(its_nodes, its_tasks)
+            idle_before = self._count_idle(its_nodes) if len(columns) > 1 else 0
             active = [
                 _start(busy, its_nodes, column)
-                for busy, column in zip(self._tasks, part.by_processor, strict=False)
+                for busy, column in zip(self._tasks, columns, strict=False)
             ]
-            computing = active[0] if len(active) == 1 else self._count_idle(its_nodes)
-            for node, cores in zip(its_nodes, held, strict=True):
-                free[node] -= cores
-            meter.change(now_s, computing, active, [sum(column) for column in part.by_processor])
-            parts.append(part)
+            computing = active[0] if len(columns) == 1 else idle_before
+            meter.change(now_s, computing, active, [sum(column) for column in columns])
+            parts.append(Part(meter, its_nodes, columns))
         return parts
 
     def vacate(self, now_s: float, parts: list[Part]) -> None:
         """Undo an `occupy`."""
-        free = self.free
         for part in parts:
+            columns = part.by_processor
             active = [
                 -_stop(busy, part.nodes, column)
-                for busy, column in zip(self._tasks, part.by_processor, strict=False)
+                for busy, column in zip(self._tasks, columns, strict=False)
             ]
-            for node, cores in zip(part.nodes, part.held, strict=True):
-                free[node] += cores
-            computing = active[0] if len(active) == 1 else -self._count_idle(part.nodes)
-            part.meter.change(
-                now_s, computing, active, [-sum(column) for column in part.by_processor]
-            )
+            computing = active[0] if len(columns) == 1 else -self._count_idle(part.nodes)
+            part.meter.change(now_s, computing, active, [-sum(column) for column in columns])
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return for each of the nodes how many tasks each of its processors has."""
         return list(zip(*([busy[node] for node in nodes] for busy in self._tasks), strict=True))
 
-    def power_w(self, node: int, level: tuple[int, ...]) -> float:
-        """Return the power a node draws at such a level, W."""
-        return self.meters[self.group_of[node]].node_power_w(level)
+    def power_w(self, node: int, power: PowerState, level: tuple[int, ...]) -> float:
+        """Return what a node draws in a power state, its processors with so many tasks each, W."""
+        return self.meters[self.group_of[node]].node_power_w(power, level)
 
     def settle(self, now_s: float) -> None:
         """Integrate the energy of every node up to `now_s`."""
@@ -119,7 +125,7 @@ class Cluster:
             meter.settle(now_s)
 
     def _count_idle(self, nodes: list[int]) -> int:
-        return sum(self.free[node] == self.capacity[node] for node in nodes)
+        return sum(not any(level) for level in self.levels(nodes))
 
     def _by_group(
         self, nodes: list[int], tasks: list[int]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hpcosim_protocol import ErrorCode
+
+MOST_NAMED = 5  # jobs in a message
 
 
 class ServerError(Exception):
@@ -38,12 +41,12 @@ class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, na
 
     Args:
         now_s: the simulated instant at which time came to a halt.
-        waiting: how many jobs wait.
+        waiting: the numbers of the jobs that wait.
         since_s: when the first of them was submitted.
         why: what brought time to a halt.
     """
 
-    def __init__(self, now_s: float, waiting: int, since_s: float, why: str) -> None:
+    def __init__(self, now_s: float, waiting: Sequence[int], since_s: float, why: str) -> None:
         super().__init__(now_s, waiting, since_s, why)
         self.now_s = now_s
         self.waiting = waiting
@@ -51,7 +54,9 @@ class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, na
         self.why = why
 
     def __str__(self) -> str:
-        jobs = "1 job waits" if self.waiting == 1 else f"{self.waiting} jobs wait"
+        count = len(self.waiting)
+        named = ", ".join(map(str, self.waiting[:MOST_NAMED])) + ", ..." * (count > MOST_NAMED)
+        jobs = f"1 job waits ({named})" if count == 1 else f"{count} jobs wait ({named})"
         return (
             f"the simulation is stuck at {self.now_s} s: {jobs}, "
             f"the first since {self.since_s} s, and {self.why}"

@@ -18,17 +18,23 @@ class Job:
         spec: what the workload says of it.
         row: its row in the recording.
         state: what it will be when its end comes.
-        started_s: when it started; NaN: it waits.
+        allocated_s: when it was given its nodes; NaN: it waits.
+        started_s: when it started; NaN: it has not.
         nodes, tasks: the nodes it runs on, and how many of its tasks on each.
-        parts: what it holds of the cluster.
+        held: how many cores it holds of each of these.
+        parts: where its tasks run; empty before it starts.
+        off: how many of its nodes are not on yet.
         end: the timer of its end, or of its requested time, if it has one.
         shared: the processors it runs on, where others may slow it down.
         shares_left: on how many of these it still has work to do.
     """
 
     __slots__ = (
+        "allocated_s",
         "end",
+        "held",
         "nodes",
+        "off",
         "parts",
         "row",
         "shared",
@@ -43,10 +49,13 @@ class Job:
         self.spec = spec
         self.row = row
         self.state: JobState = "completed"
+        self.allocated_s = math.nan
         self.started_s = math.nan
         self.nodes: list[int] = []
         self.tasks: list[int] = []
+        self.held: list[int] = []
         self.parts: list[Part] = []
+        self.off = 0
         self.end: Timer | None = None
         self.shared: list[SharedProcessor] = []
         self.shares_left = 0

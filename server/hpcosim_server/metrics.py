@@ -7,12 +7,13 @@ ended, whether completed or killed. A mean over no jobs is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_server.power import NODE_STATES, NodeState
 from hpcosim_server.recording import STATES
 from hpcosim_server.simulation import Simulation
 
@@ -33,8 +34,9 @@ class Outcome:
         core_count: cores of the platform.
         node_count: nodes of the platform.
         energy_j: of all nodes over the duration.
-        idle_energy_j: the part of it drawn by nodes on which nothing ran.
-        computing_node_s: node-seconds with something running.
+        state_energy_j: the same by what the nodes did, see `power.NODE_STATES`.
+        state_node_s: node-seconds by what they did.
+        shutdowns: how often a node began to be switched off.
         skipped: jobs of the source left out of the workload.
     """
 
@@ -46,8 +48,9 @@ class Outcome:
     core_count: int
     node_count: int
     energy_j: float
-    idle_energy_j: float
-    computing_node_s: float
+    state_energy_j: Mapping[NodeState, float]
+    state_node_s: Mapping[NodeState, float]
+    shutdowns: int
     skipped: int
 
 
@@ -67,8 +70,9 @@ def outcome_of(simulation: Simulation, skipped: int = 0) -> Outcome:
         core_count=cluster.core_count,
         node_count=len(cluster.capacity),
         energy_j=sum(meter.energy_j for meter in cluster.meters),
-        idle_energy_j=sum(meter.idle_energy_j for meter in cluster.meters),
-        computing_node_s=sum(meter.computing_node_s for meter in cluster.meters),
+        state_energy_j=_by_state(meter.state_energy_j for meter in cluster.meters),
+        state_node_s=_by_state(meter.state_node_s for meter in cluster.meters),
+        shutdowns=simulation.power.shutdowns,
         skipped=skipped,
     )
 
@@ -170,12 +174,39 @@ def energy_j(outcome: Outcome) -> float:
 
 
 def wasted_energy_j(outcome: Outcome) -> float:
-    """All energy not spent computing: that of nodes while no job ran on them.
+    """All energy not spent computing: that of nodes while idle, asleep or on the way.
 
     As in "Improving the Efficiency of a Deep Reinforcement Learning-Based Power Management
     System for HPC Clusters Using Curriculum Learning", section 5.
     """
-    return outcome.idle_energy_j
+    return sum(
+        energy_j for state, energy_j in outcome.state_energy_j.items() if state != "computing"
+    )
+
+
+def computing_energy_j(outcome: Outcome) -> float:
+    """Energy of nodes on which a job ran."""
+    return outcome.state_energy_j["computing"]
+
+
+def idle_energy_j(outcome: Outcome) -> float:
+    """Energy of nodes that were on while no job ran on them, held for one or not."""
+    return outcome.state_energy_j["idle"]
+
+
+def sleeping_energy_j(outcome: Outcome) -> float:
+    """Energy of sleeping nodes."""
+    return outcome.state_energy_j["sleeping"]
+
+
+def switching_on_energy_j(outcome: Outcome) -> float:
+    """Energy of nodes that were being switched on."""
+    return outcome.state_energy_j["switching_on"]
+
+
+def switching_off_energy_j(outcome: Outcome) -> float:
+    """Energy of nodes that were being switched off."""
+    return outcome.state_energy_j["switching_off"]
 
 
 def edp_js(outcome: Outcome) -> float:
@@ -184,8 +215,8 @@ def edp_js(outcome: Outcome) -> float:
 
 
 def node_shutdowns(outcome: Outcome) -> int:
-    """How often a node was switched off; none can be, as nodes have no power states yet."""
-    return 0
+    """How often a node was switched off, as in the paper of `wasted_energy_j`."""
+    return outcome.shutdowns
 
 
 def job_filling_rate(outcome: Outcome) -> float:
@@ -193,7 +224,12 @@ def job_filling_rate(outcome: Outcome) -> float:
 
     As in the paper of `wasted_energy_j`.
     """
-    return _ratio(outcome.computing_node_s, outcome.node_count * outcome.duration_s)
+    on_s = outcome.state_node_s["computing"] + outcome.state_node_s["idle"]
+    return _ratio(outcome.state_node_s["computing"], on_s)
+
+
+def _by_state(of_meters: Iterable[list[float]]) -> dict[NodeState, float]:
+    return dict(zip(NODE_STATES, map(sum, zip(*of_meters, strict=True)), strict=True))
 
 
 def _count(outcome: Outcome, state: str) -> int:
@@ -232,6 +268,11 @@ METRICS: Mapping[str, Callable[[Outcome], int | float]] = {
         mean_bounded_slowdown,
         utilization,
         energy_j,
+        computing_energy_j,
+        idle_energy_j,
+        sleeping_energy_j,
+        switching_on_energy_j,
+        switching_off_energy_j,
         wasted_energy_j,
         edp_js,
         node_shutdowns,

@@ -2,52 +2,72 @@
 
 from __future__ import annotations
 
-from hpcosim_protocol import NodeGroup
+from typing import Literal, get_args
+
+from hpcosim_protocol import NodeGroup, PowerState
+
+NodeState = Literal["computing", "idle", "sleeping", "switching_on", "switching_off"]
+"""What a node's energy is spent on. A node that is on is computing while it has tasks."""
+
+NODE_STATES: tuple[NodeState, ...] = get_args(NodeState)
+COMPUTING, IDLE = 0, 1
 
 
 class GroupMeter:
     """Integrates the power of a node group.
 
-    Power is piecewise constant and a function of whole numbers (nodes computing, processors
+    Power is piecewise constant and a function of whole numbers (nodes in each state, processors
     active, cores with a task), so it never drifts however often it changes, and a change
     costs the same for one node as for a thousand.
 
     A processor draws `idle_fraction * static_w` while none of its cores has a task and
     `static_w + dynamic_w * (cores with a task)` otherwise (Lopez, Stafford, Bosque 2025,
-    section 3.1).
+    section 3.1). A node that is not on draws what its group's `power_states` say.
 
     Attributes:
         processors: those of each node.
-        energy_j: energy of all nodes of the group, J, up to `settled_s`.
-        idle_energy_j: the part of it drawn by nodes on which nothing ran.
-        computing_node_s: node-seconds with something running.
+        state_energy_j: energy of all nodes of the group by `NODE_STATES`, J, up to `settled_s`.
+        state_node_s: node-seconds in each of `NODE_STATES`.
         settled_s: the simulated second up to which these are integrated.
     """
 
     def __init__(self, group: NodeGroup, start_s: float) -> None:
         self.processors = group.processors
-        self._count = group.count
         self._idle_w = [p.static_w * p.idle_fraction for p in group.processors]
         self._static_w = [p.static_w for p in group.processors]
         self._dynamic_w = [p.dynamic_w for p in group.processors]
-        self._idle_node_w = sum(self._idle_w)
-        self._computing_nodes = 0
         self._active = [0] * len(group.processors)
         self._tasks = [0] * len(group.processors)
-        self.energy_j = 0.0
-        self.idle_energy_j = 0.0
-        self.computing_node_s = 0.0
+        self._nodes = [0] * len(NODE_STATES)
+        self._nodes[IDLE] = group.count
+        # Of one node in each state; of those computing it depends on what they compute.
+        self._node_w = [0.0, sum(self._idle_w), *_power_off_w(group)]
+        self._computing_w = 0.0
+        self._never_off = group.power_states is None
+        self.state_energy_j = [0.0] * len(NODE_STATES)
+        self.state_node_s = [0.0] * len(NODE_STATES)
         self.settled_s = start_s
-        self._refresh()
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of all nodes of the group, J, up to `settled_s`."""
+        return sum(self.state_energy_j)
 
     def settle(self, now_s: float) -> None:
         """Integrate up to `now_s`."""
         dt = now_s - self.settled_s
-        if dt > 0.0:
-            self.energy_j += self._power_w * dt
-            self.idle_energy_j += self._idle_power_w * dt
-            self.computing_node_s += self._computing_nodes * dt
-            self.settled_s = now_s
+        if dt <= 0.0:
+            return
+        nodes, energy_j, node_s = self._nodes, self.state_energy_j, self.state_node_s
+        energy_j[COMPUTING] += self._computing_w * dt
+        node_s[COMPUTING] += nodes[COMPUTING] * dt
+        energy_j[IDLE] += self._node_w[IDLE] * nodes[IDLE] * dt
+        node_s[IDLE] += nodes[IDLE] * dt
+        if not self._never_off:
+            for state in range(IDLE + 1, len(NODE_STATES)):
+                energy_j[state] += self._node_w[state] * nodes[state] * dt
+                node_s[state] += nodes[state] * dt
+        self.settled_s = now_s
 
     def change(
         self, now_s: float, computing_nodes: int, active: list[int], tasks: list[int]
@@ -61,25 +81,41 @@ class GroupMeter:
             tasks: likewise, by how many more of their cores have a task.
         """
         self.settle(now_s)
-        self._computing_nodes += computing_nodes
+        self._nodes[COMPUTING] += computing_nodes
+        self._nodes[IDLE] -= computing_nodes
+        self._computing_w = 0.0
         for slot, more in enumerate(active):
             self._active[slot] += more
             self._tasks[slot] += tasks[slot]
-        self._refresh()
+            self._computing_w += (
+                self._idle_w[slot] * (self._nodes[COMPUTING] - self._active[slot])
+                + self._static_w[slot] * self._active[slot]
+                + self._dynamic_w[slot] * self._tasks[slot]
+            )
 
-    def node_power_w(self, tasks: tuple[int, ...]) -> float:
-        """Return the power of one node whose processors have so many tasks each."""
+    def switch(self, now_s: float, before: PowerState, after: PowerState) -> None:
+        """Let one node, on which nothing runs, go from one power state to another."""
+        self.settle(now_s)
+        self._nodes[_state_of(before)] -= 1
+        self._nodes[_state_of(after)] += 1
+
+    def node_power_w(self, power: PowerState, tasks: tuple[int, ...]) -> float:
+        """Return the power of one node in such a state, its processors with so many tasks each."""
+        if power != "on":
+            return self._node_w[_state_of(power)]
         return sum(
             self._static_w[slot] + self._dynamic_w[slot] * busy if busy else self._idle_w[slot]
             for slot, busy in enumerate(tasks[: len(self.processors)])
         )
 
-    def _refresh(self) -> None:
-        self._idle_power_w = self._idle_node_w * (self._count - self._computing_nodes)
-        self._power_w = 0.0
-        for slot, active in enumerate(self._active):
-            self._power_w += (
-                self._idle_w[slot] * (self._count - active)
-                + self._static_w[slot] * active
-                + self._dynamic_w[slot] * self._tasks[slot]
-            )
+
+def _state_of(power: PowerState) -> int:
+    return IDLE if power == "on" else NODE_STATES.index(power)
+
+
+def _power_off_w(group: NodeGroup) -> list[float]:
+    """Return the power of a node in each state in which it is not on, in their order."""
+    states = group.power_states
+    if states is None:
+        return [0.0, 0.0, 0.0]
+    return [states.sleep_w, states.switch_on_w, states.switch_off_w]

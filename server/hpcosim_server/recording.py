@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from typing import get_args
 
-from hpcosim_protocol import JobState
+from hpcosim_protocol import JobState, PowerState
 from hpcosim_server.workload.table import PLACEMENTS, JobSpec
 
 # A job's state by code; the first two are those of a job that is not over.
@@ -19,6 +20,7 @@ STATES: tuple[str, ...] = (
     "rejected",
 )
 _CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
+POWER_STATES: tuple[PowerState, ...] = get_args(PowerState)
 NAN = float("nan")
 
 
@@ -36,6 +38,8 @@ class Recording:
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
         reasons: why a job was rejected at its submission, by row.
+        power_s, power_node, power_state: every change of a node's power state, in order: when,
+            which, and an index into `POWER_STATES`.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
     """
@@ -53,6 +57,9 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.power_s = array("d")
+        self.power_node = array("i")
+        self.power_state = array("b")
         self.reasons: dict[int, str] = {}
         self.over = 0
 
@@ -91,6 +98,22 @@ class Recording:
         if reason:
             self.reasons[row] = reason
         self.over += 1
+
+    def powered(self, now_s: float, node: int, state: PowerState) -> None:
+        """Record that a node entered a power state."""
+        self.power_s.append(now_s)
+        self.power_node.append(node)
+        self.power_state.append(POWER_STATES.index(state))
+
+    def power_history(self, node: int) -> list[tuple[float, PowerState]]:
+        """Return when a node entered which power state; it began as on."""
+        return [
+            (time_s, POWER_STATES[state])
+            for time_s, which, state in zip(
+                self.power_s, self.power_node, self.power_state, strict=True
+            )
+            if which == node
+        ]
 
     def nodes_of(self, row: int) -> list[int]:
         """Return the nodes a job was given, in the order of the allocation."""

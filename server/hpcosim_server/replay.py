@@ -1,16 +1,19 @@
-"""The starts and ends of a recording, played once more on an empty cluster."""
+"""The recorded starts, ends and power changes, played once more on an empty cluster."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
+from hpcosim_protocol import PowerState
 from hpcosim_server.cluster import Cluster, Part
-from hpcosim_server.recording import Recording
-from hpcosim_server.workload.table import PLACEMENTS
+from hpcosim_server.recording import POWER_STATES, Recording
 
-WHOLE = PLACEMENTS.index("whole_nodes")
+What = int | tuple[int, PowerState]
+"""A code of `Recording.changes`, or a node and the power state it entered."""
 
 
 class Change(NamedTuple):
@@ -19,7 +22,7 @@ class Change(NamedTuple):
     Attributes:
         row: the job's in the recording.
         starts: it started.
-        parts: what it holds of the cluster, or did.
+        parts: where its tasks run, or did.
     """
 
     row: int
@@ -27,26 +30,54 @@ class Change(NamedTuple):
     parts: list[Part]
 
 
-def replay(cluster: Cluster, recording: Recording) -> Iterator[tuple[float, list[Change]]]:
-    """Yield what changed at each instant, in order, the cluster brought to the end of it."""
+class Instant(NamedTuple):
+    """All that changed at one time, the cluster brought to just after it.
+
+    Attributes:
+        time_s: when.
+        changes: the jobs that started or ended, in order.
+        powered: the nodes that entered a power state, with the last they entered.
+    """
+
+    time_s: float
+    changes: list[Change]
+    powered: dict[int, PowerState]
+
+
+def replay(cluster: Cluster, recording: Recording) -> Iterator[Instant]:
+    """Yield every instant at which something changed, in order."""
     running: dict[int, list[Part]] = {}
-    now_s, changes = -math.inf, list[Change]()
+    events = merge(_jobs(recording), _powers(recording), key=itemgetter(0))
+    for time_s, together in groupby(events, key=itemgetter(0)):
+        instant = Instant(time_s, [], {})
+        for _, what in together:
+            if isinstance(what, int):
+                instant.changes.append(_apply(what, time_s, cluster, recording, running))
+            else:
+                node, state = what
+                instant.powered[node] = state
+        yield instant
+
+
+def _apply(
+    code: int, now_s: float, cluster: Cluster, recording: Recording, running: dict[int, list[Part]]
+) -> Change:
+    if code >= 0:
+        nodes, tasks = recording.nodes_of(code), recording.tasks_of(code)
+        running[code] = cluster.occupy(now_s, nodes, tasks)
+        return Change(code, True, running[code])
+    parts = running.pop(~code)
+    cluster.vacate(now_s, parts)
+    return Change(~code, False, parts)
+
+
+def _jobs(recording: Recording) -> Iterator[tuple[float, What]]:
+    """Yield when each start or end came, and its code in `Recording.changes`."""
     for code in recording.changes:
-        starts = code >= 0
-        row = code if starts else ~code
-        time_s = recording.start_s[row] if starts else recording.end_s[row]
-        if time_s > now_s:
-            if changes:
-                yield now_s, changes
-            now_s, changes = time_s, []
-        if starts:
-            whole = recording.placement[row] == WHOLE
-            nodes, tasks = recording.nodes_of(row), recording.tasks_of(row)
-            running[row] = cluster.occupy(time_s, nodes, tasks, whole)
-            changes.append(Change(row, True, running[row]))
-        else:
-            parts = running.pop(row)
-            cluster.vacate(time_s, parts)
-            changes.append(Change(row, False, parts))
-    if changes:
-        yield now_s, changes
+        yield (recording.start_s[code] if code >= 0 else recording.end_s[~code]), code
+
+
+def _powers(recording: Recording) -> Iterator[tuple[float, What]]:
+    columns = zip(recording.power_s, recording.power_node, recording.power_state, strict=True)
+    for time_s, node, state in columns:
+        yield time_s, (node, POWER_STATES[state])

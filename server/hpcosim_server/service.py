@@ -246,6 +246,7 @@ class Service:
         return Options(
             kill_at_walltime=rules.kill_at_walltime,
             dynamic_jobs=rules.dynamic_jobs,
+            wake_on_allocation=rules.wake_on_allocation,
             max_message_bytes=self.limits.message_bytes,
             max_decisions=self.limits.decisions,
             idle_timeout_s=self.limits.idle_s,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,
@@ -15,13 +17,16 @@ from hpcosim_protocol import (
     DecisionRejected,
     Event,
     EventKind,
+    JobAllocated,
     JobCompleted,
     JobStarted,
     JobState,
     JobSubmitted,
     KillJob,
+    NodePowerChanged,
     NoMoreJobs,
     Platform,
+    PowerState,
     RejectionCode,
     RejectJob,
     SetAlarm,
@@ -30,20 +35,23 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 from hpcosim_protocol.events import snake_case
-from hpcosim_server.allocation import Refusal, impossible, tasks_by_node
+from hpcosim_server.allocation import Refusal, check_power, check_switch, impossible, tasks_by_node
 from hpcosim_server.clock import Clock, Rank, Timer
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.endings import Endings
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.execution import Execution
 from hpcosim_server.job import Job
+from hpcosim_server.node_power import NodePower
 from hpcosim_server.recording import Recording
+from hpcosim_server.switching import Switching
 from hpcosim_server.wake import BIT, DEFAULT_MASK, mask_of
 from hpcosim_server.workload.table import LATEST_S, JobSpec, JobTable
 
 # A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
 MOST_REFUSED_IN_A_ROW = 1000
 MOST_ALARMS = 100_000
+MOST_POWER_CHANGES = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +62,14 @@ class Rules:
         reference_ghz: the clock at which run times hold; None: they hold on every node.
         kill_at_walltime: a job past its requested time is killed.
         dynamic_jobs: the scheduler may submit jobs.
+        wake_on_allocation: a job may be given nodes that are not on; they are switched on for it.
         max_jobs: more can't be submitted.
     """
 
     reference_ghz: float | None = None
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
+    wake_on_allocation: bool = True
     max_jobs: int = 2_000_000
 
 
@@ -78,27 +88,37 @@ class Batch(NamedTuple):
 
 
 _SUBMITTED, _STARTED = BIT["job_submitted"], BIT["job_started"]
+_ALLOCATED, _POWER = BIT["job_allocated"], BIT["node_power_changed"]
 _COMPLETED, _REJECTED = BIT["job_completed"], BIT["decision_rejected"]
 
 
 class Simulation:
     """A cluster, its jobs and its clock. It knows no policy, no socket, no file.
 
-    The clock starts at the first submission. At one instant, jobs complete before others are
-    submitted, and alarms come last; what is equal in that comes in the order it was set.
+    The clock starts at the first submission. At one instant, jobs complete, then nodes have been
+    switched, then jobs are submitted, and alarms come last; what is equal in that comes in the
+    order it was set.
 
     Args:
         platform: the cluster.
         jobs: the workload.
         rules: what holds.
+        rng: for the times of switching nodes on and off, where those vary.
 
     Attributes:
         cluster: the state of the nodes.
         recording: what happened.
+        power: the power states of the nodes.
         start_s: when the clock started.
     """
 
-    def __init__(self, platform: Platform, jobs: JobTable, rules: Rules | None = None) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        jobs: JobTable,
+        rules: Rules | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
         self.rules = rules or Rules()
         self.start_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         self._clock = Clock(self.start_s)
@@ -110,7 +130,10 @@ class Simulation:
             self._end,
         )
         self.recording = Recording()
+        self.power = NodePower(self.cluster, self.recording, rng or np.random.default_rng(0))
+        self._switching = Switching(self._clock, self.power, self._tell_power, self._start)
         self._waiting: dict[int, Job] = {}
+        self._allocated: dict[int, Job] = {}  # their nodes are not all on yet
         self._running: dict[int, Job] = {}
         self._alarms: dict[int, Timer] = {}
         self._to_come = jobs.rows()
@@ -175,8 +198,17 @@ class Simulation:
         and decisions that were rejected: the client that was to hear of them is gone.
         """
         events: list[Event] = [SimulationBegan(self.start_s)]
-        jobs = sorted([*self._running.values(), *self._waiting.values()], key=lambda job: job.row)
-        events += [_submission(job.spec) for job in jobs]
+        events += [
+            NodePowerChanged(self.power.since_s[node], node, state)
+            for node, state in enumerate(self.power.state)
+            if state != "on"
+        ]
+        jobs = [*self._running.values(), *self._allocated.values(), *self._waiting.values()]
+        events += [_submission(job.spec) for job in sorted(jobs, key=lambda job: job.row)]
+        events += [
+            JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
+            for job in self._allocated.values()
+        ]
         events += [
             JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
             for job in self._running.values()
@@ -216,6 +248,7 @@ class Simulation:
         return (
             self._all_submitted
             and not self._waiting
+            and not self._allocated
             and not self._running
             and not (self.rules.dynamic_jobs and self._alarms)
         )
@@ -236,7 +269,7 @@ class Simulation:
 
     def _stuck(self, why: str) -> SimulationStuck:
         since_s = min((job.spec.submit_s for job in self._waiting.values()), default=self.now_s)
-        return SimulationStuck(self.now_s, len(self._waiting), since_s, why)
+        return SimulationStuck(self.now_s, list(self._waiting), since_s, why)
 
     def _tell(self, event: Event, bit: int) -> None:
         self._events.append(event)
@@ -265,15 +298,22 @@ class Simulation:
         self._tell(_submission(spec), _SUBMITTED)
 
     def _end(self, job: Job) -> None:
+        """End a job that runs, or that waits for its nodes to be on."""
+        if self._running.pop(job.spec.job_id, None) is None:
+            del self._allocated[job.spec.job_id]
+            self._switching.forget(job)
         self._endings.call_off(job)
-        del self._running[job.spec.job_id]
         self.cluster.vacate(self._clock.now, job.parts)
+        self.cluster.release(job.nodes, job.held)
         self._over(job, job.state)
 
     def _over(self, job: Job, state: JobState) -> None:
         now_s = self._clock.now
         self.recording.ended(job.row, now_s, state)
         self._tell(JobCompleted(now_s, job.spec.job_id, state), _COMPLETED)
+
+    def _tell_power(self, node: int, state: PowerState) -> None:
+        self._tell(NodePowerChanged(self._clock.now, node, state), _POWER)
 
     def _on_alarm(self, timer: Timer) -> None:
         del self._alarms[timer.subject]
@@ -284,17 +324,29 @@ class Simulation:
     def _allocate_job(self, wanted: AllocateJob) -> None:
         job = self._waiting_job(wanted.job_id)
         spec, now_s = job.spec, self._clock.now
-        job.tasks = tasks_by_node(self.cluster, spec, wanted)
-        job.nodes = list(wanted.nodes)
-        job.parts = self.cluster.occupy(
-            now_s, job.nodes, job.tasks, spec.placement == "whole_nodes"
-        )
+        tasks = tasks_by_node(self.cluster, spec, wanted)
+        all_on = check_power(self.power.state, wanted.nodes, self.rules.wake_on_allocation)
+        job.nodes, job.tasks = list(wanted.nodes), tasks
+        job.held = self.cluster.hold(job.nodes, job.tasks, spec.placement == "whole_nodes")
+        job.allocated_s = now_s
+        del self._waiting[spec.job_id]
+        if all_on:
+            self._start(job)
+        else:
+            self._allocated[spec.job_id] = job
+            self._tell(JobAllocated(now_s, spec.job_id, job.nodes, job.tasks), _ALLOCATED)
+            self._switching.bring_on(job)
+
+    def _start(self, job: Job) -> None:
+        """Let a job run on the nodes it holds, which are all on."""
+        job_id, now_s = job.spec.job_id, self._clock.now
+        self._allocated.pop(job_id, None)
+        job.parts = self.cluster.occupy(now_s, job.nodes, job.tasks)
         job.started_s = now_s
         self._endings.begin(job)
-        del self._waiting[spec.job_id]
-        self._running[spec.job_id] = job
+        self._running[job_id] = job
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self._tell(JobStarted(now_s, spec.job_id, job.nodes, job.tasks), _STARTED)
+        self._tell(JobStarted(now_s, job_id, job.nodes, job.tasks), _STARTED)
 
     def _reject_job(self, wanted: RejectJob) -> None:
         job = self._waiting_job(wanted.job_id)
@@ -302,14 +354,17 @@ class Simulation:
         self._over(job, "rejected")
 
     def _kill_job(self, wanted: KillJob) -> None:
-        job = self._running.get(wanted.job_id)
+        job = self._running.get(wanted.job_id) or self._allocated.get(wanted.job_id)
         if job is None:
             raise self._not_there(wanted.job_id, "job_not_running")
         job.state = "killed"
         self._end(job)
 
     def _set_node_power(self, wanted: SetNodePower) -> None:
-        raise Refusal("not_allowed", "the nodes of this platform have no power states")
+        check_switch(self.cluster, self.power.state, wanted)
+        if len(self.recording.power_s) >= MOST_POWER_CHANGES:
+            raise Refusal("not_allowed", f"a session has at most {MOST_POWER_CHANGES} switchings")
+        self._switching.switch(wanted.node)
 
     def _set_alarm(self, wanted: SetAlarm) -> None:
         if not self.now_s < wanted.at_s <= LATEST_S:
@@ -362,6 +417,8 @@ class Simulation:
         """Say why a job is not where a decision looks for it."""
         if job_id in self._running:
             return Refusal(code, f"job {job_id} is running")
+        if job_id in self._allocated:
+            return Refusal(code, f"job {job_id} has its nodes, and waits for them to be on")
         if job_id in self._waiting:
             return Refusal(code, f"job {job_id} is waiting")
         if self._was_submitted(job_id):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hpcosim_protocol import Platform
+from hpcosim_protocol import Platform, PowerState
 from hpcosim_server.cluster import Cluster
+from hpcosim_server.power import NodeState
 from hpcosim_server.recording import Recording
 from hpcosim_server.replay import replay
 
@@ -17,15 +18,20 @@ class Span(NamedTuple):
     Attributes:
         start_s, end_s: from when to when.
         nodes: which, in ascending order.
-        state: `computing` or `idle`.
+        state: one of `power.NODE_STATES`.
         power_w: of each node.
     """
 
     start_s: float
     end_s: float
     nodes: list[int]
-    state: str
+    state: NodeState
     power_w: float
+
+
+Spans = Iterator[Span]
+Level = tuple[PowerState, tuple[int, ...]]
+"""The power state of a node, and how many tasks each of its processors has."""
 
 
 def node_spans(
@@ -33,43 +39,49 @@ def node_spans(
 ) -> Iterator[Span]:
     """Yield the states of all nodes from `start_s` to `end_s`, by the time they end.
 
-    Power follows from which tasks ran where, so it need not be recorded: the starts and ends
-    of the jobs are played once more on an empty cluster. Every node is in just one span at any
-    time; the integral of their power is the energy of the run.
+    Power follows from the power states and from which tasks ran where, so it need not be
+    recorded: the starts and ends of the jobs are played once more on an empty cluster. Every
+    node is in just one span at any time; the integral of their power is the energy of the run.
     """
     cluster = Cluster(platform, start_s)
     nodes = range(platform.node_count)
     since_s = [start_s] * len(nodes)
-    level = cluster.levels(nodes)
+    level: list[Level] = [("on", tasks) for tasks in cluster.levels(nodes)]
 
-    def close(touched: Iterable[int], now_s: float) -> Iterator[Span]:
+    def close(touched: Iterable[int], powered: dict[int, PowerState], now_s: float) -> Spans:
         ordered = sorted(touched)
-        changed = [
-            (node, new)
-            for node, new in zip(ordered, cluster.levels(ordered), strict=True)
-            if new != level[node] or now_s == end_s
-        ]
+        changed = []
+        for node, tasks in zip(ordered, cluster.levels(ordered), strict=True):
+            new = (powered.get(node, level[node][0]), tasks)
+            if new != level[node] or now_s == end_s:
+                changed.append((node, new))
         for members in _alike([node for node, _ in changed], cluster.group_of, since_s, level):
             first = members[0]
             if now_s > since_s[first]:
-                state = "computing" if any(level[first]) else "idle"
-                power_w = cluster.power_w(first, level[first])
-                yield Span(since_s[first], now_s, members, state, power_w)
+                power_w = cluster.power_w(first, *level[first])
+                yield Span(since_s[first], now_s, members, _state(level[first]), power_w)
         for node, new in changed:
             since_s[node], level[node] = now_s, new
 
-    for now_s, changes in replay(cluster, recording):
+    for now_s, changes, powered in replay(cluster, recording):
         if now_s < end_s:
             touched = {node for change in changes for part in change.parts for node in part.nodes}
-            yield from close(touched, now_s)
-    yield from close(nodes, end_s)
+            yield from close(touched | powered.keys(), powered, now_s)
+    yield from close(nodes, {}, end_s)
+
+
+def _state(level: Level) -> NodeState:
+    power, tasks = level
+    if power != "on":
+        return power
+    return "computing" if any(tasks) else "idle"
 
 
 def _alike(
-    nodes: list[int], group_of: list[int], since_s: list[float], level: list[tuple[int, ...]]
+    nodes: list[int], group_of: list[int], since_s: list[float], level: list[Level]
 ) -> Iterable[list[int]]:
     """Return the nodes apart: equal ones, at one level since one time, are together."""
-    together: dict[tuple[int, float, tuple[int, ...]], list[int]] = {}
+    together: dict[tuple[int, float, Level], list[int]] = {}
     for node in nodes:
         together.setdefault((group_of[node], since_s[node], level[node]), []).append(node)
     return together.values()

@@ -28,14 +28,14 @@ def conservative() -> Policy:
         for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
             _renew(profile, job, held, view.now_s)
         if any(view.now_s != job.start_s + job.requested_s for job in view.left):
-            for job in known:
+            for job in [job for job in known if job.job_id in held]:
                 profile.release(job)
                 _reserve(profile, job, held, view.now_s)
         for job in jobs:
             if job.job_id not in held:
                 _reserve(profile, job, held, view.now_s)
         for job in jobs:
-            if held[job.job_id].start_s == view.now_s:
+            if job.job_id in held and held[job.job_id].start_s == view.now_s:
                 reservation = held.pop(job.job_id)
                 profile.release(job)
                 if not profile.start(view, job, reservation.place):
@@ -57,7 +57,9 @@ def _renew(profile: Profile, job: Job, held: dict[int, Reservation], now_s: floa
 
 def _reserve(profile: Profile, job: Job, held: dict[int, Reservation], after_s: float) -> None:
     reservation = profile.earliest(job, after_s)
-    assert reservation is not None, "the server rejects jobs too large for the cluster"
+    if reservation is None:  # only while nodes are switched off, so that they can't be given
+        held.pop(job.job_id, None)
+        return
     profile.keep(job, reservation)
     held[job.job_id] = reservation
 
@@ -80,7 +82,7 @@ def _wait_for_next_start(
     """
     if not view.queue:
         view.wake_on = SUBMISSION
-    starts_s = (held[job_id].start_s for job_id in view.queue)
+    starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
     next_s = min((start_s for start_s in starts_s if start_s > view.now_s), default=None)
     if next_s is not None and next_s != alarm_s:
         view.set_alarm(next_s)

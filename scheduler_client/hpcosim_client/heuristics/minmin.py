@@ -131,6 +131,7 @@ def problem_of(view: View) -> Problem:
             end_s = job.start_s + job.requested_s * scale[node]
             ends_s[node] += [max(end_s, view.now_s)] * held
     run_s = np.outer(scale, [job.requested_s for job in jobs])
+    run_s[[not ends for ends in ends_s]] = np.inf  # nodes that can't be given now
     run_s[cores > view.nodes.capacity[:, np.newaxis]] = np.inf
     run_s[~affordable(view, jobs, jobs_by_node(view))] = np.inf
     placeable = np.isfinite(run_s).any(axis=0)
@@ -138,7 +139,7 @@ def problem_of(view: View) -> Problem:
         [job for job, some in zip(jobs, placeable.tolist(), strict=True) if some],
         cores[placeable],
         run_s[:, placeable],
-        [np.sort(np.array(node_ends_s, dtype=np.float64)) for node_ends_s in ends_s],
+        [np.sort(np.array(node_ends_s or [np.inf])) for node_ends_s in ends_s],
         free,
     )
 
