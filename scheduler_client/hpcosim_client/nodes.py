@@ -21,6 +21,7 @@ class NodePool:
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those not taken.
         free_cores: the sum of `free`.
+        jobs: int64[nodes], how many jobs hold cores of each.
         largest: cores of the largest node.
         single_core: no node has more than one core.
     """
@@ -34,8 +35,8 @@ class NodePool:
         self.memory_mb: Floats = np.array([group.memory_mb for group in groups])[self.group]
         self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
         self.free: Ints = self.capacity.copy()
-        self.core_count = int(self.capacity.sum())
-        self.free_cores = self.core_count
+        self.free_cores = int(self.capacity.sum())
+        self.jobs: Ints = np.zeros_like(self.capacity)
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
@@ -48,11 +49,13 @@ class NodePool:
     def take(self, place: Place) -> None:
         """Take the cores of a place."""
         self.free[place.nodes] -= place.held
+        self.jobs[place.nodes] += 1
         self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
         """Undo a `take`."""
         self.free[place.nodes] += place.held
+        self.jobs[place.nodes] -= 1
         self.free_cores += place.cores
 
 

@@ -32,6 +32,8 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 
+POLICY = 2
+
 
 class View:
     """All a policy sees, and the pen it decides with.
@@ -60,7 +62,7 @@ class View:
 
     def __init__(self, platform: Platform, seed: int = 0) -> None:
         self.platform = platform
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng([seed, POLICY])  # apart from what draws the workload
         self.now_s = 0.0
         self.queue: OrderedDict[int, Job] = OrderedDict()
         self.running: dict[int, Job] = {}

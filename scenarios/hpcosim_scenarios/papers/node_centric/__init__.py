@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_scenarios.figures import drawing
 from hpcosim_scenarios.jobs import jobs_of
 from hpcosim_scenarios.papers.node_centric.comparison import facts, representative_week, write_rows
-from hpcosim_scenarios.papers.node_centric.figures import drawing
 from hpcosim_scenarios.papers.node_centric.pictures import draw_cap, draw_week
 from hpcosim_scenarios.papers.node_centric.readings import BASE, CAPS, WHOLE_LOG, WORKERS
 from hpcosim_scenarios.papers.node_centric.tables import write_summary

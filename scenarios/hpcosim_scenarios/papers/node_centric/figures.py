@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_scenarios.figures import COLOURS, FigureError
+from hpcosim_scenarios.figures import COLOURS, FigureError, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,22 +127,6 @@ def draw_jobs(path: Path, title: str, curves: Sequence[Curve]) -> None:
         all_axes[0].set_ylim(0, 1.05 * max(float(count.max()) for count in counts))
         all_axes[0].set_xlim(0, 1.02 * max(curve.makespan_h for curve in curves))
         all_axes[0].legend(fontsize=8)
-
-
-def drawing() -> tuple[Any, Any]:
-    """Return matplotlib and its pyplot, set to draw into files.
-
-    Raises:
-        FigureError: it is not installed.
-    """
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
-    return mpl, pyplot
 
 
 @contextmanager
