@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SHARED, jobs_of, simulate
-from contention_oracle import OracleJob, Outcome, Start, run, speed_of
-from hpcosim_client import Policy, View
+from contention_oracle import OracleJob, Outcome, run, speed_of
+from contention_oracle import Start as OracleStart
+from hpcosim_client import Policy
+from hpcosim_client.heuristics.scripted import Start, scripted
 from hpcosim_protocol import (
     AllocateJob,
     Contention,
@@ -107,18 +109,13 @@ def golden_jobs(rows: list[dict[str, Any]]) -> JobTable:
 
 
 def script(rows: list[tuple[int, float, float, int]]) -> Policy:
-    """Return a policy that starts each job at its time on its node."""
-
-    def decide(view: View) -> None:
-        for job_id, start_s, _, node in rows:
-            if job_id not in view.queue:
-                continue
-            if start_s - view.now_s < 1e-7:  # the golden times are those of another program
-                view.start(view.queue[job_id], [node])
-            else:
-                view.set_alarm(start_s, job_id)
-
-    return decide
+    """Return the policy that starts each job at its time on its node."""
+    return scripted(
+        {
+            job_id: Start(order, start_s, [node], [], "exp1.json")
+            for order, (job_id, start_s, _, node) in enumerate(rows)
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", ["policies", "scripted_schedules"])
@@ -248,7 +245,7 @@ def ask_oracle(scene: Scene, played: Played) -> Outcome:
         if STATES[recording.state[row]] == "killed"
     }
     begin_s, until_s = played.simulation.start_s, played.simulation.now_s
-    starts = [Start(job_id, span.start_s, span.tasks) for job_id, span in spans.items()]
+    starts = [OracleStart(job_id, span.start_s, span.tasks) for job_id, span in spans.items()]
     return run(scene.platform, jobs, starts, kills, begin_s=begin_s, until_s=until_s)
 
 
