@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import SHARED, simulate
-from contention_oracle import OracleJob, Outcome, Start, run, speed_of
-from hpcosim_client import Policy, View
+from conftest import SHARED, jobs_of, simulate
+from contention_oracle import OracleJob, Outcome, run, speed_of
+from contention_oracle import Start as OracleStart
+from hpcosim_client import Policy
+from hpcosim_client.heuristics.scripted import Start, scripted
 from hpcosim_protocol import (
     AllocateJob,
     Contention,
@@ -107,18 +109,13 @@ def golden_jobs(rows: list[dict[str, Any]]) -> JobTable:
 
 
 def script(rows: list[tuple[int, float, float, int]]) -> Policy:
-    """Return a policy that starts each job at its time on its node."""
-
-    def decide(view: View) -> None:
-        for job_id, start_s, _, node in rows:
-            if job_id not in view.queue:
-                continue
-            if start_s - view.now_s < 1e-7:  # the golden times are those of another program
-                view.start(view.queue[job_id], [node])
-            else:
-                view.set_alarm(start_s, job_id)
-
-    return decide
+    """Return the policy that starts each job at its time on its node."""
+    return scripted(
+        {
+            job_id: Start(order, start_s, [node], [], "exp1.json")
+            for order, (job_id, start_s, _, node) in enumerate(rows)
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", ["policies", "scripted_schedules"])
@@ -248,7 +245,7 @@ def ask_oracle(scene: Scene, played: Played) -> Outcome:
         if STATES[recording.state[row]] == "killed"
     }
     begin_s, until_s = played.simulation.start_s, played.simulation.now_s
-    starts = [Start(job_id, span.start_s, span.tasks) for job_id, span in spans.items()]
+    starts = [OracleStart(job_id, span.start_s, span.tasks) for job_id, span in spans.items()]
     return run(scene.platform, jobs, starts, kills, begin_s=begin_s, until_s=until_s)
 
 
@@ -469,7 +466,7 @@ def test_a_run_time_at_a_reference_clock_is_operations() -> None:
 @MANY
 @given(st.integers(0, 2**32))
 def test_a_job_alone_ends_to_the_bit(seed: int) -> None:
-    """A job that has its processors to itself ends at start + operations / (speed * rate)."""
+    """A job that has its processors to itself ends at start + operations / rate / speed."""
     random = Random(seed)
     group = NodeGroup(1, (random_processor(random),))
     processor = group.processors[0]
@@ -481,7 +478,7 @@ def test_a_job_alone_ends_to_the_bit(seed: int) -> None:
     if processor.contention is not None:
         speed = speed_of(processor.contention, asked * tasks, asked, tasks - 1)
     simulation = run_works(Platform((group,)), work)
-    assert ends(simulation) == [work.start_s + ops / (speed * rate)]
+    assert ends(simulation) == [work.start_s + ops / rate / speed]
 
 
 @MANY
@@ -498,6 +495,26 @@ def test_a_job_whose_speed_never_changes_ends_to_the_bit(seed: int) -> None:
     simulation = run_works(Platform((NodeGroup(1, (processor,)),)), *works)
     expected = [work.start_s + work.gops * 1e9 / processor.ops_per_s for work in works]
     assert ends(simulation) == expected
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_contention_that_slows_nothing_changes_nothing(seed: int) -> None:
+    """A log's jobs end to the bit as without constants, those at their walltime, too."""
+    random = Random(seed)
+    clock_ghz = random.choice([1.0, 2.1, 2.4, 3.3, random.uniform(0.5, 4.0)])
+    plain = Processor(64, clock_ghz)
+    contended = Processor(64, clock_ghz, contention=MANY_CORES)
+    run_s = [float(random.randint(1, 5000)) for _ in range(20)]
+    jobs = jobs_of(*[(float(at_s), each_s, 1) for at_s, each_s in enumerate(run_s)])
+    rules = Rules(reference_ghz=clock_ghz, kill_at_walltime=True)
+    one, other = (
+        simulate(Platform((NodeGroup(1, (processor,)),)), jobs, "fcfs", rules).recording
+        for processor in (plain, contended)
+    )
+    assert one.end_s == other.end_s
+    assert one.state == other.state
+    assert {STATES[state] for state in one.state} == {"completed"}
 
 
 @pytest.mark.parametrize(
@@ -534,6 +551,27 @@ def test_a_task_that_ends_at_a_release_has_no_work_left() -> None:
         Work(100, 5000, {0: 1}),
     )
     assert ends(simulation) == pytest.approx([10.0, 20.0, 55.0], rel=1e-12)
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
+    """Where a job over two processors ends with shares on both, all are told of at once."""
+    ops = float(Random(seed).randint(10**9, 10**12))
+    all_stalled = Contention(0.0, -1.0, -1000.0, 0.0, 1.0, 0.0)
+    platform = Platform((node(16, 1.0, all_stalled), node(16, 2.0, all_stalled)))
+    jobs = job_table(
+        job_id=[1, 2, 3],
+        requested_s=1e6,
+        cores=[2, 1, 1],
+        ops=[ops, ops, 2 * ops],
+        memory_volume_mb=ops / 1e6,
+    )
+    simulation = Simulation(platform, jobs)
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0, 1], [1, 1]), AllocateJob(2, [0]), AllocateJob(3, [1])])
+    assert simulation.recording.over == 3
+    assert len(set(simulation.recording.end_s)) == 1
 
 
 # --- constants that can't be ------------------------------------------------------------------

@@ -498,16 +498,16 @@ def swf_file(folder: Path, *jobs: tuple[object, object, object]) -> Path:
 @pytest.mark.parametrize(
     ("used", "asked", "memory_mb"),
     [
-        (512, 2048, 2.0),
-        (512, -1, 0.5),
-        (512, 0, 0.5),
+        (512, 2000, 2.0),
+        (500, -1, 0.5),
+        (500, 0, 0.5),
         (-1, -1, 0.0),
         (0, 0, 0.0),
-        (-1, 1.5, 1.5 / 1024),
+        (-1, 1.5, 1.5 / 1000),
     ],
 )
 def test_swf_memory(tmp_path: Path, used: object, asked: object, memory_mb: float) -> None:
-    """Memory is what was asked for, else what was used, else unknown, in MB of 1024 KB."""
+    """Memory is what was asked for, else what was used, else unknown, in MB of 1000 KB."""
     table = read_swf(swf_file(tmp_path, (used, asked, -1)))
     assert table.memory_mb.tolist() == [memory_mb]
     assert table.skipped == {}
@@ -527,7 +527,7 @@ def test_swf_memory_that_is_no_number(tmp_path: Path, value: str) -> None:
 def test_swf_profiles(tmp_path: Path) -> None:
     """A job has the profile of its executable's number, and from it what the log does not say."""
     kind = Profile(memory_mb=3.0, memory_volume_mb=4.0, max_energy_j=5.0, placement="one_node")
-    path = swf_file(tmp_path, (-1, 1024, 14), (-1, -1, 14), (-1, -1, 15), (-1, -1, -1))
+    path = swf_file(tmp_path, (-1, 1000, 14), (-1, -1, 14), (-1, -1, 15), (-1, -1, -1))
     rows = list(read_swf(path, placement="whole_nodes", profiles={"14": kind}).rows())
     assert [tuple(row)[2:] for row in rows] == [
         (60.0, 90.0, 2, "one_node", 0.0, 1.0, 4.0, 5.0, "14"),

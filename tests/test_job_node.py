@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conftest import cluster_of, jobs_of, simulate, starts
 from hpcosim_client import GROUPS, PolicyError, expand, make_policy
 from hpcosim_client.heuristics.job_node import JOB_KEYS
-from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j, jobs_by_node
+from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j
 from hpcosim_client.view import View
 from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, Processor, SimulationBegan
 from hpcosim_server.simulation import Simulation
@@ -214,7 +214,7 @@ def test_energy_estimates_are_equation_1() -> None:
         UNLIKE.energy_estimate_j(group, 2, 8.0, running)
         for group, running in ((0, 1), (0, 0), (1, 0), (2, 0))
     ]
-    assert energy_estimates_j(view, job, jobs_by_node(view)).tolist() == expected
+    assert energy_estimates_j(view, job, view.nodes.jobs).tolist() == expected
     assert expected[0] == 8.0 * 0.5 * (30.0 / 2 + 2 * 5.0)
 
 

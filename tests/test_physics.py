@@ -393,7 +393,7 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
         for name in ("one", "two"):
             write_results(Path(folder) / name, play(scene).simulation, run)
         files = sorted(Path(folder, "one").iterdir())
-        assert len(files) == 4
+        assert len(files) == 5
         for file in files:
             assert file.read_bytes() == Path(folder, "two", file.name).read_bytes()
 

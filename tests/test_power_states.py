@@ -1059,7 +1059,7 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
         for name in ("one", "two"):
             write_results(Path(folder, name), play(scene).simulation, RUN)
         assert read(Path(folder, "one")) == read(Path(folder, "two"))
-        assert len(read(Path(folder, "one"))) == 4
+        assert len(read(Path(folder, "one"))) == 5
 
 
 # --- the scheduler's mirror -------------------------------------------------------------------

@@ -23,7 +23,9 @@ def shown_commands() -> list[str]:
     lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
     ours = [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
     return [
-        line for line in ours if not re.search(r"traces get|nasa| serve | schedule ", f"{line} ")
+        line
+        for line in ours
+        if not re.search(r"traces get|nasa|node-centric| serve | schedule ", f"{line} ")
     ]
 
 

@@ -20,7 +20,7 @@ RUN = Run(
     hpcosim="1.2", scenario="small", scheduler="by hand", seed=7, complete=True,
     ended_because="all jobs are over", skipped={"corrupt_lines": 2, "out_of_order": 5},
 )  # fmt: skip
-FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json"]
+FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
 
 
 def small_run(steps: int = 9) -> Simulation:

@@ -56,7 +56,7 @@ JOBS = "".join(
     json.dumps({"job_id": job_id, "submit_s": 0, "cores": cores, "run_s": run_s}) + "\n"
     for job_id, cores, run_s in ((1, 2, 10.0), (2, 1, 20.0), (3, 2, 30.0))
 )
-FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json")
+FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
 Map = dict[str, Any]
 
 

@@ -26,7 +26,7 @@ from hpcosim_scenarios.run import Transport, run_scenario
 from hpcosim_server.service import Service
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_scenarios")
-FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json")
+FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
 SCENARIO = """
 name: {name}
 seed: 3

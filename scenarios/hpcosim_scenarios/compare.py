@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand, make_policy
@@ -40,8 +41,9 @@ def compare_schedulers(
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
     metrics = {}
+    folders = dict(zip(policies, _folders(policies), strict=True))
     for name, policy in policies.items():
-        folder = out / folder_name(name) if out is not None else None
+        folder = out / folders[name] if out is not None else None
         if transport != "inproc":
             metrics[name], _ = run_scenario(
                 path, scheduler=name, transport=transport, out=folder, overrides=overrides
@@ -51,3 +53,11 @@ def compare_schedulers(
             opened = open_scenario(scenario, jobs, name)
             metrics[name] = run_in_process(opened, policy, folder, report)
     return metrics
+
+
+def _folders(names: Iterable[str]) -> Iterator[str]:
+    """Yield a folder for each scheduler, no two the same."""
+    used: Counter[str] = Counter()
+    for name in map(folder_name, names):
+        used[name] += 1
+        yield name if used[name] == 1 else f"{name}-{used[name]}"

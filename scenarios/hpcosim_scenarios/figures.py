@@ -52,6 +52,22 @@ class _Run:
         return float(self.span_end_s.max())
 
 
+def drawing() -> tuple[Any, Any]:
+    """Return matplotlib and its pyplot, set to draw into files.
+
+    Raises:
+        FigureError: it is not installed.
+    """
+    try:
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
+    return mpl, pyplot
+
+
 def draw_schedule(results: Path, out: Path) -> list[Path]:
     """Draw a Gantt chart over the power curve over the queue length.
 
@@ -66,13 +82,7 @@ def draw_schedule(results: Path, out: Path) -> list[Path]:
         FigureError: the folder has no results, nothing can be written where they should go, or
             matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
+    mpl, pyplot = drawing()
     run = _read(results)
     unit_s, unit = next((u, name) for least, u, name in UNITS if run.end_s - run.start_s >= least)
     # No date and fixed ids, so that the same run gives the same file.

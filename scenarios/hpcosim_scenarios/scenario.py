@@ -78,6 +78,7 @@ class NodeGroup(protocol.NodeGroup, frozen=True, forbid_unknown_fields=True):
 
     count: Nodes
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
+    memory_mb: Mbps = 0.0
     power_states: PowerStates | None = None
 
 

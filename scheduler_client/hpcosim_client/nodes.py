@@ -23,6 +23,7 @@ class NodePool:
         power: the power state of each node.
         available: bool[nodes], whether it can be given to a job as far as its power state goes.
         free_cores: the sum of `free`.
+        jobs: int64[nodes], how many jobs hold cores of each.
         largest: cores of the largest node.
         single_core: no node has more than one core.
     """
@@ -38,9 +39,9 @@ class NodePool:
         self.free: Ints = self.capacity.copy()
         self.power: list[PowerState] = ["on"] * len(self.capacity)
         self.available = np.ones(len(self.capacity), dtype=np.bool_)
+        self.free_cores = int(self.capacity.sum())
+        self.jobs: Ints = np.zeros_like(self.capacity)
         self._taken: Ints = np.zeros_like(self.capacity)
-        self.core_count = int(self.capacity.sum())
-        self.free_cores = self.core_count
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
@@ -54,11 +55,13 @@ class NodePool:
         """Take the cores of a place."""
         self._taken[place.nodes] += place.held
         self.free[place.nodes] -= place.held
+        self.jobs[place.nodes] += 1
         self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
         """Undo a `take`."""
         self._taken[place.nodes] -= place.held
+        self.jobs[place.nodes] -= 1
         if self.available[place.nodes].all():
             self.free[place.nodes] += place.held
             self.free_cores += place.cores

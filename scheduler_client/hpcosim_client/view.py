@@ -35,6 +35,8 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 
+POLICY = 2
+
 
 class View:
     """All a policy sees, and the pen it decides with.
@@ -68,7 +70,7 @@ class View:
     ) -> None:
         self.platform = platform
         self.wake_on_allocation = wake_on_allocation
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng([seed, POLICY])  # apart from what draws the workload
         self.now_s = 0.0
         self.queue: OrderedDict[int, Job] = OrderedDict()
         self.running: dict[int, Job] = {}

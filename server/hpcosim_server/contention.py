@@ -38,15 +38,14 @@ def check_contention(processor: Processor) -> None:
             )
 
 
-def bandwidth_mbps(volume_mb: float, ops: float, ops_per_s: float) -> float:
+def bandwidth_mbps(volume_mb: float, alone_s: float) -> float:
     """Return the bandwidth a task asks for, in MB/s, fixed when it starts.
 
     Args:
         volume_mb: data it moves to and from memory in all, MB.
-        ops: its operations.
-        ops_per_s: those its core does in a second when nothing slows it.
+        alone_s: how long it takes when nothing slows it, s.
     """
-    return volume_mb / (ops / ops_per_s)
+    return volume_mb / alone_s
 
 
 def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tasks: int) -> float:

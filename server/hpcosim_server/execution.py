@@ -19,20 +19,18 @@ class Share:
         job: whose they are.
         tasks: how many.
         mbps: bandwidth each asks for, MB/s.
-        ops_per_s: operations a task does in a second at full speed.
-        left_ops: operations each had left at `since_s`.
+        left_s: how much each had left to do at `since_s`, in seconds at full speed.
         speed: share of the full speed it has had since.
         end_s: when it will have none left, at that speed; infinity: it has ended.
     """
 
-    __slots__ = ("end_s", "job", "left_ops", "mbps", "ops_per_s", "since_s", "speed", "tasks")
+    __slots__ = ("end_s", "job", "left_s", "mbps", "since_s", "speed", "tasks")
 
-    def __init__(self, job: Any, tasks: int, ops: float, mbps: float, ops_per_s: float) -> None:
+    def __init__(self, job: Any, tasks: int, alone_s: float, mbps: float) -> None:
         self.job = job
         self.tasks = tasks
         self.mbps = mbps
-        self.ops_per_s = ops_per_s
-        self.left_ops = ops
+        self.left_s = alone_s
         self.since_s = 0.0
         self.speed = 0.0
         self.end_s = 0.0
@@ -81,12 +79,11 @@ class SharedProcessor:
 
     def _set_speeds(self, now_s: float) -> None:
         for share, speed in zip(self._shares, self._speeds(now_s), strict=True):
-            if share.speed == speed or share.end_s == math.inf:
+            if share.speed == speed or (share.speed and not share.has_work_left(now_s)):
                 continue
-            done_s = now_s - share.since_s
-            left_ops = share.left_ops - share.speed * share.ops_per_s * done_s
-            share.left_ops, share.since_s, share.speed = max(left_ops, 0.0), now_s, speed
-            share.end_s = now_s + share.left_ops / (speed * share.ops_per_s)
+            left_s = share.left_s - share.speed * (now_s - share.since_s)
+            share.left_s, share.since_s, share.speed = max(left_s, 0.0), now_s, speed
+            share.end_s = now_s + share.left_s / speed
         self._look_ahead()
 
     def _speeds(self, now_s: float) -> Iterator[float]:
@@ -135,17 +132,15 @@ class Execution:
 
         It ends when its last task does, so the slowest core it has counts.
         """
-        if job.ops:
-            return job.ops / _slowest_ops_per_s(parts)
-        if self._reference_ghz is None:
+        if job.ops == 0.0 and self._reference_ghz is None:
             return job.run_s
-        return job.run_s * (self._reference_ghz * 1e9 / _slowest_ops_per_s(parts))
+        return self._alone_s(job, _slowest_ops_per_s(parts))
 
     def is_shared(self, job: JobSpec, parts: list[Part]) -> bool:
         """Tell whether other jobs may slow this one down, or it them."""
         return (
             self._contended
-            and self._operations(job) > 0.0
+            and (job.ops > 0.0 or self._reference_ghz is not None)
             and any(processor.contention is not None for _, processor, _, _ in places(parts))
         )
 
@@ -153,23 +148,22 @@ class Execution:
         self, now_s: float, job: Any, spec: JobSpec, parts: list[Part]
     ) -> list[SharedProcessor]:
         """Let a job that shares begin, and return the processors it runs on."""
-        ops = self._operations(spec)
         touched = []
         for slot, processor, node, tasks in places(parts):
             shared = self._processors.get((slot, node))
             if shared is None:
                 shared = self._processors[slot, node] = SharedProcessor(processor)
-            ops_per_s = processor.ops_per_s
-            mbps = bandwidth_mbps(spec.memory_volume_mb, ops, ops_per_s)
-            shared.add(now_s, Share(job, tasks, ops, mbps, ops_per_s))
+            alone_s = self._alone_s(spec, processor.ops_per_s)
+            mbps = bandwidth_mbps(spec.memory_volume_mb, alone_s)
+            shared.add(now_s, Share(job, tasks, alone_s, mbps))
             touched.append(shared)
         return touched
 
-    def _operations(self, job: JobSpec) -> float:
-        """Return the operations of each task; 0: the job runs `run_s`, wherever it does."""
+    def _alone_s(self, job: JobSpec, ops_per_s: float) -> float:
+        """Return how long a task takes on such a core at full speed, s."""
         if job.ops or self._reference_ghz is None:
-            return job.ops
-        return job.run_s * self._reference_ghz * 1e9
+            return job.ops / ops_per_s
+        return job.run_s * (self._reference_ghz * 1e9 / ops_per_s)
 
 
 def _slowest_ops_per_s(parts: list[Part]) -> float:

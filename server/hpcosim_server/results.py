@@ -1,4 +1,4 @@
-"""The results folder: jobs.csv, nodes.csv, metrics.json, run.json."""
+"""The results folder: jobs.csv, nodes.csv, schedule.csv, metrics.json, run.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcosim_protocol import PROTOCOL_VERSION
 from hpcosim_server.attribution import job_energies_j
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.metrics import measure, outcome_of
-from hpcosim_server.recording import STATES
+from hpcosim_server.recording import STATES, Recording
 from hpcosim_server.simulation import Simulation
 from hpcosim_server.timeline import node_spans
 
@@ -44,6 +44,8 @@ class Run(msgspec.Struct, kw_only=True):
     skipped: Mapping[str, int] = {}
 
 
+LAST = "run.json"  # it says that the rest is complete
+
 # Rules of the readers that change a job but keep it.
 _KEPT = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
 
@@ -55,7 +57,7 @@ def metrics_of(simulation: Simulation, run: Run) -> dict[str, int | float]:
 
 
 def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
-    """Write the four files, over those of an earlier run.
+    """Write the files, over those of an earlier run.
 
     They are written beside the folder first. A new folder then appears with all of them at
     once; in one that was there each file is replaced whole, `run.json` last.
@@ -70,6 +72,7 @@ def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
         try:
             _write(draft / "jobs.csv", _job_lines(simulation))
             _write(draft / "nodes.csv", _node_lines(simulation))
+            _write(draft / "schedule.csv", _schedule_lines(simulation.recording))
             _write(draft / "metrics.json", [to_json(metrics_of(simulation, run))])
             about = msgspec.to_builtins(run) | {"platform": simulation.cluster.platform}
             _write(draft / "run.json", [to_json(about)])
@@ -86,7 +89,7 @@ def _move(draft: Path, folder: Path) -> None:
     if not folder.exists():
         draft.rename(folder)
         return
-    names = sorted(file.name for file in draft.iterdir())  # run.json is the last
+    names = sorted((file.name for file in draft.iterdir()), key=lambda name: (name == LAST, name))
     for name in names:
         if (folder / name).is_dir():
             raise IsADirectoryError(0, f"{name} is a folder there")
@@ -130,6 +133,20 @@ def _job_lines(simulation: Simulation) -> Iterator[str]:
             f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
             f"{recording.reasons.get(row, '')}\n"
         )
+
+
+def _schedule_lines(recording: Recording) -> Iterator[str]:
+    """Yield what is needed to run the same again, jobs in the order they started."""
+    yield "job_id,start_s,nodes,tasks\n"
+    started = [row for row in recording.changes if row >= 0]
+    for row in started:
+        nodes, tasks = recording.nodes_of(row), recording.tasks_of(row)
+        places, counts = " ".join(map(str, nodes)), " ".join(map(str, tasks))
+        yield f"{recording.job_id[row]},{recording.start_s[row]},{places},{counts}\n"
+    for row in range(len(recording)):
+        turned_away = STATES[recording.state[row]] == "rejected" and row not in recording.reasons
+        if turned_away:
+            yield f"{recording.job_id[row]},,,\n"
 
 
 def _node_lines(simulation: Simulation) -> Iterator[str]:

@@ -12,13 +12,13 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpcosim_client import expand, make_policy
 from hpcosim_scenarios.errors import RunError, ScenariosError
-from hpcosim_scenarios.figures import COLOURS, FigureError
+from hpcosim_scenarios.figures import COLOURS, drawing
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.papers import FOLDER
@@ -119,7 +119,7 @@ def reproduce(out: Path) -> None:
         FigureError: matplotlib is not installed.
         ScenariosError: the folder can't be written to.
     """
-    _pyplot()  # better told before the runs than after
+    drawing()  # better told before the runs than after
     try:
         out.mkdir(parents=True, exist_ok=True)
         results = Results(list(run_all()))
@@ -268,7 +268,7 @@ def _line(*cells: str) -> str:
 
 def draw(results: Results, measure: Measure, path: Path) -> None:
     """Draw a panel an experiment, a bar a heuristic."""
-    pyplot = _pyplot()
+    _, pyplot = drawing()
     figure, panels = pyplot.subplots(2, 3, figsize=(11, 5), layout="constrained")
     for axes, experiment in zip(panels.flat, EXPERIMENTS, strict=True):
         _draw_experiment(axes, results, measure, experiment)
@@ -300,15 +300,3 @@ def _draw_experiment(axes: Axes, results: Results, measure: Measure, experiment:
     axes.ticklabel_format(axis="x", style="plain")
     axes.tick_params(axis="x", labelsize=7)
     axes.set_title(experiment, loc="left", fontsize=9)
-
-
-def _pyplot() -> Any:
-    """Return matplotlib's pyplot, for files only."""
-    try:
-        import matplotlib as mpl
-
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
-    return pyplot

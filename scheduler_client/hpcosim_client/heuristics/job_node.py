@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
-from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j, jobs_by_node
+from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j
 from hpcosim_client.job import Job, Place
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.view import Policy, View
@@ -35,7 +35,7 @@ def job_node(job_order: str, node_order: str) -> Policy:
         job_order: a name of `JOB_KEYS`, or `random`: any job, drawn anew at every event.
         node_order: a name of `NODE_KEYS`.
     """
-    start = start_by(NODE_KEYS[node_order])
+    start = start_by(NODE_KEYS[node_order]())
     if job_order == "random":
         return by_random_order(start)
     return by_fixed_key(JOB_KEYS[job_order], start)
@@ -62,10 +62,10 @@ def _place(view: View, job: Job, node_key: NodeKey) -> Place | None:
         return None
     candidates = usable_nodes(job, nodes.free, nodes.capacity)
     fits_a_node = job.cores <= nodes.largest
-    if job.placement == "cores" and fits_a_node:
+    if fits_a_node:
         candidates = candidates[nodes.free[candidates] >= job.cores]
     if job.max_energy_j < math.inf and fits_a_node:
-        estimates_j = energy_estimates_j(view, job, jobs_by_node(view))
+        estimates_j = energy_estimates_j(view, job, nodes.jobs)
         candidates = candidates[estimates_j[candidates] <= job.max_energy_j]
     if not len(candidates):
         return None

@@ -70,9 +70,12 @@ def by_random_order(start: Start = View.start) -> Policy:
 
     def decide(view: View) -> None:
         jobs = list(view.queue.values()) if view.nodes.free_cores else []
-        for place in view.rng.permutation(len(jobs)).tolist():
-            if not start(view, jobs[place]):
+        while jobs:
+            drawn = int(view.rng.integers(len(jobs)))
+            if not start(view, jobs[drawn]):
                 break
+            jobs[drawn] = jobs[-1]
+            jobs.pop()
         sleep_while_nothing_can_start(view)
 
     return decide

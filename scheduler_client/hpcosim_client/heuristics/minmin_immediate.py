@@ -34,11 +34,8 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
-from hpcosim_client.heuristics.minmin import (
-    affordable,
-    refuse_what_needs_several_nodes,
-    run_time_scale,
-)
+from hpcosim_client.heuristics.minmin import affordable, refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.heuristics.orders import Key, ljf, sjf
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import Policy, View
@@ -86,6 +83,8 @@ def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
     keys = list(keys)
     lines: list[dict[int, float]] = []
     """For each node the numbers of the jobs bound to it and not over, with their estimates."""
+    seen: dict[int, tuple[int, int]] = {}
+    """Free cores and length of its line, when nothing more of it could start."""
 
     def decide(view: View) -> None:
         refuse_what_needs_several_nodes(view)
@@ -99,8 +98,11 @@ def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
                 lines[node][job.job_id] = end_s
             if chained:
                 keys[:] = [key]  # for ever
+        free = view.nodes.free.tolist()
         for node, line in enumerate(lines):
-            _start(view, node, line)
+            if (free[node], len(line)) != seen.get(node):
+                _start(view, node, line)
+                seen[node] = (int(view.nodes.free[node]), len(line))
         if not view.queue:
             view.wake_on = SUBMISSION
 
@@ -150,10 +152,9 @@ def _free_at_s(view: View, line: dict[int, float]) -> float:
 def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool) -> list[Binding]:
     """Bind jobs in this order; `free_at_s` is brought up to date."""
     scale = run_time_scale(view)
-    nobody = np.zeros(len(scale))
     bindings: list[Binding] = []
     for job in jobs:
-        will_do = affordable(view, [job], nobody)[:, 0]
+        will_do = affordable(view, [job], 0)[:, 0]
         will_do &= view.nodes.capacity >= job.cores
         if not will_do.any():
             raise PolicyError(
@@ -174,7 +175,8 @@ def _start(view: View, node: int, line: dict[int, float]) -> None:
             return
         job = view.queue.get(job_id)
         if job is not None:
-            view.start(job, [node])
+            if job.cores <= view.nodes.free[node]:
+                view.start(job, [node])
         elif _is_over(view, job_id):
             del line[job_id]
 

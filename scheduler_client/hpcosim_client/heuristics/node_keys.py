@@ -1,6 +1,6 @@
 """Orders of the nodes: the node with the smallest key goes first, ties in the platform's order.
 
-Each takes the view and returns a float64[nodes]. Lopez, Stafford, Bosque 2025, table 2; Lopez
+A key takes the view and returns a float64[nodes]. Lopez, Stafford, Bosque 2025, table 2; Lopez
 Rauhut 2023, table 4.1.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from hpcosim_client.job import Floats, Job
+from hpcosim_client.job import Floats, Ints, Job, Place
 from hpcosim_client.view import View
 
 NodeKey = Callable[[View], Floats]
@@ -26,24 +26,26 @@ def high_cores(view: View) -> Floats:
     return -view.nodes.free.astype(np.float64)
 
 
-def high_mem(view: View) -> Floats:
+def high_mem() -> NodeKey:
     """Most free memory first; a node's memory less what its tasks asked for."""
-    return _memory_used(view) - view.nodes.memory_mb
+    used = Load(lambda job: job.memory_mb)
+    return lambda view: used(view) - view.nodes.memory_mb
 
 
-def high_mem_used(view: View) -> Floats:
+def high_mem_used() -> NodeKey:
     """Most memory in use first: what the papers' program does under the name of `high_mem`."""
-    return -_memory_used(view)
+    used = Load(lambda job: job.memory_mb)
+    return lambda view: -used(view)
 
 
-def high_mem_bw(view: View) -> Floats:
+def high_mem_bw() -> NodeKey:
     """Least memory bandwidth asked for first.
 
     What a task asks for is its memory volume over its requested time, which holds on the
     slowest node; the true run time is not a scheduler's to know.
     """
-    speed = view.nodes.ops_per_s / view.platform.slowest_ops_per_s
-    return _sum_over_tasks(view, _declared_mbps) * speed
+    asked = Load(_declared_mbps)
+    return lambda view: asked(view) / run_time_scale(view)
 
 
 def low_power(view: View) -> Floats:
@@ -61,16 +63,7 @@ def none(view: View) -> Floats:
     return np.zeros(len(view.nodes.free))
 
 
-def jobs_by_node(view: View) -> Floats:
-    """Return how many jobs run on each node."""
-    jobs = np.zeros(len(view.nodes.free))
-    for job in view.running.values():
-        if job.place is not None:
-            jobs[job.place.nodes] += 1.0
-    return jobs
-
-
-def energy_estimates_j(view: View, job: Job, jobs_on: Floats) -> Floats:
+def energy_estimates_j(view: View, job: Job, jobs_on: Ints | int) -> Floats:
     """Return what the job is expected to cost on each node, J.
 
     Lopez, Stafford, Bosque 2025, equation 1; see `hpcosim_protocol.Platform.energy_estimate_j`.
@@ -78,40 +71,62 @@ def energy_estimates_j(view: View, job: Job, jobs_on: Floats) -> Floats:
     Args:
         view: for its nodes.
         job: it.
-        jobs_on: float64[nodes], how many jobs run on each; see `jobs_by_node`.
+        jobs_on: how many jobs run on each.
     """
     nodes = view.nodes
-    run_s = job.requested_s * (view.platform.slowest_ops_per_s / nodes.ops_per_s)
+    run_s = job.requested_s * run_time_scale(view)
     power_w = nodes.static_w / (jobs_on + 1.0) + job.cores * nodes.dynamic_w
     return np.asarray(run_s * power_w)
 
 
-def _memory_used(view: View) -> Floats:
-    return _sum_over_tasks(view, lambda job: job.memory_mb)
+class Load:
+    """Sums a figure of the tasks on each node, and keeps it up to date from call to call.
+
+    Args:
+        of_task: the figure of each task of a job.
+    """
+
+    def __init__(self, of_task: Callable[[Job], float]) -> None:
+        self._of_task = of_task
+        self._counted: dict[int, Place] = {}
+        self._of_job: dict[int, float] = {}
+        self._sum: Floats = np.zeros(0)
+
+    def __call__(self, view: View) -> Floats:
+        """Return the sums, float64[nodes]."""
+        if not len(self._sum) or view.rejected:  # what was rejected may have come back elsewhere
+            self._sum = np.zeros(len(view.nodes.free))
+            self._counted.clear()
+        for job_id in self._counted.keys() - view.running.keys():
+            place = self._counted.pop(job_id)
+            self._sum[place.nodes] -= place.tasks * self._of_job.pop(job_id)
+            idle = place.nodes[view.nodes.jobs[place.nodes] == 0]
+            self._sum[idle] = 0.0  # just that, whatever was rounded
+        for job_id in view.running.keys() - self._counted.keys():
+            job = view.running[job_id]
+            assert job.place is not None
+            self._counted[job_id], self._of_job[job_id] = job.place, self._of_task(job)
+            self._sum[job.place.nodes] += job.place.tasks * self._of_job[job_id]
+        return self._sum
+
+
+def run_time_scale(view: View) -> Floats:
+    """Return by what a requested time is multiplied on each node, float64[nodes]."""
+    return view.platform.slowest_ops_per_s / view.nodes.ops_per_s
 
 
 def _declared_mbps(job: Job) -> float:
     return job.memory_volume_mb / job.requested_s if job.requested_s > 0.0 else 0.0
 
 
-def _sum_over_tasks(view: View, of_task: Callable[[Job], float]) -> Floats:
-    total = np.zeros(len(view.nodes.free))
-    for job in view.running.values():
-        if job.place is not None:
-            total[job.place.nodes] += job.place.tasks * of_task(job)
-    return total
-
-
-NODE_KEYS: Mapping[str, NodeKey] = {
-    key.__name__: key
-    for key in (
-        high_gflops,
-        high_cores,
-        high_mem,
-        high_mem_bw,
-        low_power,
-        random,
-        high_mem_used,
-        none,
-    )
+NODE_KEYS: Mapping[str, Callable[[], NodeKey]] = {
+    "high_gflops": lambda: high_gflops,
+    "high_cores": lambda: high_cores,
+    "high_mem": high_mem,
+    "high_mem_bw": high_mem_bw,
+    "low_power": lambda: low_power,
+    "random": lambda: random,
+    "high_mem_used": high_mem_used,
+    "none": lambda: none,
 }
+"""Makes the key, new for every simulation, since it may remember."""

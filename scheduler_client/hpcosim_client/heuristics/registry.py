@@ -31,7 +31,7 @@ from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.view import Policy
 
 SCRIPTED = "scripted:"
-"""Before the path of a schedule: `scripted:results/a-run/jobs.csv`."""
+"""Before the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "fcfs": lambda: first_come_first_served,
@@ -82,8 +82,11 @@ def make_policy(name: str) -> Policy:
     """
     if name.startswith(SCRIPTED):
         return scripted(read_schedule(Path(name.removeprefix(SCRIPTED))))
+    if name in GROUPS:
+        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
     if name not in POLICIES:
-        near = difflib.get_close_matches(name, POLICIES, n=3) or ["fcfs", "easy", "sjf"]
+        known = (*POLICIES, *GROUPS)
+        near = difflib.get_close_matches(name, known, n=3) or ["fcfs", "easy", "sjf"]
         raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
     return POLICIES[name]()
 

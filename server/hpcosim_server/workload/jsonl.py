@@ -8,6 +8,8 @@ Every field stands in `JobLine`. Plain or gzipped; empty lines are passed over.
 
 from __future__ import annotations
 
+import difflib
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,8 +54,17 @@ def read_jsonl(
                     jobs.add(decoder.decode(line))
                 except ValueError as error:
                     if not lenient:
-                        raise WorkloadError(str(error), path, number) from None
+                        raise WorkloadError(_helpful(str(error)), path, number) from None
                     corrupt += 1
     except (OSError, EOFError, zlib.error) as error:
         raise WorkloadError(f"cannot be read on: {error}", path, number or None) from None
     return jobs.table().with_skipped({"corrupt_lines": corrupt} if corrupt else {})
+
+
+def _helpful(what: str) -> str:
+    """Add the nearest field to a message about one that there is not."""
+    unknown = re.search(r"unknown field `(.*)`", what)
+    if unknown is None:
+        return what
+    near = difflib.get_close_matches(unknown[1], JobLine.__struct_fields__, n=1)
+    return f"{what}; did you mean `{near[0]}`?" if near else what

@@ -30,7 +30,7 @@ from hpcosim_server.workload.job_line import (
 from hpcosim_server.workload.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable, job_table
 
 FIELDS = 18
-KB_A_MB = 1024
+KB_A_MB = 1000
 MOST_KB = MOST_MB * KB_A_MB
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -78,7 +78,7 @@ def read_swf(
       `corrupt_lines`, `repeated_job_ids`.
 
     Not counted: memory is what was asked for (field 10), or if unknown what was used (field 7),
-    in KB a processor, of which 1024 are a MB here. A job has the profile whose name is the
+    in KB a processor, of which 1000 are a MB here. A job has the profile whose name is the
     number of its executable (field 14), if there is one; that fills what the log does not say:
     placement, memory volume, maximum energy, and memory where that is unknown.
 
