@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Callable
@@ -14,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import SHARED, jobs_of, simulate
+from conftest import jobs_of, simulate
 from contention_oracle import OracleJob, Outcome, run, speed_of
 from contention_oracle import Start as OracleStart
+from golden import golden, golden_jobs, golden_platform
 from hpcosim_client import Policy
 from hpcosim_client.heuristics.scripted import Start, scripted
 from hpcosim_protocol import (
@@ -37,17 +37,8 @@ from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.table import PLACEMENTS, JobTable, job_table
 from test_physics import Played, Scene, play, replay
 
-GOLDEN = SHARED / "golden"
 FOUR_CORES = Contention(32_000, -1.85e-5, 1.75, 2000, 50_000, 6000)  # up to 9 cores
 MANY_CORES = Contention(21_000, -1.85e-5, 1.0, 169, 25_000, 100)
-
-
-def golden(name: str) -> Any:
-    """Return a file of golden results; the test is skipped where it is missing."""
-    path = GOLDEN / name
-    if not path.is_file():
-        pytest.skip(f"the golden results are not on this machine: no {path}")
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 # --- golden results ---------------------------------------------------------------------------
@@ -66,46 +57,6 @@ def test_speeds_are_the_golden_ones(formula: str) -> None:
         else:
             speed = speed_of(model, x, y, active - 1)
         assert speed == row["speed"], row
-
-
-def golden_platform(rows: list[dict[str, Any]]) -> Platform:
-    """Return the cluster of a golden file."""
-    return Platform(
-        tuple(
-            NodeGroup(
-                1,
-                (
-                    Processor(
-                        cores=row["cores"],
-                        clock_ghz=row["clock_rate"],
-                        static_w=row["static_power"],
-                        dynamic_w=row["dynamic_power"],
-                        idle_fraction=row["min_power"],
-                        flops_per_cycle=row["dpflops_per_cycle"],
-                        contention=Contention(
-                            row["c"], row["b"], row["da"], row["db"], row["dc"], row["dd"]
-                        ),
-                    ),
-                ),
-            )
-            for row in rows
-        )
-    )
-
-
-def golden_jobs(rows: list[dict[str, Any]]) -> JobTable:
-    """Return the workload of a golden file."""
-    return job_table(
-        job_id=[row["id"] for row in rows],
-        submit_s=[row["submit"] for row in rows],
-        run_s=[row["req_ops"] / 1e9 for row in rows],
-        requested_s=[row["req_time"] for row in rows],
-        cores=[row["cores"] for row in rows],
-        placement=PLACEMENTS.index("one_node"),
-        ops=[math.ceil(row["req_ops"] / row["ipc"]) for row in rows],
-        memory_mb=[row["mem"] for row in rows],
-        memory_volume_mb=[row["mem_vol"] for row in rows],
-    )
 
 
 def script(rows: list[tuple[int, float, float, int]]) -> Policy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import SHARED, jobs_of, simulate, starts
+from conftest import jobs_of, simulate, starts
+from golden import golden, golden_jobs, golden_platform
 from hpcosim_client import PolicyError
 from hpcosim_client.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
 from hpcosim_client.heuristics.minmin_immediate import (
@@ -26,7 +26,6 @@ from hpcosim_client.heuristics.minmin_immediate import (
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import (
     AllocateJob,
-    Contention,
     DecisionRejected,
     Event,
     JobStarted,
@@ -37,7 +36,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.recording import STATES
 from hpcosim_server.simulation import Simulation
-from hpcosim_server.workload.table import PLACEMENTS, JobTable, job_table
+from hpcosim_server.workload.table import JobTable
 
 BATCH: dict[str, Callable[[], Policy]] = {
     "min_min": lambda: min_min,
@@ -503,50 +502,8 @@ def test_batch_mode_gets_what_an_agent_that_never_waits_gets_at_best(policy: str
 
 def energy_of(inputs: str, policy: Policy) -> float:
     """Return the energy of an experiment; the test is skipped where its inputs are missing."""
-    path = SHARED / "golden" / inputs
-    if not path.is_file():
-        pytest.skip(f"the papers' experiments are not on this machine: no {path}")
-    given_inputs = json.loads(path.read_text())
-    simulation = simulate(
-        platform_given(given_inputs["platform"]), jobs_given(given_inputs["workload"]), policy
-    )
+    given = golden(inputs)
+    platform, jobs = golden_platform(given["platform"]), golden_jobs(given["workload"])
+    simulation = simulate(platform, jobs, policy)
     simulation.settle()
     return sum(meter.energy_j for meter in simulation.cluster.meters)
-
-
-def platform_given(nodes: list[dict[str, Any]]) -> Platform:
-    """Return the platform of an experiment."""
-    return Platform(
-        tuple(
-            NodeGroup(
-                1,
-                (
-                    Processor(
-                        node["cores"],
-                        node["clock_rate"],
-                        node["static_power"],
-                        node["dynamic_power"],
-                        node["min_power"],
-                        node["dpflops_per_cycle"],
-                        Contention(*(node[key] for key in ("c", "b", "da", "db", "dc", "dd"))),
-                    ),
-                ),
-            )
-            for node in nodes
-        )
-    )
-
-
-def jobs_given(jobs: list[dict[str, Any]]) -> JobTable:
-    """Return the workload of an experiment."""
-    return job_table(
-        job_id=[job["id"] for job in jobs],
-        submit_s=[job["submit"] for job in jobs],
-        run_s=[job["req_ops"] / 1e9 for job in jobs],
-        requested_s=[job["req_time"] for job in jobs],
-        cores=[job["cores"] for job in jobs],
-        placement=PLACEMENTS.index("one_node"),
-        ops=[math.ceil(job["req_ops"] / job["ipc"]) for job in jobs],
-        memory_mb=[job["mem"] for job in jobs],
-        memory_volume_mb=[job["mem_vol"] for job in jobs],
-    )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conftest import SHARED
+from golden import golden
 from hpcosim_client import make_policy
 from hpcosim_protocol import Processor
 from hpcosim_scenarios.errors import ScenariosError
@@ -41,16 +39,6 @@ OURS = {"random": "none", "high_mem": "high_mem_used"}
 """What the papers' program does under a name of theirs, by our name."""
 
 
-@functools.cache
-def given(file: str) -> dict[str, Any]:
-    """Return a file of inputs or results; the test is skipped where they are missing."""
-    path = SHARED / "golden" / file
-    if not path.is_file():
-        pytest.skip(f"the papers' inputs and results are not on this machine: no {path}")
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file is a scenario with jobs and a scheduler there is."""
@@ -71,7 +59,7 @@ def test_scenarios_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_platform_is_the_one_given(name: str) -> None:
+def test_platform_is_the_one_golden(name: str) -> None:
     """Node by node, to the last bit."""
     nodes = [
         group.processors
@@ -88,7 +76,7 @@ def test_platform_is_the_one_given(name: str) -> None:
             node["min_power"],
             *(node[constant] for constant in ("c", "b", "da", "db", "dc", "dd")),
         )
-        for node in given(GIVEN[name])["platform"]
+        for node in golden(GIVEN[name])["platform"]
     ]
 
 
@@ -109,7 +97,7 @@ def figures_of(processor: Processor) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_jobs_are_those_given(name: str) -> None:
+def test_jobs_are_those_golden(name: str) -> None:
     """Job by job, to the last bit, each on one node."""
     jobs = list(Library([PAPERS / name]).first_jobs.rows())
     assert {job.placement for job in jobs} == {"one_node"}
@@ -124,7 +112,7 @@ def test_jobs_are_those_given(name: str) -> None:
             job["mem_vol"],
             job.get("profile", ""),
         )
-        for job in given(GIVEN[name])["workload"]
+        for job in golden(GIVEN[name])["workload"]
     ]
 
 
@@ -147,19 +135,19 @@ def run(name: str, scheduler: str) -> tuple[Simulation, dict[str, int | float]]:
 @pytest.mark.parametrize("job_order", JOB_ORDERS)
 def test_experiment_1_is_as_the_papers_program_has_it(job_order: str, node_order: str) -> None:
     """Every heuristic starts, ends and places every job as there, for the same energy."""
-    golden = given("exp1.json")["policies"][f"{job_order}-{node_order}"]
+    expected = golden("exp1.json")["policies"][f"{job_order}-{node_order}"]
     scheduler = "-".join(OURS.get(order, order) for order in (job_order, node_order))
     simulation, metrics = run("ineps/exp1.yaml", scheduler)
     recording = simulation.recording
-    assert list(recording.job_id) == [job for job, _, _, _ in golden["jobs"]]
-    for row, (_, start_s, end_s, node) in enumerate(golden["jobs"]):
+    assert list(recording.job_id) == [job for job, _, _, _ in expected["jobs"]]
+    for row, (_, start_s, end_s, node) in enumerate(expected["jobs"]):
         assert recording.start_s[row] == pytest.approx(start_s, rel=0, abs=1e-6)
         assert recording.end_s[row] == pytest.approx(end_s, rel=0, abs=1e-6)
         assert recording.nodes[recording.first_place[row]] == node
         assert recording.places[row] == 1
-    assert metrics["makespan_s"] == pytest.approx(golden["makespan_s"], rel=0, abs=1e-6)
-    assert metrics["energy_j"] == pytest.approx(golden["energy_J"], rel=1e-8)
-    assert metrics["edp_js"] == pytest.approx(golden["edp_Js"], rel=1e-8)
+    assert metrics["makespan_s"] == pytest.approx(expected["makespan_s"], rel=0, abs=1e-6)
+    assert metrics["energy_j"] == pytest.approx(expected["energy_J"], rel=1e-8)
+    assert metrics["edp_js"] == pytest.approx(expected["edp_Js"], rel=1e-8)
 
 
 @pytest.fixture(scope="module")
