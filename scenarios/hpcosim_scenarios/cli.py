@@ -175,6 +175,9 @@ def serve(
 @app.command()
 def schedule(
     name: Annotated[str, typer.Argument(help="The policy; `hpcosim schedulers` lists them.")],
+    power: Annotated[
+        str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
+    ] = '{"name": "always_on"}',
     connect: Annotated[str, typer.Option(help="The server.")] = "tcp://127.0.0.1:28080",
     scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
     seed: Seed = None,
@@ -190,14 +193,16 @@ def schedule(
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
-        from hpcosim_client import Patience, make_policy
+        from hpcosim_client import Patience
         from hpcosim_client import run as schedule_one
+        from hpcosim_client.power.settings import read_power, title, with_power
 
         patience = Patience(min(5.0, give_up_s / 2), give_up_s, hello_s)
+        manager = read_power(power)
         schedule_one(
-            make_policy(name),
+            with_power(name, manager),
             connect,
-            name=name,
+            name=title(name, manager),
             scenario=scenario,
             seed=seed,
             session=session,

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hpcosim_client import PolicyError, expand, make_policy
+from hpcosim_client import PolicyError, expand
+from hpcosim_client.power.settings import title, with_power
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.progress import shown
 from hpcosim_scenarios.run import Transport, folder_name, run_scenario
 from hpcosim_scenarios.scenario import Scalar
+from hpcosim_scenarios.scenario_file import load_scenario
 
 
 def compare_schedulers(
@@ -37,9 +39,10 @@ def compare_schedulers(
     """
     if not names:
         raise PolicyError("no schedulers were named")
-    policies = {name: make_policy(name) for name in expand(names)}
-    library = Library([path], overrides)
-    scenario, jobs = library.first, library.first_jobs
+    scenario = load_scenario(path, overrides)
+    power = scenario.scheduler.power
+    policies = {name: with_power(name, power) for name in expand(names)}
+    jobs = Library([path], overrides).first_jobs
     metrics = {}
     folders = dict(zip(policies, _folders(policies), strict=True))
     for name, policy in policies.items():
@@ -50,7 +53,7 @@ def compare_schedulers(
             )
             continue
         with shown(f"{scenario.name} {name}") as report:
-            opened = open_scenario(scenario, jobs, name)
+            opened = open_scenario(scenario, jobs, title(name, power))
             metrics[name] = run_in_process(opened, policy, folder, report)
     return metrics
 

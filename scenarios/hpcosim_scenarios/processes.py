@@ -35,6 +35,7 @@ def run_processes(
     transport: Wire = "ipc",
     *,
     server_options: Sequence[str] = (),
+    scheduler_options: Sequence[str] = (),
     report: Report = ignore,
 ) -> dict[str, int | float]:
     """Run a scenario with simulator and scheduler in processes of their own.
@@ -45,6 +46,7 @@ def run_processes(
         out: the results folder.
         transport: what the wire is made of; a Unix socket or TCP on the loopback.
         server_options: more arguments for `hpcosim serve`.
+        scheduler_options: more arguments for `hpcosim schedule`.
         report: told now and then how far it has got.
 
     Returns:
@@ -63,7 +65,7 @@ def run_processes(
         schedule += ["--hello-s", str(SEEN_FROM_HERE_S), "--give-up-s", str(SEEN_FROM_HERE_S)]
         with (
             _process([*serve, *server_options]) as server,
-            _process(schedule) as client,
+            _process([*schedule, *scheduler_options]) as client,
         ):
             _watch(server, client, _Log(server), report)
     return _metrics(out)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from hpcosim_client import make_policy
+from hpcosim_client.power.settings import as_text, title, with_power
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.json_log import log_as_json
 from hpcosim_scenarios.library import Library, open_scenario
@@ -50,18 +51,24 @@ def run_scenario(
         ResultsError: the results can't be written.
     """
     scenario = load_scenario(path, overrides)
-    name = scheduler or scenario.scheduler.name
-    policy = make_policy(name)
+    name, power = scheduler or scenario.scheduler.name, scenario.scheduler.power
+    policy = with_power(name, power)
     folder = out or Path("results") / f"{scenario.name}-{folder_name(name)}"
-    with shown(f"{scenario.name} {name}") as report:
+    with shown(f"{scenario.name} {title(name, power)}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
-            opened = open_scenario(scenario, jobs, name)
+            opened = open_scenario(scenario, jobs, title(name, power))
             metrics = run_in_process(opened, policy, folder, report)
         else:
             options = as_options(overrides or {})
             metrics = run_processes(
-                path, name, folder, transport, server_options=options, report=report
+                path,
+                name,
+                folder,
+                transport,
+                server_options=options,
+                scheduler_options=["--power", as_text(power)],
+                report=report,
             )
     return metrics, folder
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 import hpcosim_protocol as protocol
+from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_protocol import Placement
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_server.contention import check_contention
@@ -180,9 +181,11 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: as `hpcosim schedule` takes it.
+        power: the manager that switches nodes beside it, see `hpcosim_client.power.settings`.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"
+    power: Power = AlwaysOn()
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -223,4 +226,6 @@ KINDS = (
     Lublin,
     Poisson,
     Scheduler,
+    Timeout,
+    KeepIdle,
 )

@@ -21,6 +21,7 @@ class NodePool:
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those a job can be given now.
         power: the power state of each node.
+        on: bool[nodes], whether that is `on`.
         available: bool[nodes], whether it can be given to a job as far as its power state goes.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
@@ -38,6 +39,7 @@ class NodePool:
         self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
         self.free: Ints = self.capacity.copy()
         self.power: list[PowerState] = ["on"] * len(self.capacity)
+        self.on = np.ones(len(self.capacity), dtype=np.bool_)
         self.available = np.ones(len(self.capacity), dtype=np.bool_)
         self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
@@ -71,6 +73,7 @@ class NodePool:
     def set_power(self, node: int, state: PowerState, *, available: bool) -> None:
         """Note that a node entered a power state, and whether a job can be given it there."""
         self.power[node] = state
+        self.on[node] = state == "on"
         self.available[node] = available
         self._look_at(np.array([node]))
 

@@ -7,6 +7,8 @@ from hpcosim_client.heuristics.profile import Profile, Reservation, profile_of
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
+ALARM = 0
+
 
 def conservative() -> Policy:
     """Return the policy (Mu'alem, Feitelson 2001, section 2.2).
@@ -41,7 +43,7 @@ def conservative() -> Policy:
                 if not profile.start(view, job, reservation.place):
                     profile.keep(job, reservation)
                     held[job.job_id] = reservation
-        alarm_s = _wait_for_next_start(view, held, None if view.alarms else alarm_s)
+        alarm_s = _wait_for_next_start(view, held, None if ALARM in view.alarms else alarm_s)
 
     return decide
 
@@ -85,7 +87,7 @@ def _wait_for_next_start(
     starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
     next_s = min((start_s for start_s in starts_s if start_s > view.now_s), default=None)
     if next_s is not None and next_s != alarm_s:
-        view.set_alarm(next_s)
+        view.set_alarm(next_s, ALARM)
     elif next_s is None and alarm_s is not None:
-        view.cancel_alarm()
+        view.cancel_alarm(ALARM)
     return next_s

@@ -1,0 +1,1 @@
+"""Managers that switch nodes on and off, beside any job scheduler."""

@@ -1,0 +1,51 @@
+"""Keep some idle nodes on, ready for what may come."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_client.power.manager import IdleClock, Manager
+from hpcosim_client.view import View
+
+
+def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
+    """Return the manager that keeps so many nodes idle, or being switched on for that.
+
+    Of the nodes idle beyond `warm`, those idle for `timeout_s` are switched off, the longest idle
+    first, ties by number. While fewer than `warm` are idle or being switched on for nobody,
+    sleeping nodes are switched on, the lowest-numbered first.
+    """
+    idle = IdleClock()
+
+    def manage(view: View) -> None:
+        idle.update(view)
+        coming = _coming(view)
+        spare = int((~np.isnan(idle.since_s)).sum()) + coming - warm
+        if spare > 0:
+            for node in idle.due(view.now_s, timeout_s)[:spare].tolist():
+                view.set_node_power(node, on=False)
+        else:
+            for node in _sleeping(view)[:-spare] if spare else ():
+                view.set_node_power(node, on=True)
+        idle.update(view)
+        if spare > 0:
+            idle.wake_at_next(view, timeout_s)
+
+    return manage
+
+
+def _coming(view: View) -> int:
+    """Return how many nodes are being switched on and held for no job."""
+    jobs = view.nodes.jobs
+    return sum(
+        state == "switching_on" and not jobs[node] for node, state in enumerate(view.nodes.power)
+    )
+
+
+def _sleeping(view: View) -> list[int]:
+    jobs = view.nodes.jobs
+    return [
+        node
+        for node, state in enumerate(view.nodes.power)
+        if state == "sleeping" and not jobs[node]
+    ]

@@ -1,0 +1,79 @@
+"""A power manager beside a job scheduler, in one policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_client.job import Floats, Ints
+from hpcosim_client.view import Policy, View
+from hpcosim_protocol import EventKind
+
+Manager = Callable[[View], None]
+"""Looks at the view after the job scheduler has decided, and switches nodes through it."""
+
+ALARM = 2**62
+"""The number of a manager's alarm; job schedulers use small ones."""
+
+NEWS: frozenset[EventKind] = frozenset({"job_completed", "node_power_changed"})
+"""What makes a node idle: a manager hears of it whatever its job scheduler wants to hear."""
+
+
+def managed(policy: Policy, manager: Manager) -> Policy:
+    """Return the policy that lets one schedule jobs, and then the other switch nodes.
+
+    When every job is over the run is, too, and nothing is switched any more.
+    """
+
+    def decide(view: View) -> None:
+        policy(view)
+        if view.no_more_jobs and not view.queue and not view.running:
+            return
+        manager(view)
+        if view.wake_on is not None:
+            view.wake_on = NEWS.union(view.wake_on)
+
+    return decide
+
+
+class IdleClock:
+    """Tells since when each node has been idle.
+
+    A node is idle while it is on and no job holds a core of it, running or about to. Its clock
+    starts when the scheduler hears of that: at the instant it happens, or after the scheduler's
+    thinking time. Nodes that can't be switched off are never idle here.
+
+    Attributes:
+        since_s: float64[nodes]; NaN: not idle.
+    """
+
+    def __init__(self) -> None:
+        self.since_s: Floats = np.zeros(0)
+        self._can_sleep: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+    def update(self, view: View) -> None:
+        """Bring `since_s` up to date, after all starts of this round."""
+        nodes = view.nodes
+        if not len(self.since_s):
+            groups = view.platform.nodes
+            can_sleep = np.array([group.power_states is not None for group in groups])
+            self._can_sleep = can_sleep[nodes.group]
+            self.since_s = np.full(len(nodes.free), np.nan)
+        idle = self._can_sleep & nodes.on & (nodes.jobs == 0)
+        began = idle & np.isnan(self.since_s)
+        self.since_s[began] = view.now_s
+        self.since_s[~idle] = np.nan
+
+    def due(self, now_s: float, timeout_s: float) -> Ints:
+        """Return the nodes that have been idle for so long, the longest first, ties by number."""
+        due = np.flatnonzero(now_s >= self.since_s + timeout_s)  # NaN is never due
+        return due[self.since_s[due].argsort(kind="stable")]
+
+    def wake_at_next(self, view: View, timeout_s: float) -> None:
+        """Set the manager's alarm for when the next node will have been idle for so long."""
+        later_s = self.since_s + timeout_s
+        later_s = later_s[later_s > view.now_s]
+        if len(later_s):
+            view.set_alarm(float(later_s.min()), ALARM)

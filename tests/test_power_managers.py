@@ -1,0 +1,205 @@
+"""Power managers beside a job scheduler, each rule to the letter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import jobs_of, simulate, starts
+from hpcosim_client import PolicyError
+from hpcosim_client.power.settings import (
+    AlwaysOn,
+    KeepIdle,
+    Power,
+    Timeout,
+    as_text,
+    read_power,
+    title,
+    with_power,
+)
+from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_scenarios.compare import compare_schedulers
+from hpcosim_scenarios.run import run_scenario
+from hpcosim_server.simulation import Simulation
+from hpcosim_server.workload.poisson import poisson
+
+STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
+
+
+def nodes_of(count: int, states: PowerStates | None = STATES) -> Platform:
+    """Return nodes of one core each, 100 W idle or computing."""
+    return Platform((NodeGroup(count, (Processor(1, 1.0, 100.0),), power_states=states),))
+
+
+def switched(simulation: Simulation) -> list[tuple[float, int, str]]:
+    """Return when which node entered which state."""
+    recording = simulation.recording
+    return sorted(
+        (at_s, node, state)
+        for node in set(recording.power_node)
+        for at_s, state in recording.power_history(node)
+    )
+
+
+def switched_off(simulation: Simulation) -> list[tuple[float, int]]:
+    """Return when which node was switched off."""
+    return [(at_s, node) for at_s, node, state in switched(simulation) if state == "switching_off"]
+
+
+def test_a_node_idle_for_the_timeout_is_switched_off_just_then() -> None:
+    """Its clock starts when its job ends; on its way it can't be had, then it boots for a job."""
+    jobs = jobs_of((0.0, 20.0, 1), (40.0, 5.0, 1))
+    simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
+    assert switched(simulation) == [
+        (35.0, 0, "switching_off"),
+        (39.0, 0, "sleeping"),
+        (40.0, 0, "switching_on"),
+        (50.0, 0, "on"),
+    ]
+    assert starts(simulation) == {1: 0.0, 2: 50.0}
+    watts = 20 * 100 + 15 * 100 + 4 * 20 + 1 * 5 + 10 * 80 + 5 * 100
+    assert sum(meter.energy_j for meter in simulation.cluster.meters) == watts
+
+
+def test_a_job_in_time_stops_the_clock() -> None:
+    """A node given to a job before its time is up begins anew when that ends."""
+    jobs = jobs_of((0.0, 20.0, 1), (30.0, 5.0, 1), (60.0, 1.0, 1))
+    simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
+    assert switched(simulation)[0] == (50.0, 0, "switching_off")
+
+
+def test_a_node_held_for_a_job_is_not_idle() -> None:
+    """On, but held until another node has booted, it is not switched off."""
+    jobs = jobs_of((0.0, 30.0, 1), (31.0, 5.0, 2))
+    simulation = simulate(nodes_of(2), jobs, with_power("fcfs", Timeout(8.0)))
+    # Node 1 sleeps from 12 on; job 2 gets both at 31, node 0 waits 10 s for node 1.
+    assert starts(simulation)[2] == 41.0
+    assert [node for _, node, state in switched(simulation) if state == "switching_off"] == [1]
+
+
+def test_no_timeout_at_all_switches_at_once() -> None:
+    """With 0 s a node is switched off in the instant it falls idle, but not before it is used."""
+    simulation = simulate(nodes_of(2), jobs_of((0.0, 20.0, 1)), with_power("fcfs", Timeout(0.0)))
+    assert switched(simulation) == [(0.0, 1, "switching_off"), (4.0, 1, "sleeping")]
+
+
+def test_nodes_without_power_states_are_left_alone() -> None:
+    """A manager asks nothing of nodes that are always on."""
+    policy = with_power("easy", Timeout(1))
+    simulation = simulate(nodes_of(2, None), jobs_of((0.0, 20.0, 1)), policy)
+    assert switched(simulation) == []
+
+
+def test_keep_idle_leaves_so_many_on() -> None:
+    """Of four idle nodes two are kept; the lowest-numbered go, all idle equally long."""
+    policy = with_power("fcfs", KeepIdle(2, 6.0))
+    simulation = simulate(nodes_of(5), jobs_of((0.0, 20.0, 1)), policy)
+    assert switched_off(simulation) == [(6.0, 1), (6.0, 2)]
+
+
+def test_keep_idle_wakes_nodes_to_be_ready() -> None:
+    """When a job takes the warm node, another is switched on in its place as soon as it sleeps."""
+    jobs = jobs_of((0.0, 50.0, 1), (2.0, 48.0, 1))
+    simulation = simulate(nodes_of(3), jobs, with_power("fcfs", KeepIdle(1)))
+    assert starts(simulation) == {1: 0.0, 2: 2.0}
+    assert simulation.recording.power_history(1) == [
+        (0.0, "switching_off"),
+        (4.0, "sleeping"),
+        (4.0, "switching_on"),
+        (14.0, "on"),
+    ]
+    assert set(simulation.recording.power_node) == {1}
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    scheduler=st.sampled_from(
+        ["fcfs", "sjf", "easy", "conservative", "first-high_cores", "minmin", "minmin-immediate"]
+    ),
+    power=st.sampled_from([Timeout(0), Timeout(7.5), KeepIdle(0), KeepIdle(2, 3.0), AlwaysOn()]),
+)
+def test_every_scheduler_goes_with_every_manager(seed: int, scheduler: str, power: Power) -> None:
+    """No job is lost, no decision refused, and nothing is stuck."""
+    rng = np.random.default_rng(seed)
+    jobs = poisson(
+        rng, jobs=25, mean_interarrival_s=15.0, cores=(1, 1), run_s=(5, 80), overestimate=2.0
+    )
+    policy = with_power(scheduler, power)
+    refused: list[Any] = []
+
+    def watched(view: Any) -> None:
+        refused.extend(view.rejected)
+        policy(view)
+
+    simulation = simulate(nodes_of(4), jobs, watched)
+    assert simulation.recording.over == 25
+    assert not refused
+
+
+@pytest.mark.parametrize("power", [AlwaysOn(), Timeout(900.0), KeepIdle(3, 60.0)])
+def test_settings_are_read_as_they_are_written(power: Power) -> None:
+    """What is passed to the scheduler's process is what it reads."""
+    assert read_power(as_text(power)) == power
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("timeout", "is no power manager such as"),
+        ('{"name": "timeouts"}', "Invalid value 'timeouts'"),
+        ('{"name": "timeout"}', "missing required field `timeout_s`"),
+        ('{"name": "timeout", "timeout_s": -1}', "timeout_s"),
+        ('{"name": "timeout", "timeout_s": 1, "x": 1}', "unknown field `x`"),
+    ],
+)
+def test_bad_settings(text: str, error: str) -> None:
+    """A manager that can't be is refused with an example of one that can."""
+    with pytest.raises(PolicyError, match=error):
+        read_power(text)
+
+
+def test_title_names_the_manager() -> None:
+    """A result says under which manager it came about."""
+    assert title("easy", AlwaysOn()) == "easy"
+    assert title("easy", Timeout(900.0)) == "easy, timeout(timeout_s=900.0)"
+
+
+SCENARIO = """
+name: night
+platform:
+  nodes:
+    - count: 8
+      processors: [{cores: 2, static_w: 100, dynamic_w: 5}]
+      power_states:
+        {sleep_w: 9, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30, switch_off_w: 9,
+         switch_on_sd_s: 5}
+workload: {synthetic: {model: poisson, jobs: 60, mean_interarrival_s: 300}}
+scheduler: {name: easy, power: {name: timeout, timeout_s: 120}}
+"""
+
+
+def test_a_managed_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
+    """Drawn boot times, alarms and all: the same bytes in one process and over two wires."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO)
+    folders = []
+    for transport in ("inproc", "ipc", "tcp"):
+        metrics, folder = run_scenario(file, transport=transport, out=tmp_path / transport)
+        assert metrics["node_shutdowns"] > 0
+        folders.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert folders[0] == folders[1] == folders[2]
+    assert json.loads(folders[0]["run.json"])["scheduler"] == "easy, timeout(timeout_s=120.0)"
+
+
+def test_compare_uses_the_scenario_s_manager(tmp_path: Path) -> None:
+    """All schedulers compared have the same manager beside them."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO)
+    metrics = compare_schedulers(file, ["fcfs", "sjf"])
+    assert all(each["node_shutdowns"] > 0 for each in metrics.values())
