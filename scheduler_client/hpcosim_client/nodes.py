@@ -22,7 +22,6 @@ class NodePool:
         free: int64[nodes], those a job can be given now.
         power: the power state of each node.
         on: bool[nodes], whether that is `on`.
-        available: bool[nodes], whether it can be given to a job as far as its power state goes.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
         largest: cores of the largest node.
@@ -40,10 +39,9 @@ class NodePool:
         self.free: Ints = self.capacity.copy()
         self.power: list[PowerState] = ["on"] * len(self.capacity)
         self.on = np.ones(len(self.capacity), dtype=np.bool_)
-        self.available = np.ones(len(self.capacity), dtype=np.bool_)
         self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
-        self._taken: Ints = np.zeros_like(self.capacity)
+        self._withheld: dict[int, int] = {}  # free cores of nodes that can't be given
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
@@ -54,35 +52,44 @@ class NodePool:
         return find_place(job, self.free, self.capacity)
 
     def take(self, place: Place) -> None:
-        """Take the cores of a place."""
-        self._taken[place.nodes] += place.held
+        """Take the cores of a place, on nodes that can be given."""
         self.free[place.nodes] -= place.held
         self.jobs[place.nodes] += 1
         self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
         """Undo a `take`."""
-        self._taken[place.nodes] -= place.held
         self.jobs[place.nodes] -= 1
-        if self.available[place.nodes].all():
+        if self._withheld:
+            self._give_back_to_some(place)
+        else:
             self.free[place.nodes] += place.held
             self.free_cores += place.cores
-        else:
-            self._look_at(place.nodes)
+
+    def can_be_given(self, node: int) -> bool:
+        """Return whether a node can be given to a job as far as its power state goes."""
+        return node not in self._withheld
 
     def set_power(self, node: int, state: PowerState, *, available: bool) -> None:
         """Note that a node entered a power state, and whether a job can be given it there."""
         self.power[node] = state
         self.on[node] = state == "on"
-        self.available[node] = available
-        self._look_at(np.array([node]))
+        if available:
+            given = self._withheld.pop(node, 0)
+            self.free[node] += given
+            self.free_cores += given
+        elif node not in self._withheld:
+            self._withheld[node] = int(self.free[node])
+            self.free_cores -= self._withheld[node]
+            self.free[node] = 0
 
-    def _look_at(self, nodes: Ints) -> None:
-        """Count the free cores of these nodes anew."""
-        left = self.capacity[nodes] - self._taken[nodes]
-        free = np.where(self.available[nodes], left, 0)
-        self.free_cores += int((free - self.free[nodes]).sum())
-        self.free[nodes] = free
+    def _give_back_to_some(self, place: Place) -> None:
+        for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
+            if node in self._withheld:
+                self._withheld[node] += cores
+            else:
+                self.free[node] += cores
+                self.free_cores += cores
 
 
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:

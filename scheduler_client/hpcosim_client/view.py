@@ -141,7 +141,7 @@ class View:
         it can be again.
         """
         if not on:
-            before = (self.nodes.power[node], bool(self.nodes.available[node]))
+            before = (self.nodes.power[node], self.nodes.can_be_given(node))
             self._switched_off[len(self.decisions)] = (int(node), *before)
             self.nodes.set_power(node, "switching_off", available=False)
         self.decisions.append(SetNodePower(int(node), "on" if on else "sleeping"))

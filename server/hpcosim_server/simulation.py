@@ -325,7 +325,8 @@ class Simulation:
         job = self._waiting_job(wanted.job_id)
         spec, now_s = job.spec, self._clock.now
         tasks = tasks_by_node(self.cluster, spec, wanted)
-        all_on = check_power(self.power.state, wanted.nodes, self.rules.wake_on_allocation)
+        wakes = self.rules.wake_on_allocation
+        all_on = not self.recording.power_s or check_power(self.power.state, wanted.nodes, wakes)
         job.nodes, job.tasks = list(wanted.nodes), tasks
         job.held = self.cluster.hold(job.nodes, job.tasks, spec.placement == "whole_nodes")
         job.allocated_s = now_s
