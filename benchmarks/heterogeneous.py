@@ -16,6 +16,7 @@ from hpcosim_server.workload.table import JobTable, job_table
 CLOCKS_GHZ = (1.0, 2.0, 3.0, 4.0)
 NODES = (16, 256, 4096)
 MODEL = Contention(21_000.0, -1.85e-5, 1.0, 100.0, 25_000.0, 10.0)
+OTHERS = ("first-high_mem_bw", "random-random", "minmin", "minmin-immediate")
 EXP3 = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml"
 
 
@@ -27,6 +28,9 @@ def run(smoke: bool) -> dict[str, float]:
         "16 x 64 cores, contention on, jobs/s": jobs / _wall_s(16, _jobs(jobs, 64), MODEL),
         "the same, jobs of 1 core, jobs/s": jobs / _wall_s(16, _jobs(jobs, 1), MODEL),
     }
+    for scheduler in OTHERS:
+        wall_s = _wall_s(16, _jobs(jobs, 64), None, scheduler)
+        figures[f"16 x 64 cores, {scheduler}, jobs/s"] = jobs / wall_s
     for name, model in (("off", None), ("on", MODEL)):
         wall_s = [_wall_s(nodes, _jobs(jobs, 64), model) for nodes in NODES]
         figures |= {
@@ -41,9 +45,11 @@ def run(smoke: bool) -> dict[str, float]:
     return figures
 
 
-def _wall_s(nodes: int, jobs: JobTable, model: Contention | None) -> float:
+def _wall_s(
+    nodes: int, jobs: JobTable, model: Contention | None, scheduler: str = "first-high_gflops"
+) -> float:
     began_s = time.perf_counter()
-    simulate(_cluster(nodes, model), jobs, "first-high_gflops")
+    simulate(_cluster(nodes, model), jobs, scheduler)
     return time.perf_counter() - began_s
 
 
