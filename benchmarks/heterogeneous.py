@@ -29,8 +29,9 @@ def run(smoke: bool) -> dict[str, float]:
         "the same, jobs of 1 core, jobs/s": jobs / _wall_s(16, _jobs(jobs, 1), MODEL),
     }
     for scheduler in OTHERS:
-        wall_s = _wall_s(16, _jobs(jobs, 64), None, scheduler)
-        figures[f"16 x 64 cores, {scheduler}, jobs/s"] = jobs / wall_s
+        figures[f"16 x 64 cores, {scheduler}, jobs/s"] = jobs / _wall_s(
+            16, _jobs(jobs, 64), None, scheduler
+        )
     for name, model in (("off", None), ("on", MODEL)):
         wall_s = [_wall_s(nodes, _jobs(jobs, 64), model) for nodes in NODES]
         figures |= {

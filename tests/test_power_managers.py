@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import jobs_of, simulate, starts
-from hpcosim_client import PolicyError
+from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_client.power.settings import (
     AlwaysOn,
     KeepIdle,
@@ -23,10 +23,18 @@ from hpcosim_client.power.settings import (
     title,
     with_power,
 )
-from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_protocol import (
+    DecisionRejected,
+    NodeGroup,
+    NodePowerChanged,
+    Platform,
+    PowerStates,
+    Processor,
+)
 from hpcosim_scenarios.compare import compare_schedulers
+from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.run import run_scenario
-from hpcosim_server.simulation import Simulation
+from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.poisson import poisson
 
 STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
@@ -115,6 +123,67 @@ def test_keep_idle_wakes_nodes_to_be_ready() -> None:
         (14.0, "on"),
     ]
     assert set(simulation.recording.power_node) == {1}
+
+
+def test_a_node_on_its_way_is_not_warm_yet() -> None:
+    """While another boots the only idle node stays on, and a job finds it."""
+    slow = PowerStates(5, 1000, 80, 4, 20)
+    jobs = jobs_of((0.0, 5.0, 1), (30.0, 10.0, 1), (60.0, 10.0, 1))
+    simulation = simulate(nodes_of(2, slow), jobs, with_power("fcfs", KeepIdle(1)))
+    assert starts(simulation)[3] == 60.0
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_a_wide_job_is_not_passed_for_ever_while_nodes_are_switched_off(scheduler: str) -> None:
+    """A node on its way off is expected back, so the head has its reservation."""
+    jobs = jobs_of((0.0, 8.0, 1), (6.0, 10.0, 2), (6.5, 5000.0, 1))
+    simulation = simulate(nodes_of(2), jobs, with_power(scheduler, Timeout(5.0)))
+    # Node 1 goes off at 5 and sleeps at 9; then job 2 has both, and node 1 takes 10 s to boot.
+    assert starts(simulation) == {1: 0.0, 2: 19.0, 3: 29.0}
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_a_booting_job_is_expected_to_end_when_it_will(scheduler: str) -> None:
+    """A short job fills the gap until the job that boots is over: its end counts from its start."""
+    slow = PowerStates(5, 1000, 80, 4, 20)
+    jobs = jobs_of((0.0, 10.0, 1), (200.0, 100.0, 2), (320.0, 100.0, 3), (321.0, 50.0, 1))
+    policy = make_policy(scheduler)
+
+    def decide(view: View) -> None:
+        policy(view)
+        if view.now_s == 0.0 and view.nodes.on[1]:
+            view.set_node_power(1, on=False)
+
+    # Job 2 waits on node 0 for node 1 until 1200; job 3 has its reservation at 1300.
+    assert starts(simulate(nodes_of(3, slow), jobs, decide)) == {1: 0, 2: 1200, 3: 1300, 4: 321}
+
+
+def test_a_manager_s_alarm_keeps_no_run_alive() -> None:
+    """Where a scheduler may submit jobs an alarm holds the end up; the manager's does not."""
+    jobs = jobs_of((0.0, 20.0, 1), (30.0, 5.0, 1))
+    policy, rules = with_power("fcfs", Timeout(900.0)), Rules(dynamic_jobs=True)
+    assert simulate(nodes_of(2), jobs, policy, rules).now_s == 35.0
+
+
+def test_a_switching_refused_leaves_what_the_server_told() -> None:
+    """Also where the node went on to another state in the scheduler's thinking time."""
+    view = View(nodes_of(1))
+    view.apply(0.0, [NodePowerChanged(0.0, 0, "switching_on")])
+    view.set_node_power(0, on=False)
+    view.set_node_power(0, on=False)
+    refused = [
+        DecisionRejected(15.0, 1, index, "set_node_power", "node_busy", "") for index in (0, 1)
+    ]
+    view.apply(15.0, [NodePowerChanged(10.0, 0, "on"), *refused])
+    assert (view.nodes.power, view.nodes.on.tolist(), view.nodes.free_cores) == (["on"], [True], 1)
+
+
+def test_a_manager_needs_waking_on_allocation(tmp_path: Path) -> None:
+    """A scenario in which nothing would ever switch a node on is refused, both keys named."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO + "wake_on_allocation: false\n")
+    with pytest.raises(ScenarioError, match=r"scheduler\.power .* wake_on_allocation: true"):
+        compare_schedulers(file, ["fcfs"])
 
 
 @given(

@@ -1136,7 +1136,7 @@ def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
     assert batch.now_s == 18.0
     other = newcomer(simulation)
     finish(simulation)
-    assert other.running[1].start_s == view.running[1].start_s == 15.0
+    assert other.running[1].start_s == view.running[1].start_s == 35.0  # 20 s to switch on
 
 
 @MANY

@@ -114,7 +114,8 @@ def test_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
         ("job_id,start_s,nodes\n1,inf,0\n", ":2: job 1 starts at inf s"),
         ("job_id,start_s,nodes\n1,1e16,0\n", ":2: job 1 starts at 1e"),
         ("job_id,start_s,nodes,tasks\n1,1,0 1,1\n", ":2: job 1 needs as many numbers of tasks"),
-        ("job_id,start_s,nodes\n1,2\n", ":2: job 1 needs nodes"),
+        ("job_id,start_s,nodes\n1,2\n", ":2: job 1 has too few fields"),
+        ("job_id,start_s,nodes\n1\n", ":2: job 1 has too few fields"),
     ],
 )
 def test_bad_schedule(tmp_path: Path, text: str, error: str) -> None:

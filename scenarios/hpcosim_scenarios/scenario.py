@@ -212,6 +212,14 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
 
+    def __post_init__(self) -> None:
+        power = self.scheduler.power
+        if not self.wake_on_allocation and not isinstance(power, AlwaysOn):
+            raise ValueError(
+                "scheduler.power switches nodes off, but with wake_on_allocation: false nothing "
+                "switches them on for a job; say wake_on_allocation: true, or power: always_on"
+            )
+
 
 KINDS = (
     Scenario,

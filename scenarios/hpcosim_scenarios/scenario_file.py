@@ -113,5 +113,5 @@ def _helpful(what: str) -> str:
         return what.replace("Object", "a mapping").replace("`object`", "a mapping")
     known = {field for kind in KINDS for field in kind.__struct_fields__}
     near = difflib.get_close_matches(unknown, sorted(known), n=1)
-    advice = f"; did you mean {near[0]!r}?" if near else ""
+    advice = f"; did you mean {near[0]!r}?" if near and near != [unknown] else ""
     return f"unknown key {unknown!r}{advice}"

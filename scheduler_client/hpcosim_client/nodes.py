@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hpcosim_client.job import Floats, Ints, Job, Place
@@ -21,7 +23,8 @@ class NodePool:
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those a job can be given now.
         power: the power state of each node.
-        on: bool[nodes], whether that is `on`.
+        power_since_s: when each entered it.
+        on: bool[nodes], whether a node is on, and stays so as far as was decided.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
         largest: cores of the largest node.
@@ -41,7 +44,9 @@ class NodePool:
         self.on = np.ones(len(self.capacity), dtype=np.bool_)
         self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
-        self._withheld: dict[int, int] = {}  # free cores of nodes that can't be given
+        self.power_since_s = [-math.inf] * len(self.capacity)
+        # Free cores of the nodes that can't be given, and when they are expected back.
+        self._withheld: dict[int, tuple[int, float]] = {}
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
@@ -70,23 +75,44 @@ class NodePool:
         """Return whether a node can be given to a job as far as its power state goes."""
         return node not in self._withheld
 
-    def set_power(self, node: int, state: PowerState, *, available: bool) -> None:
-        """Note that a node entered a power state, and whether a job can be given it there."""
+    def set_power(
+        self, node: int, state: PowerState, since_s: float, returns_s: float | None
+    ) -> None:
+        """Note that a node entered a power state.
+
+        Args:
+            node: which.
+            state: as the server told.
+            since_s: when.
+            returns_s: when it can be given to a job again; None: it can be.
+        """
         self.power[node] = state
+        self.power_since_s[node] = since_s
         self.on[node] = state == "on"
-        if available:
-            given = self._withheld.pop(node, 0)
+        if returns_s is not None:
+            self.withhold(node, returns_s)
+        elif node in self._withheld:
+            given, _ = self._withheld.pop(node)
             self.free[node] += given
             self.free_cores += given
-        elif node not in self._withheld:
-            self._withheld[node] = int(self.free[node])
-            self.free_cores -= self._withheld[node]
-            self.free[node] = 0
+
+    def withhold(self, node: int, returns_s: float) -> None:
+        """Give a node to no job until its power is told anew; it is expected at `returns_s`."""
+        self.on[node] = False
+        cores = self._withheld[node][0] if node in self._withheld else int(self.free[node])
+        self._withheld[node] = (cores, returns_s)
+        self.free_cores -= int(self.free[node])
+        self.free[node] = 0
+
+    def returning(self) -> list[tuple[float, int, int]]:
+        """Return when which node is expected to be given again, with how many free cores."""
+        return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
     def _give_back_to_some(self, place: Place) -> None:
         for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
             if node in self._withheld:
-                self._withheld[node] += cores
+                kept, returns_s = self._withheld[node]
+                self._withheld[node] = (kept + cores, returns_s)
             else:
                 self.free[node] += cores
                 self.free_cores += cores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -84,9 +85,9 @@ class View:
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0
         self.decisions: list[Decision] = []
-        # Nodes and how they were before, by the decision's place in the message.
-        self._switched_off: dict[int, tuple[int, PowerState, bool]] = {}
+        self._switched_off: dict[int, int] = {}  # nodes, by the decision's place in the message
         self._heard_of = 0
+        self._any_off = False  # whether any node ever was not on
 
     # What the policy does
 
@@ -141,9 +142,8 @@ class View:
         it can be again.
         """
         if not on:
-            before = (self.nodes.power[node], self.nodes.can_be_given(node))
-            self._switched_off[len(self.decisions)] = (int(node), *before)
-            self.nodes.set_power(node, "switching_off", available=False)
+            self._switched_off[len(self.decisions)] = int(node)
+            self.nodes.withhold(node, self._asleep_s(node, self.now_s))
         self.decisions.append(SetNodePower(int(node), "on" if on else "sleeping"))
 
     def submit(self, job: SubmitJob) -> None:
@@ -168,6 +168,8 @@ class View:
             raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
         self.nodes.take(place)
         job.place, job.start_s = place, self.now_s
+        if self._any_off:
+            job.start_s = self._ready_s(place, self.now_s)
         del self.queue[job.job_id]
         self.running[job.job_id] = job
         # On nodes of one core it is plain how many tasks go where.
@@ -210,6 +212,8 @@ class View:
             self.nodes.take(job.place)
             self.running[event.job_id] = job
         job.start_s = event.time_s
+        if isinstance(event, JobAllocated) and job.place is not None:
+            job.start_s = self._ready_s(job.place, event.time_s)
 
     def _on_completed(self, event: JobCompleted) -> None:
         job = self.running.pop(event.job_id, None)
@@ -223,8 +227,8 @@ class View:
     def _on_rejected(self, event: DecisionRejected) -> None:
         self.rejected.append(event)
         if event.decision == "set_node_power" and event.index in self._switched_off:
-            node, state, available = self._switched_off[event.index]
-            self.nodes.set_power(node, state, available=available)
+            node = self._switched_off[event.index]
+            self._set_power(node, self.nodes.power[node], self.nodes.power_since_s[node])
         if event.decision != "allocate_job" or event.job_id is None:
             return
         job = self.running.get(event.job_id)
@@ -239,8 +243,35 @@ class View:
         self.arrived.append(job)
 
     def _on_power_changed(self, event: NodePowerChanged) -> None:
-        waking = event.state in ("sleeping", "switching_on") and self.wake_on_allocation
-        self.nodes.set_power(event.node, event.state, available=event.state == "on" or waking)
+        self._set_power(event.node, event.state, event.time_s)
+
+    def _set_power(self, node: int, state: PowerState, since_s: float) -> None:
+        returns_s = None
+        if state == "switching_off":
+            returns_s = self._asleep_s(node, since_s)
+        elif state != "on" and not self.wake_on_allocation:
+            returns_s = math.inf
+        self.nodes.set_power(node, state, since_s, returns_s)
+        self._any_off = True
+
+    def _asleep_s(self, node: int, since_s: float) -> float:
+        """Return when a node that is switched off can be given to a job, to be switched on."""
+        states = self.platform.nodes[int(self.nodes.group[node])].power_states
+        if states is None or not self.wake_on_allocation:
+            return math.inf
+        return since_s + states.switch_off_s
+
+    def _ready_s(self, place: Place, at_s: float) -> float:
+        """Return when the last node of a place, given to a job at `at_s`, is expected to be on."""
+        ready_s = at_s
+        if not self.nodes.on[place.nodes].all():
+            for node in place.nodes.tolist():
+                states = self.platform.nodes[int(self.nodes.group[node])].power_states
+                if self.nodes.power[node] != "on" and states is not None:
+                    asleep = self.nodes.power[node] == "sleeping"
+                    since_s = at_s if asleep else self.nodes.power_since_s[node]
+                    ready_s = max(ready_s, since_s + states.switch_on_s)
+        return ready_s
 
     def _on_alarm(self, event: Alarm) -> None:
         self.alarms.append(event.alarm_id)

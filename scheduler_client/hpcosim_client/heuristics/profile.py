@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -60,12 +62,15 @@ def profile_of(view: View) -> Profile:
     How much is free is enough to know when every job takes any cores, or when every job takes
     whole nodes and all nodes are alike. Else it matters which nodes are free.
     """
+    back = view.nodes.returning()
     if view.placements == {"cores"}:
-        return CountProfile(view, view.nodes.free_cores, lambda job: job.cores)
+        returning = [(at_s, cores) for at_s, _, cores in back]
+        return CountProfile(view, view.nodes.free_cores, lambda job: job.cores, returning)
     node_cores = int(view.nodes.capacity[0])
     if view.placements == {"whole_nodes"} and (view.nodes.capacity == node_cores).all():
         idle = int((view.nodes.free == node_cores).sum())
-        return CountProfile(view, idle, lambda job: -(-job.cores // node_cores))
+        returning = [(at_s, 1) for at_s, _, cores in back if cores == node_cores]
+        return CountProfile(view, idle, lambda job: -(-job.cores // node_cores), returning)
     return NodeProfile(view)
 
 
@@ -73,16 +78,29 @@ class CountProfile:
     """A profile of a number: cores, or whole nodes.
 
     `free[i]` are free from `times_s[i]` to the next of these, the last for ever.
+
+    Args:
+        view: what runs.
+        free: how many are free now.
+        need: how many of them a job takes.
+        returning: when how many more are expected, of nodes that are being switched off.
     """
 
-    def __init__(self, view: View, free: int, need: Callable[[Job], int]) -> None:
+    def __init__(
+        self,
+        view: View,
+        free: int,
+        need: Callable[[Job], int],
+        returning: Iterable[tuple[float, int]] = (),
+    ) -> None:
         self._need = need
         self._kept: dict[int, float] = {}
         self._times_s = [view.now_s]
         self._free = [free]
         now_s = view.now_s
-        ends = sorted((job.expected_end_s(now_s), need(job)) for job in view.running.values())
-        for end_s, freed in ends:
+        ends = [(job.expected_end_s(now_s), need(job)) for job in view.running.values()]
+        ends += [(max(at_s, now_s), freed) for at_s, freed in returning if at_s < math.inf]
+        for end_s, freed in sorted(ends):
             if end_s > self._times_s[-1]:
                 self._times_s.append(end_s)
                 self._free.append(self._free[-1])
@@ -155,13 +173,18 @@ class NodeProfile:
         self._times_s = [view.now_s]
         self._free = [view.nodes.free.copy()]
         now_s = view.now_s
-        running = [(job.expected_end_s(now_s), job.order, job) for job in view.running.values()]
-        for end_s, _, job in sorted(running):
-            assert job.place is not None
+        places = [(job.expected_end_s(now_s), job.place) for job in view.running.values()]
+        ends = [(end_s, place.nodes, place.held) for end_s, place in places if place is not None]
+        ends += [
+            (max(at_s, now_s), np.array([node]), np.array([cores]))
+            for at_s, node, cores in view.nodes.returning()
+            if at_s < math.inf
+        ]
+        for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
             if end_s > self._times_s[-1]:
                 self._times_s.append(end_s)
                 self._free.append(self._free[-1].copy())
-            self._free[-1][job.place.nodes] += job.place.held
+            self._free[-1][nodes] += freed
 
     def earliest(self, job: Job, after_s: float) -> Reservation | None:
         """See `Profile`. It is on the nodes least free before, as others may use the rest."""

@@ -130,6 +130,8 @@ def _start(row: Mapping[str, str | None], order: int, where: str) -> tuple[int, 
 
 def _fault(row: Mapping[str, str | None], at_s: float, nodes: list[int], tasks: list[int]) -> str:
     """Return what is wrong with a start; empty: nothing."""
+    if row["start_s"] is None or row["nodes"] is None:
+        return "has too few fields"
     if not row["start_s"]:
         return ""
     if not 0.0 <= at_s <= LATEST_S:

@@ -9,24 +9,23 @@ from hpcosim_client.view import View
 
 
 def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
-    """Return the manager that keeps so many nodes idle, or being switched on for that.
+    """Return the manager that keeps so many nodes idle.
 
     Of the nodes idle beyond `warm`, those idle for `timeout_s` are switched off, the longest idle
     first, ties by number. While fewer than `warm` are idle or being switched on for nobody,
-    sleeping nodes are switched on, the lowest-numbered first.
+    sleeping nodes are switched on, the lowest-numbered first. A node on its way is not warm yet:
+    for its sake no idle one is switched off.
     """
     idle = IdleClock()
 
     def manage(view: View) -> None:
         idle.update(view)
-        coming = _coming(view)
-        spare = int((~np.isnan(idle.since_s)).sum()) + coming - warm
-        if spare > 0:
-            for node in idle.due(view.now_s, timeout_s)[:spare].tolist():
-                view.set_node_power(node, on=False)
-        else:
-            for node in _sleeping(view)[:-spare] if spare else ():
-                view.set_node_power(node, on=True)
+        ready = int((~np.isnan(idle.since_s)).sum())
+        spare, wanting = max(ready - warm, 0), max(warm - ready - _coming(view), 0)
+        for node in idle.due(view.now_s, timeout_s)[:spare].tolist():
+            view.set_node_power(node, on=False)
+        for node in _sleeping(view)[:wanting]:
+            view.set_node_power(node, on=True)
         idle.update(view)
         if spare > 0:
             idle.wake_at_next(view, timeout_s)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
 from hpcosim_client.view import Policy, View
-from hpcosim_protocol import EventKind
+from hpcosim_protocol import EventKind, SetAlarm
 
 Manager = Callable[[View], None]
 """Looks at the view after the job scheduler has decided, and switches nodes through it."""
@@ -24,14 +24,25 @@ NEWS: frozenset[EventKind] = frozenset({"job_completed", "node_power_changed"})
 def managed(policy: Policy, manager: Manager) -> Policy:
     """Return the policy that lets one schedule jobs, and then the other switch nodes.
 
-    When every job is over the run is, too, and nothing is switched any more.
+    When every job is over the run is, too: nothing is switched any more, and the manager's alarm
+    does not keep the run alive.
     """
+    alarm_is_set = False
 
     def decide(view: View) -> None:
+        nonlocal alarm_is_set
         policy(view)
+        alarm_is_set = alarm_is_set and ALARM not in view.alarms
         if view.no_more_jobs and not view.queue and not view.running:
+            if alarm_is_set:
+                view.cancel_alarm(ALARM)
+            alarm_is_set = False
             return
         manager(view)
+        alarm_is_set |= any(
+            isinstance(decision, SetAlarm) and decision.alarm_id == ALARM
+            for decision in view.decisions
+        )
         if view.wake_on is not None:
             view.wake_on = NEWS.union(view.wake_on)
 
