@@ -186,6 +186,16 @@ def test_a_manager_needs_waking_on_allocation(tmp_path: Path) -> None:
         compare_schedulers(file, ["fcfs"])
 
 
+def test_a_manager_needs_nodes_it_can_switch(tmp_path: Path) -> None:
+    """A manager beside nodes without power states would do nothing, so it is refused."""
+    file = tmp_path / "day.yaml"
+    file.write_text("\n".join(line for line in SCENARIO.splitlines() if "switch_on" not in line))
+    text = file.read_text().replace("      power_states:\n", "")
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match="no node group says its power_states"):
+        compare_schedulers(file, ["fcfs"])
+
+
 @given(
     seed=st.integers(0, 2**32),
     scheduler=st.sampled_from(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
+from hpcosim_client.power.settings import title
 from hpcosim_scenarios.progress import span
 from hpcosim_scenarios.scenario import Scenario
 from hpcosim_server.allocation import impossible
@@ -49,7 +50,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
-        "scheduler": scenario.scheduler.name,
+        "scheduler": title(scenario.scheduler.name, scenario.scheduler.power),
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",

@@ -213,8 +213,13 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     wake_on_allocation: bool = True
 
     def __post_init__(self) -> None:
-        power = self.scheduler.power
-        if not self.wake_on_allocation and not isinstance(power, AlwaysOn):
+        if isinstance(self.scheduler.power, AlwaysOn):
+            return
+        if all(group.power_states is None for group in self.platform.nodes):
+            raise ValueError(
+                "scheduler.power switches nodes off, but no node group says its power_states"
+            )
+        if not self.wake_on_allocation:
             raise ValueError(
                 "scheduler.power switches nodes off, but with wake_on_allocation: false nothing "
                 "switches them on for a job; say wake_on_allocation: true, or power: always_on"
