@@ -53,7 +53,8 @@ from hpcosim_server.recording import STATES
 from hpcosim_server.results import Run, write_results
 from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.timeline import Span, node_spans
-from hpcosim_server.workload.table import JobSpec, JobTable
+from hpcosim_server.workload.table import JobSpec
+from test_physics import Scene
 from test_transports import Processes, Server, read
 
 KINDS: tuple[EventKind, ...] = get_args(EventKind)
@@ -636,13 +637,13 @@ def test_transitions(before: PowerState, after: PowerState) -> None:
     power = simulation.power
     way = CYCLE[: CYCLE.index(before) + 1] if before != "on" else ()
     for state in way:
-        power.go(7.0, 1, state)
+        power.enter(7.0, 1, state)
     if (before, after) in LEGAL:
-        power.go(7.0, 1, after)
+        power.enter(7.0, 1, after)
         assert power.state == ["on", after]
         return
     with pytest.raises(IllegalTransition) as caught:
-        power.go(7.0, 1, after)
+        power.enter(7.0, 1, after)
     assert caught.value.history == [(7.0, state) for state in way]
     been = ", ".join(f"{state} at 7.0 s" for state in way) or "on all along"
     assert str(caught.value) == f"node 1 can't go to {after}; it was {been}"
@@ -654,7 +655,7 @@ def test_a_node_with_tasks_goes_nowhere() -> None:
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [1])]))
     with pytest.raises(IllegalTransition, match="node 1 can't go to switching_off"):
-        simulation.power.enter(0.0, 1)
+        simulation.power.enter(0.0, 1, "switching_off")
     finish(simulation)
 
 
@@ -771,15 +772,6 @@ def platforms(draw: st.DrawFn, *, vary: bool = False) -> Platform:
         count = draw(st.integers(1, 3))
         groups.append(NodeGroup(count, tuple(processors), 0.0, None if always_on else states))
     return Platform(tuple(groups))
-
-
-class Scene(NamedTuple):
-    """All that a run follows from."""
-
-    platform: Platform
-    jobs: JobTable
-    rules: Rules
-    seed: int
 
 
 @st.composite

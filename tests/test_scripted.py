@@ -81,9 +81,9 @@ def test_job_without_a_start_is_rejected(tmp_path: Path) -> None:
 
 
 def test_job_not_in_the_schedule_is_an_error() -> None:
-    """A job the schedule does not know is named."""
-    with pytest.raises(PolicyError, match="the schedule has no job 1"):
-        simulate(cluster_of(1), jobs_of((0.0, 5.0, 1)), scripted({}))
+    """A job the schedule does not know is named, and so is the schedule."""
+    with pytest.raises(PolicyError, match=r"the schedule mine\.csv has no job 1"):
+        simulate(cluster_of(1), jobs_of((0.0, 5.0, 1)), scripted({}, "mine.csv"))
 
 
 def test_lines_of_one_instant_start_in_their_order() -> None:

@@ -587,6 +587,7 @@ def test_a_bye_whose_answer_is_lost_is_no_error(folder: Path) -> None:
     ):
         connection.hello(client="leaver")
         connection.bye()
+    assert not service._open
 
 
 # Those who die

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import cluster_of, jobs_of
-from hpcosim_client import View, make_policy
+from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_server.simulation import Simulation
 from hpcosim_server.workload.poisson import poisson
 
@@ -41,3 +42,10 @@ def test_nodes_a_job_may_not_use_are_passed_over() -> None:
     view.apply(*simulation.advance(view.decisions)[:2])
     assert not view.start(view.queue[2], [0, 1])
     assert view.decisions == []
+
+
+@pytest.mark.parametrize("node", [-1, 2])
+def test_a_node_that_is_not_there_can_t_be_switched(node: int) -> None:
+    """A policy that miscounts is told, before the view takes another node for it."""
+    with pytest.raises(PolicyError, match=f"node {node} can't be switched"):
+        View(cluster_of(2)).set_node_power(node, on=False)

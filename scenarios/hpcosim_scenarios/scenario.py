@@ -177,7 +177,7 @@ SOURCES = ("swf", "json", "trace", "synthetic", "inline")
 
 
 class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
-    """The scheduler.
+    """The scheduler of `hpcosim run`; one that connects by itself says its own.
 
     Attributes:
         name: as `hpcosim schedule` takes it.

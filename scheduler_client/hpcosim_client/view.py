@@ -30,13 +30,14 @@ from hpcosim_protocol import (
     Placement,
     Platform,
     PowerState,
+    PowerStates,
     RejectJob,
     SetAlarm,
     SetNodePower,
     SubmitJob,
 )
 
-POLICY = 2
+POLICY = 2  # sets a policy's draws apart from those of the workload and of the simulator
 
 
 class View:
@@ -71,7 +72,7 @@ class View:
     ) -> None:
         self.platform = platform
         self.wake_on_allocation = wake_on_allocation
-        self.rng = np.random.default_rng([seed, POLICY])  # apart from what draws the workload
+        self.rng = np.random.default_rng([seed, POLICY])
         self.now_s = 0.0
         self.queue: OrderedDict[int, Job] = OrderedDict()
         self.running: dict[int, Job] = {}
@@ -140,7 +141,12 @@ class View:
 
         A node to be switched off is not given to a job any more; should the server reject it,
         it can be again.
+
+        Raises:
+            PolicyError: there is no such node.
         """
+        if not 0 <= node < len(self.nodes.free):
+            raise PolicyError(f"node {node} can't be switched: there is none")
         if not on:
             self._switched_off[len(self.decisions)] = int(node)
             self.nodes.withhold(node, self._asleep_s(node, self.now_s))
@@ -254,9 +260,12 @@ class View:
         self.nodes.set_power(node, state, since_s, returns_s)
         self._any_off = True
 
+    def _states_of(self, node: int) -> PowerStates | None:
+        return self.platform.nodes[int(self.nodes.group[node])].power_states
+
     def _asleep_s(self, node: int, since_s: float) -> float:
         """Return when a node that is switched off can be given to a job, to be switched on."""
-        states = self.platform.nodes[int(self.nodes.group[node])].power_states
+        states = self._states_of(node)
         if states is None or not self.wake_on_allocation:
             return math.inf
         return since_s + states.switch_off_s
@@ -266,7 +275,7 @@ class View:
         ready_s = at_s
         if not self.nodes.on[place.nodes].all():
             for node in place.nodes.tolist():
-                states = self.platform.nodes[int(self.nodes.group[node])].power_states
+                states = self._states_of(node)
                 if self.nodes.power[node] != "on" and states is not None:
                     asleep = self.nodes.power[node] == "sleeping"
                     since_s = at_s if asleep else self.nodes.power_since_s[node]

@@ -64,19 +64,11 @@ class NodePower:
         self.since_s = [-math.inf] * len(cluster.capacity)
         self.shutdowns = 0
 
-    def enter(self, now_s: float, node: int) -> float:
-        """Let a node enter the state that follows its own, and return for how long it will last.
+    def enter(self, now_s: float, node: int, after: PowerState) -> float:
+        """Let a node enter a state, and return for how long it will last.
 
         Returns:
             Seconds; infinity for `on` and `sleeping`, which last until somebody ends them.
-        """
-        return self.go(now_s, node, NEXT[self.state[node]])
-
-    def go(self, now_s: float, node: int, after: PowerState) -> float:
-        """Let a node enter a state.
-
-        Returns:
-            As `enter`.
 
         Raises:
             IllegalTransition: it can't from the one it is in, or has tasks.

@@ -326,6 +326,7 @@ class Simulation:
         spec, now_s = job.spec, self._clock.now
         tasks = tasks_by_node(self.cluster, spec, wanted)
         wakes = self.rules.wake_on_allocation
+        # Where no node was ever switched there is no need to look at each.
         all_on = not self.recording.power_s or check_power(self.power.state, wanted.nodes, wakes)
         job.nodes, job.tasks = list(wanted.nodes), tasks
         job.held = self.cluster.hold(job.nodes, job.tasks, spec.placement == "whole_nodes")
@@ -365,7 +366,9 @@ class Simulation:
         check_switch(self.cluster, self.power.state, wanted)
         if len(self.recording.power_s) >= MOST_POWER_CHANGES:
             raise Refusal("not_allowed", f"a session has at most {MOST_POWER_CHANGES} switchings")
-        self._switching.switch(wanted.node)
+        self._switching.switch(
+            wanted.node, "switching_on" if wanted.state == "on" else "switching_off"
+        )
 
     def _set_alarm(self, wanted: SetAlarm) -> None:
         if not self.now_s < wanted.at_s <= LATEST_S:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hpcosim_protocol import PowerState
 from hpcosim_server.clock import Clock, Rank, Timer
 from hpcosim_server.job import Job
-from hpcosim_server.node_power import NodePower
+from hpcosim_server.node_power import NEXT, NodePower
 
 
 class Switching:
@@ -34,12 +34,14 @@ class Switching:
         self._ready = ready
         self._awaited: dict[int, list[Job]] = {}
 
-    def switch(self, node: int) -> None:
-        """Begin to switch off a node that is on, or on one that sleeps."""
-        lasts_s = self._power.enter(self._clock.now, node)
-        self._tell(node, self._power.state[node])
+    def switch(self, node: int, after: PowerState) -> None:
+        """Let a node enter a state, and in its time the one it leads to."""
+        now_s = self._clock.now
+        lasts_s = self._power.enter(now_s, node, after)
+        self._tell(node, after)
         if lasts_s < math.inf:
-            self._clock.at(self._clock.now + lasts_s, Rank.POWER, self._on_switched, node)
+            end = (node, NEXT[after])
+            self._clock.at(now_s + lasts_s, Rank.POWER, self._on_switched, end)
 
     def bring_on(self, job: Job) -> None:
         """Switch on the nodes of a job that sleep, and call it ready when all are on."""
@@ -49,7 +51,7 @@ class Switching:
         for node in off:
             self._awaited.setdefault(node, []).append(job)
             if state[node] == "sleeping":
-                self.switch(node)
+                self.switch(node, "switching_on")
 
     def forget(self, job: Job) -> None:
         """Wait no more for the nodes of a job; those on the way go on."""
@@ -58,9 +60,9 @@ class Switching:
                 self._awaited[node].remove(job)
 
     def _on_switched(self, timer: Timer) -> None:
-        node: int = timer.subject
-        self.switch(node)
-        if self._power.state[node] == "on":
+        node, after = timer.subject
+        self.switch(node, after)
+        if after == "on":
             for job in self._awaited.pop(node, ()):
                 job.off -= 1
                 if not job.off:

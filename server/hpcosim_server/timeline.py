@@ -34,9 +34,7 @@ Level = tuple[PowerState, tuple[int, ...]]
 """The power state of a node, and how many tasks each of its processors has."""
 
 
-def node_spans(
-    platform: Platform, recording: Recording, start_s: float, end_s: float
-) -> Iterator[Span]:
+def node_spans(platform: Platform, recording: Recording, start_s: float, end_s: float) -> Spans:
     """Yield the states of all nodes from `start_s` to `end_s`, by the time they end.
 
     Power follows from the power states and from which tasks ran where, so it need not be

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from hpcosim_client.job import Floats, Ints, Job, Place
+from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 
 NodeKey = Callable[[View], Floats]
@@ -88,8 +88,7 @@ class Load:
 
     def __init__(self, of_task: Callable[[Job], float]) -> None:
         self._of_task = of_task
-        self._counted: dict[int, Place] = {}
-        self._of_job: dict[int, float] = {}
+        self._counted: dict[int, tuple[Ints, Floats]] = {}  # by job: nodes, and how much on each
         self._sum: Floats = np.zeros(0)
 
     def __call__(self, view: View) -> Floats:
@@ -98,15 +97,17 @@ class Load:
             self._sum = np.zeros(len(view.nodes.free))
             self._counted.clear()
         for job_id in self._counted.keys() - view.running.keys():
-            place = self._counted.pop(job_id)
-            self._sum[place.nodes] -= place.tasks * self._of_job.pop(job_id)
-            idle = place.nodes[view.nodes.jobs[place.nodes] == 0]
+            nodes, amount = self._counted.pop(job_id)
+            self._sum[nodes] -= amount
+            idle = nodes[view.nodes.jobs[nodes] == 0]
             self._sum[idle] = 0.0  # just that, whatever was rounded
         for job_id in view.running.keys() - self._counted.keys():
             job = view.running[job_id]
             assert job.place is not None
-            self._counted[job_id], self._of_job[job_id] = job.place, self._of_task(job)
-            self._sum[job.place.nodes] += job.place.tasks * self._of_job[job_id]
+            nodes = job.place.nodes
+            added: Floats = np.asarray(job.place.tasks * self._of_task(job), dtype=np.float64)
+            self._counted[job_id] = (nodes, added)
+            self._sum[nodes] += added
         return self._sum
 
 

@@ -81,7 +81,8 @@ def make_policy(name: str) -> Policy:
         PolicyError: there is none, and the nearest names are given; or its schedule is bad.
     """
     if name.startswith(SCRIPTED):
-        return scripted(read_schedule(Path(name.removeprefix(SCRIPTED))))
+        path = Path(name.removeprefix(SCRIPTED))
+        return scripted(read_schedule(path), str(path))
     if name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
     if name not in POLICIES:

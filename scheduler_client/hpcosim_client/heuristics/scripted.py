@@ -68,10 +68,14 @@ def read_schedule(path: Path) -> dict[int, Start]:
     return schedule
 
 
-def scripted(schedule: Mapping[int, Start]) -> Policy:
+def scripted(schedule: Mapping[int, Start], name: str = "") -> Policy:
     """Return the policy that starts each job at its time, or as soon after as its nodes are free.
 
     Jobs do not wait for each other. One that the schedule does not know is an error.
+
+    Args:
+        schedule: the start of each job.
+        name: what errors call it, such as its file.
     """
     to_come: list[tuple[float, int, Job, Start]] = []
     due: dict[int, tuple[Job, Start]] = {}
@@ -79,7 +83,7 @@ def scripted(schedule: Mapping[int, Start]) -> Policy:
     def decide(view: View) -> None:
         for job in view.arrived:
             if job.job_id not in schedule:
-                raise PolicyError(f"the schedule has no job {job.job_id}")
+                raise PolicyError(f"the schedule {name} has no job {job.job_id}")
             start = schedule[job.job_id]
             if start.at_s == math.inf:
                 view.reject(job)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hpcosim_client.power.manager import IdleClock, Manager
 from hpcosim_client.view import View
+from hpcosim_protocol import PowerState
 
 
 def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
@@ -21,10 +22,11 @@ def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
     def manage(view: View) -> None:
         idle.update(view)
         ready = int((~np.isnan(idle.since_s)).sum())
-        spare, wanting = max(ready - warm, 0), max(warm - ready - _coming(view), 0)
+        coming = len(_unused(view, "switching_on"))
+        spare, wanting = max(ready - warm, 0), max(warm - ready - coming, 0)
         for node in idle.due(view.now_s, timeout_s)[:spare].tolist():
             view.set_node_power(node, on=False)
-        for node in _sleeping(view)[:wanting]:
+        for node in _unused(view, "sleeping")[:wanting]:
             view.set_node_power(node, on=True)
         idle.update(view)
         if spare > 0:
@@ -33,18 +35,8 @@ def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
     return manage
 
 
-def _coming(view: View) -> int:
-    """Return how many nodes are being switched on and held for no job."""
-    jobs = view.nodes.jobs
-    return sum(
-        state == "switching_on" and not jobs[node] for node, state in enumerate(view.nodes.power)
-    )
-
-
-def _sleeping(view: View) -> list[int]:
-    jobs = view.nodes.jobs
-    return [
-        node
-        for node, state in enumerate(view.nodes.power)
-        if state == "sleeping" and not jobs[node]
-    ]
+def _unused(view: View, state: PowerState) -> list[int]:
+    """Return the nodes in a power state other than `on` that are held for no job."""
+    nodes = view.nodes
+    off = np.flatnonzero(~nodes.on & (nodes.jobs == 0)).tolist()
+    return [node for node in off if nodes.power[node] == state]

@@ -126,17 +126,7 @@ def read_log(
     submit_s, run_s, requested_s, memory_mb = array("d"), array("d"), array("d"), array("d")
     codes = {"": 0}
     latest_s = -math.inf
-    for number, line in _lines(path, comment):
-        try:
-            job = parse(line)
-        except ValueError as error:
-            if not lenient:
-                raise WorkloadError(str(error), path, number) from None
-            counts["corrupt_lines"] += 1
-            continue
-        if reason := _unusable(job):
-            counts[reason] += 1
-            continue
+    for job in _usable_jobs(path, parse, comment, lenient, counts):
         counts["out_of_order"] += job.submit_s < latest_s
         counts["requested_time_unknown"] += job.requested_s <= 0
         latest_s = max(latest_s, job.submit_s)
@@ -158,15 +148,42 @@ def read_log(
         profiles=tuple(codes),
     )
     table = _filled(table, [profiles.get(name, NO_PROFILE) for name in codes], placement, path)
-    firsts = np.unique(table.job_id, return_index=True)[1]
-    if len(firsts) < len(table):
+    if twice := _repeated(table):
         if not lenient:
-            twice = int(table.job_id[np.setdiff1d(np.arange(len(table)), firsts)[0]])
-            number = _second_line_of(twice, path, parse, comment)
-            raise WorkloadError(f"job {twice} is there twice", path, number)
-        counts["repeated_job_ids"] += len(table) - len(firsts)
-        table = table.take(np.sort(firsts))
+            number = _second_line_of(twice[0], path, parse, comment)
+            raise WorkloadError(f"job {twice[0]} is there twice", path, number)
+        counts["repeated_job_ids"] += len(twice)
+        table = table.take(np.sort(np.unique(table.job_id, return_index=True)[1]))
     return table.take(np.argsort(table.submit_s, kind="stable")).with_skipped(+counts)
+
+
+def _usable_jobs(
+    path: Path,
+    parse: Callable[[str], LogJob],
+    comment: str,
+    lenient: bool,
+    counts: Counter[str],
+) -> Iterator[LogJob]:
+    """Yield the jobs that can be run again; count those left out."""
+    for number, line in _lines(path, comment):
+        try:
+            job = parse(line)
+        except ValueError as error:
+            if not lenient:
+                raise WorkloadError(str(error), path, number) from None
+            counts["corrupt_lines"] += 1
+            continue
+        if reason := _unusable(job):
+            counts[reason] += 1
+        else:
+            yield job
+
+
+def _repeated(table: JobTable) -> list[int]:
+    """Return the number of every row whose job is in an earlier row, too."""
+    firsts = np.unique(table.job_id, return_index=True)[1]
+    repeated: list[int] = np.delete(table.job_id, firsts).tolist()
+    return repeated
 
 
 def checked(job: LogJob) -> LogJob:
