@@ -146,3 +146,10 @@ def test_missing_schedule(tmp_path: Path) -> None:
     """A schedule that is not there is named."""
     with pytest.raises(PolicyError, match=r"nowhere\.csv can't be read: No such file"):
         make_policy(f"scripted:{tmp_path}/nowhere.csv")
+
+
+@pytest.mark.parametrize("name", ["scripted", "scripted:"])
+def test_a_schedule_must_be_named(name: str) -> None:
+    """Without a file the error shows what is missing."""
+    with pytest.raises(PolicyError, match="needs a schedule's file: scripted:results/"):
+        make_policy(name)

@@ -80,6 +80,8 @@ def make_policy(name: str) -> Policy:
     Raises:
         PolicyError: there is none, and the nearest names are given; or its schedule is bad.
     """
+    if name in ("scripted", SCRIPTED):
+        raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
     if name.startswith(SCRIPTED):
         path = Path(name.removeprefix(SCRIPTED))
         return scripted(read_schedule(path), str(path))
