@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import heterogeneous, in_process, memory, scaling, start, wire
+from benchmarks import heterogeneous, in_process, memory, power, scaling, start, wire
 from hpcosim_scenarios.report import number
 
 BENCHMARKS = {
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "wire": wire.run,
     "scaling": scaling.run,
     "heterogeneous": heterogeneous.run,
+    "power": power.run,
     "memory": memory.run,
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcosim_client import make_policy, play
+from hpcosim_client import Policy, make_policy, play
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_server.errors import WorkloadError
 from hpcosim_server.simulation import Simulation
@@ -56,7 +56,7 @@ def light(jobs: int) -> JobTable:
     )
 
 
-def simulate(platform: Platform, jobs: JobTable, scheduler: str) -> tuple[Simulation, int]:
+def simulate(platform: Platform, jobs: JobTable, scheduler: str | Policy) -> tuple[Simulation, int]:
     """Run in process to the end; return the simulation and the number of batches."""
     simulation = Simulation(platform, jobs)
     batches = 0
@@ -66,5 +66,6 @@ def simulate(platform: Platform, jobs: JobTable, scheduler: str) -> tuple[Simula
         batches += 1
         return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
 
-    play(make_policy(scheduler), platform, ask)
+    policy = make_policy(scheduler) if isinstance(scheduler, str) else scheduler
+    play(policy, platform, ask)
     return simulation, batches

@@ -87,6 +87,11 @@ class PowerStates(Struct, frozen=True):
     switch_on_sd_s: NotNegative = 0.0
     switch_off_sd_s: NotNegative = 0.0
 
+    @property
+    def cycle_j(self) -> float:
+        """Energy of switching off and on again at once, in the expected times, J."""
+        return self.switch_off_s * self.switch_off_w + self.switch_on_s * self.switch_on_w
+
 
 class NodeGroup(Struct, frozen=True):
     """Equal nodes, numbered on from those of the group before.

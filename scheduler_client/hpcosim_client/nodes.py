@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints, Job, Place
 from hpcosim_protocol import Platform, PowerState
@@ -22,9 +23,14 @@ class NodePool:
         memory_mb: float64[nodes], 0: not told.
         capacity: int64[nodes], cores of each node.
         free: int64[nodes], those a job can be given now.
-        power: the power state of each node.
+        power: the power state of each node, as told, or as just decided.
         power_since_s: when each entered it.
         on: bool[nodes], whether a node is on, and stays so as far as was decided.
+        planned: bool[nodes], idle nodes that a job scheduler counts on for a job to come; a power
+            manager leaves them on.
+        prefers_on: of the nodes a job may have, those that are on the soonest go first.
+        switch_on_s, switch_off_s: float64[nodes], what switching takes; 0: it can't be switched.
+        cycle_j: float64[nodes], energy of switching a node off and on again.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
         largest: cores of the largest node.
@@ -45,6 +51,18 @@ class NodePool:
         self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
         self.power_since_s = [-math.inf] * len(self.capacity)
+        self.planned = np.zeros(len(self.capacity), dtype=np.bool_)
+        self.prefers_on = False
+        states = [group.power_states for group in groups]
+        on_s = [0.0 if state is None else state.switch_on_s for state in states]
+        off_s = [0.0 if state is None else state.switch_off_s for state in states]
+        self.switch_on_s: Floats = np.array(on_s)[self.group]
+        self.switch_off_s: Floats = np.array(off_s)[self.group]
+        cycle_j = [0.0 if state is None else state.cycle_j for state in states]
+        self.cycle_j: Floats = np.array(cycle_j)[self.group]
+        # A node can be on `_boot_s` after it is told to, or after `_from_s` if that is later.
+        self._from_s: Floats = np.full(len(self.capacity), -math.inf)
+        self._boot_s: Floats = np.zeros(len(self.capacity))
         # Free cores of the nodes that can't be given, and when they are expected back.
         self._withheld: dict[int, tuple[int, float]] = {}
         self.largest = int(self.capacity.max())
@@ -54,7 +72,34 @@ class NodePool:
         """Return the lowest-numbered nodes on which the job could start now, if there are."""
         if job.cores > self.free_cores:
             return None
+        if self.prefers_on and not self.on.all():
+            usable = usable_nodes(job, self.free, self.capacity)
+            return fill(job, self.soonest_first(usable), self.free)
         return find_place(job, self.free, self.capacity)
+
+    def expected_on_s(self, now_s: float) -> Floats:
+        """Return when each node is expected to be on if that is wanted from now on.
+
+        Returns:
+            float64[nodes]; a node that is on is so now.
+        """
+        return np.maximum(self._from_s, now_s) + self._boot_s
+
+    def must_be_woken(self) -> NDArray[np.bool_]:
+        """Return bool[nodes], whether each is on again only after it is told to."""
+        return self._boot_s > 0.0
+
+    def soonest_first(self, nodes: Ints) -> Ints:
+        """Return nodes that are on, then those being switched on, then others; ties as given."""
+        return nodes[np.lexsort((self._from_s[nodes], self._boot_s[nodes]))]
+
+    def idle_cores(self, nodes: Ints) -> Ints:
+        """Return how many cores of each of these nodes no job holds, whether it is on or not."""
+        cores = self.free[nodes]
+        if self._withheld:
+            kept = [self._withheld.get(node, (0, 0.0))[0] for node in nodes.tolist()]
+            cores = cores + np.array(kept, dtype=np.int64)
+        return cores
 
     def take(self, place: Place) -> None:
         """Take the cores of a place, on nodes that can be given."""
@@ -89,6 +134,8 @@ class NodePool:
         self.power[node] = state
         self.power_since_s[node] = since_s
         self.on[node] = state == "on"
+        self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
+        self._from_s[node] = self._left_s(node, state, since_s)
         if returns_s is not None:
             self.withhold(node, returns_s)
         elif node in self._withheld:
@@ -108,6 +155,12 @@ class NodePool:
         """Return when which node is expected to be given again, with how many free cores."""
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
+    def _left_s(self, node: int, state: PowerState, since_s: float) -> float:
+        """Return when a node is expected to have left a state it can't be told to leave."""
+        if state == "switching_on":
+            return since_s + float(self.switch_on_s[node])
+        return since_s + float(self.switch_off_s[node]) if state == "switching_off" else -math.inf
+
     def _give_back_to_some(self, place: Place) -> None:
         for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
             if node in self._withheld:
@@ -116,6 +169,9 @@ class NodePool:
             else:
                 self.free[node] += cores
                 self.free_cores += cores
+
+
+_GOING_OFF = ("switching_off", "sleeping")
 
 
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:

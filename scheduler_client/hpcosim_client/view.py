@@ -30,7 +30,6 @@ from hpcosim_protocol import (
     Placement,
     Platform,
     PowerState,
-    PowerStates,
     RejectJob,
     SetAlarm,
     SetNodePower,
@@ -63,6 +62,9 @@ class View:
         no_more_jobs: the last job of the workload has been submitted.
         wake_on: what to be woken for next time; None: the protocol's default. Reset to that
             before each decision.
+        wait_price_w: energy that a second of a job's wait is worth, J/s, to a job scheduler that is
+            aware of power states; infinity: any, no job waits longer to save some. A power
+            manager's to set.
         elapsed_s: simulated seconds the policy's thinking takes this time; reset to 0.
         decisions: what has been decided since the last answer.
     """
@@ -85,8 +87,10 @@ class View:
         self.no_more_jobs = False
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0
+        self.wait_price_w = math.inf
         self.decisions: list[Decision] = []
-        self._switched_off: dict[int, int] = {}  # nodes, by the decision's place in the message
+        self._switched: dict[int, int] = {}  # nodes, by the decision's place in the message
+        self._told: dict[int, tuple[PowerState, float]] = {}  # what these are unless switched
         self._heard_of = 0
         self._any_off = False  # whether any node ever was not on
 
@@ -139,18 +143,20 @@ class View:
     def set_node_power(self, node: int, *, on: bool) -> None:
         """Switch a node on, or off.
 
-        A node to be switched off is not given to a job any more; should the server reject it,
-        it can be again.
+        The view has it so at once: a node to be switched off is not given to a job any more.
+        Should the server reject it, the node is what it was.
 
         Raises:
             PolicyError: there is no such node.
         """
         if not 0 <= node < len(self.nodes.free):
             raise PolicyError(f"node {node} can't be switched: there is none")
-        if not on:
-            self._switched_off[len(self.decisions)] = int(node)
-            self.nodes.withhold(node, self._asleep_s(node, self.now_s))
-        self.decisions.append(SetNodePower(int(node), "on" if on else "sleeping"))
+        node = int(node)
+        self._switched[len(self.decisions)] = node
+        told = (self.nodes.power[node], self.nodes.power_since_s[node])
+        self._told.setdefault(node, told)
+        self._set_power(node, "switching_on" if on else "switching_off", self.now_s)
+        self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
 
     def submit(self, job: SubmitJob) -> None:
         """Add a job to the workload, where the scenario allows it."""
@@ -167,7 +173,7 @@ class View:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
-        self._switched_off = {}
+        self._switched, self._told = {}, {}
 
     def _start(self, job: Job, place: Place) -> None:
         if job.job_id not in self.queue:
@@ -232,9 +238,9 @@ class View:
 
     def _on_rejected(self, event: DecisionRejected) -> None:
         self.rejected.append(event)
-        if event.decision == "set_node_power" and event.index in self._switched_off:
-            node = self._switched_off[event.index]
-            self._set_power(node, self.nodes.power[node], self.nodes.power_since_s[node])
+        if event.decision == "set_node_power" and event.index in self._switched:
+            node = self._switched[event.index]
+            self._set_power(node, *self._told[node])
         if event.decision != "allocate_job" or event.job_id is None:
             return
         job = self.running.get(event.job_id)
@@ -249,38 +255,22 @@ class View:
         self.arrived.append(job)
 
     def _on_power_changed(self, event: NodePowerChanged) -> None:
+        if event.node in self._told:
+            self._told[event.node] = (event.state, event.time_s)
         self._set_power(event.node, event.state, event.time_s)
 
     def _set_power(self, node: int, state: PowerState, since_s: float) -> None:
         returns_s = None
-        if state == "switching_off":
-            returns_s = self._asleep_s(node, since_s)
+        if state == "switching_off" and self.wake_on_allocation:
+            returns_s = since_s + float(self.nodes.switch_off_s[node])
         elif state != "on" and not self.wake_on_allocation:
             returns_s = math.inf
         self.nodes.set_power(node, state, since_s, returns_s)
         self._any_off = True
 
-    def _states_of(self, node: int) -> PowerStates | None:
-        return self.platform.nodes[int(self.nodes.group[node])].power_states
-
-    def _asleep_s(self, node: int, since_s: float) -> float:
-        """Return when a node that is switched off can be given to a job, to be switched on."""
-        states = self._states_of(node)
-        if states is None or not self.wake_on_allocation:
-            return math.inf
-        return since_s + states.switch_off_s
-
     def _ready_s(self, place: Place, at_s: float) -> float:
         """Return when the last node of a place, given to a job at `at_s`, is expected to be on."""
-        ready_s = at_s
-        if not self.nodes.on[place.nodes].all():
-            for node in place.nodes.tolist():
-                states = self._states_of(node)
-                if self.nodes.power[node] != "on" and states is not None:
-                    asleep = self.nodes.power[node] == "sleeping"
-                    since_s = at_s if asleep else self.nodes.power_since_s[node]
-                    ready_s = max(ready_s, since_s + states.switch_on_s)
-        return ready_s
+        return float(self.nodes.expected_on_s(at_s)[place.nodes].max())
 
     def _on_alarm(self, event: Alarm) -> None:
         self.alarms.append(event.alarm_id)

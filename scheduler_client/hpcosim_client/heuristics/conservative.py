@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
-from hpcosim_client.heuristics.profile import Profile, Reservation, profile_of
+from hpcosim_client.heuristics.power_aware import (
+    Awareness,
+    Plans,
+    a_moment_after,
+    cheapest_start,
+    nothing_sleeps,
+    power_profile,
+)
+from hpcosim_client.heuristics.profile import NodeProfile, Profile, Reservation, profile_of
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
 ALARM = 0
 
 
-def conservative() -> Policy:
+def conservative(awareness: Awareness = "unaware") -> Policy:
     """Return the policy (Mu'alem, Feitelson 2001, section 2.2).
 
     A job is given, at its submission, the earliest start at which it delays no reservation made
@@ -18,56 +28,97 @@ def conservative() -> Policy:
     waiting job, in submission order, moves to the earliest start the reservations of the others
     leave it, never to a later one. A job that outstays its request pushes back those it is in
     the way of. At one instant ends come before submissions, so compression before placing.
+
+    Args:
+        awareness: of power states. Unless unaware, the schedule is compressed at every event,
+            for nodes come and go at others than the ends of jobs, too.
     """
     held: dict[int, Reservation] = {}  # by job
+    plans = Plans(awareness)
     alarm_s: float | None = None
 
     def decide(view: View) -> None:
         nonlocal alarm_s
-        profile = profile_of(view)
+        aware = awareness != "unaware" and not nothing_sleeps(view)
+        profile = power_profile(view, awareness) if aware else profile_of(view)
+        book = _Book(view, profile, held, awareness if aware else "unaware")
         jobs = list(view.queue.values())
         known = [job for job in jobs if job.job_id in held]
         for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
-            _renew(profile, job, held, view.now_s)
-        if any(view.now_s != job.start_s + job.requested_s for job in view.left):
+            book.renew(job)
+        if aware or any(view.now_s != job.start_s + job.requested_s for job in view.left):
             for job in [job for job in known if job.job_id in held]:
                 profile.release(job)
-                _reserve(profile, job, held, view.now_s)
+                book.reserve(job, view.now_s)
         for job in jobs:
             if job.job_id not in held:
-                _reserve(profile, job, held, view.now_s)
+                book.reserve(job, view.now_s)
         for job in jobs:
             if job.job_id in held and held[job.job_id].start_s == view.now_s:
-                reservation = held.pop(job.job_id)
-                profile.release(job)
-                if not profile.start(view, job, reservation.place):
-                    profile.keep(job, reservation)
-                    held[job.job_id] = reservation
-        alarm_s = _wait_for_next_start(view, held, None if ALARM in view.alarms else alarm_s)
+                book.start(job)
+        past_s = view.now_s
+        if aware:
+            plans.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
+            past_s = a_moment_after(view.now_s)  # of a boot that is late its end will tell
+        alarm_s = _wait_for_next_start(
+            view, held, past_s, None if ALARM in view.alarms else alarm_s
+        )
 
     return decide
 
 
-def _renew(profile: Profile, job: Job, held: dict[int, Reservation], now_s: float) -> None:
-    """Keep a job's reservation, or the next one there is room for, where another overstays."""
-    reservation = held[job.job_id]
-    if reservation.start_s >= now_s and profile.has_room(job, reservation):
+class _Book(NamedTuple):
+    """The reservations, at one event.
+
+    Attributes:
+        view: it.
+        profile: with all of them kept.
+        held: they, by job.
+        awareness: of power states.
+    """
+
+    view: View
+    profile: Profile
+    held: dict[int, Reservation]
+    awareness: Awareness
+
+    def renew(self, job: Job) -> None:
+        """Keep a reservation, or the next one there is room for, where another overstays."""
+        reservation, now_s = self.held[job.job_id], self.view.now_s
+        if reservation.start_s >= now_s and self.profile.has_room(job, reservation):
+            self.profile.keep(job, reservation)
+        else:
+            self.reserve(job, max(reservation.start_s, now_s))
+
+    def reserve(self, job: Job, after_s: float) -> None:
+        """Make the earliest reservation from a time on."""
+        profile = self.profile
+        if isinstance(profile, NodeProfile) and self.awareness != "unaware":
+            reservation = cheapest_start(self.view, profile, self.awareness, job, after_s)
+        else:
+            reservation = profile.earliest(job, after_s)
+        if reservation is None:  # only while nodes are switched off, so that they can't be given
+            self.held.pop(job.job_id, None)
+            return
         profile.keep(job, reservation)
-    else:
-        _reserve(profile, job, held, max(reservation.start_s, now_s))
+        self.held[job.job_id] = reservation
 
-
-def _reserve(profile: Profile, job: Job, held: dict[int, Reservation], after_s: float) -> None:
-    reservation = profile.earliest(job, after_s)
-    if reservation is None:  # only while nodes are switched off, so that they can't be given
-        held.pop(job.job_id, None)
-        return
-    profile.keep(job, reservation)
-    held[job.job_id] = reservation
+    def start(self, job: Job) -> None:
+        """Start a job whose reservation begins, if there is room in fact."""
+        reservation = self.held.pop(job.job_id)
+        if self.awareness == "aware" and reservation.place is not None:
+            if self.view.start_at(job, reservation.place):
+                return
+        else:
+            self.profile.release(job)
+            if self.profile.start(self.view, job, reservation.place):
+                return
+            self.profile.keep(job, reservation)
+        self.held[job.job_id] = reservation
 
 
 def _wait_for_next_start(
-    view: View, held: dict[int, Reservation], alarm_s: float | None
+    view: View, held: dict[int, Reservation], past_s: float, alarm_s: float | None
 ) -> float | None:
     """Be woken for every submission, and when a reservation begins.
 
@@ -77,6 +128,7 @@ def _wait_for_next_start(
     Args:
         view: to set the alarm with.
         held: the reservations.
+        past_s: of those up to then nothing is to be waited for.
         alarm_s: for when the alarm is set; None: it is not.
 
     Returns:
@@ -85,7 +137,7 @@ def _wait_for_next_start(
     if not view.queue:
         view.wake_on = SUBMISSION
     starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
-    next_s = min((start_s for start_s in starts_s if start_s > view.now_s), default=None)
+    next_s = min((start_s for start_s in starts_s if start_s > past_s), default=None)
     if next_s is not None and next_s != alarm_s:
         view.set_alarm(next_s, ALARM)
     elif next_s is None and alarm_s is not None:

@@ -70,6 +70,8 @@ def _place(view: View, job: Job, node_key: NodeKey) -> Place | None:
     if not len(candidates):
         return None
     keys = node_key(view)[candidates]
+    if nodes.prefers_on:
+        return fill(job, nodes.soonest_first(candidates[keys.argsort(kind="stable")]), nodes.free)
     if job.cores <= nodes.free[first := candidates[keys.argmin()]]:
         return fill(job, first.reshape(1), nodes.free)
     return fill(job, candidates[keys.argsort(kind="stable")], nodes.free)

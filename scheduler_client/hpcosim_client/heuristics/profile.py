@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcosim_client.job import Ints, Job, Place
+from hpcosim_client.job import Floats, Ints, Job, Place
 from hpcosim_client.nodes import fill, find_place, usable_nodes
 from hpcosim_client.view import View
 
@@ -21,10 +22,17 @@ class Reservation(NamedTuple):
     Attributes:
         start_s: from when on, for the time it asks for.
         place: on which nodes, where that matters.
+        boot_s: for how much longer it holds them, as they boot for it before it runs.
     """
 
     start_s: float
     place: Place | None
+    boot_s: float = 0.0
+
+    @property
+    def runs_s(self) -> float:
+        """When the job runs."""
+        return self.start_s + self.boot_s
 
 
 class Profile(Protocol):
@@ -71,7 +79,17 @@ def profile_of(view: View) -> Profile:
         idle = int((view.nodes.free == node_cores).sum())
         returning = [(at_s, 1) for at_s, _, cores in back if cores == node_cores]
         return CountProfile(view, idle, lambda job: -(-job.cores // node_cores), returning)
-    return NodeProfile(view)
+    return node_profile(view)
+
+
+def node_profile(view: View) -> NodeProfile:
+    """Return the profile of when each node's cores can be given to a job."""
+    back = [
+        (at_s, np.array([node]), np.array([cores]))
+        for at_s, node, cores in view.nodes.returning()
+        if at_s < math.inf
+    ]
+    return NodeProfile(view, view.nodes.free, back)
 
 
 class CountProfile:
@@ -164,62 +182,99 @@ class CountProfile:
             self._free[step] += amount
 
 
-class NodeProfile:
-    """A profile of every node's free cores: `free[i]` is int64[nodes]."""
+Flags = NDArray[np.bool_]
+Freed = tuple[float, Ints, Ints]
+"""When, on which nodes, how many cores of each."""
 
-    def __init__(self, view: View) -> None:
+
+class NodeProfile:
+    """A profile of every node's free cores: `free[i]` is int64[nodes].
+
+    Args:
+        view: what runs.
+        free: int64[nodes], what is free now.
+        returning: what else is expected to be, beside that of running jobs.
+    """
+
+    def __init__(self, view: View, free: Ints, returning: Iterable[Freed]) -> None:
         self._capacity = view.nodes.capacity
-        self._kept: dict[int, tuple[float, Place]] = {}
+        self._kept: dict[int, Reservation] = {}
         self._times_s = [view.now_s]
-        self._free = [view.nodes.free.copy()]
+        self._free = [free.copy()]
         now_s = view.now_s
         places = [(job.expected_end_s(now_s), job.place) for job in view.running.values()]
         ends = [(end_s, place.nodes, place.held) for end_s, place in places if place is not None]
-        ends += [
-            (max(at_s, now_s), np.array([node]), np.array([cores]))
-            for at_s, node, cores in view.nodes.returning()
-            if at_s < math.inf
-        ]
+        ends += [(max(at_s, now_s), nodes, freed) for at_s, nodes, freed in returning]
         for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
             if end_s > self._times_s[-1]:
                 self._times_s.append(end_s)
                 self._free.append(self._free[-1].copy())
             self._free[-1][nodes] += freed
+        self._total = [int(free.sum()) for free in self._free]
 
     def earliest(self, job: Job, after_s: float) -> Reservation | None:
-        """See `Profile`. It is on the nodes least free before, as others may use the rest."""
-        first = max(bisect_right(self._times_s, after_s) - 1, 0)
-        before = np.zeros_like(self._capacity)
-        for step, step_s in enumerate(self._times_s):
-            if step >= first:
-                start_s = max(step_s, after_s)
-                free = self._least_free(start_s, start_s + job.requested_s)
-                usable = usable_nodes(job, free, self._capacity)
-                place = fill(job, usable[before[usable].argsort(kind="stable")], free)
-                if place is not None:
-                    return Reservation(start_s, place)
-            before += self._free[step]
+        """See `Profile`."""
+        for start_s in self.starts_s(after_s):
+            place = self.place(job, start_s, start_s + job.requested_s)
+            if place is not None:
+                return Reservation(start_s, place)
         return None
+
+    def starts_s(self, after_s: float) -> Iterator[float]:
+        """Yield the times, from `after_s` on, from which a job may have room that had none."""
+        first = max(bisect_right(self._times_s, after_s) - 1, 0)
+        for step_s in self._times_s[first:]:
+            yield max(step_s, after_s)
+
+    def place(
+        self,
+        job: Job,
+        start_s: float,
+        end_s: float,
+        *,
+        order: Floats | None = None,
+        only: Flags | None = None,
+    ) -> Place | None:
+        """Return where a job has room for all of a time, if there is.
+
+        It is on the nodes least free before, as others may use the rest.
+
+        Args:
+            job: it.
+            start_s: from when on.
+            end_s: until when.
+            order: float64[nodes]; nodes of less go first, whatever was free before.
+            only: bool[nodes], on these; None: on any.
+        """
+        step = max(bisect_right(self._times_s, start_s) - 1, 0)
+        if self._total[step] < job.cores:
+            return None
+        free = self._least_free(start_s, end_s)
+        if only is not None:
+            free = np.where(only, free, 0)
+        if free.sum() < job.cores:
+            return None
+        usable = usable_nodes(job, free, self._capacity)
+        before = np.zeros_like(free) + sum(self._free[:step])
+        keys = (before[usable],) if order is None else (before[usable], order[usable])
+        return fill(job, usable[np.lexsort(keys)], free)
 
     def has_room(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
-        start_s, place = reservation
+        place = reservation.place
         if place is None:  # made while only numbers mattered
             return False
-        free = self._least_free(start_s, start_s + job.requested_s)
+        free = self._least_free(reservation.start_s, reservation.runs_s + job.requested_s)
         return bool((free[place.nodes] >= place.held).all())
 
     def keep(self, job: Job, reservation: Reservation) -> None:
         """See `Profile`."""
-        start_s, place = reservation
-        assert place is not None
-        self._kept[job.job_id] = (start_s, place)
-        self._add(place.nodes, -place.held, start_s, start_s + job.requested_s)
+        self._kept[job.job_id] = reservation
+        self._hold(job, reservation, -1)
 
     def release(self, job: Job) -> None:
         """See `Profile`."""
-        start_s, place = self._kept.pop(job.job_id)
-        self._add(place.nodes, place.held, start_s, start_s + job.requested_s)
+        self._hold(job, self._kept.pop(job.job_id), 1)
 
     def start(self, view: View, job: Job, place: Place | None = None) -> bool:
         """See `Profile`."""
@@ -241,12 +296,23 @@ class NodeProfile:
             least = np.minimum(least, self._free[step])
         return least
 
-    def _add(self, nodes: Ints, amount: Ints, start_s: float, end_s: float) -> None:
-        first = _split(self._times_s, self._free, start_s)
-        last = _split(self._times_s, self._free, end_s)
+    def _hold(self, job: Job, reservation: Reservation, sign: int) -> None:
+        start_s, place, _ = reservation
+        assert place is not None
+        end_s = reservation.runs_s + job.requested_s
+        nodes, amount = place.nodes, sign * place.held
+        first, last = (self._split(at_s) for at_s in (start_s, end_s))
+        total = int(amount.sum())
         for step in range(first, last):
             self._free[step] = self._free[step].copy()
             self._free[step][nodes] += amount
+            self._total[step] += total
+
+    def _split(self, at_s: float) -> int:
+        step = _split(self._times_s, self._free, at_s)
+        if len(self._total) < len(self._free):
+            self._total.insert(step, self._total[step - 1])
+        return step
 
 
 F = TypeVar("F")

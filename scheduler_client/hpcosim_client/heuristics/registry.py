@@ -11,6 +11,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
+from hpcosim_client.heuristics.easy_aware import easy_aware
 from hpcosim_client.heuristics.job_node import JOB_KEYS, job_node
 from hpcosim_client.heuristics.list_scheduling import (
     by_changing_key,
@@ -27,6 +28,7 @@ from hpcosim_client.heuristics.minmin_immediate import (
     immediate_min_min,
 )
 from hpcosim_client.heuristics.node_keys import NODE_KEYS
+from hpcosim_client.heuristics.power_aware import Awareness, preferring_on
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.view import Policy
 
@@ -74,12 +76,46 @@ Stafford, Bosque 2025, table 2), and as their program runs them; MinMin, MaxMin 
 Duplex in both modes."""
 
 
-def make_policy(name: str) -> Policy:
+BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
+    "easy": easy_aware,
+    "conservative": conservative,
+}
+"""Makes those that estimate, and reserve, with an eye on power states."""
+
+_SET_IN_PLACE = ("scripted", "minmin", "maxmin", "duplex")
+"""The beginnings of the names of those that choose a node for another reason than any of ours."""
+
+
+def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     """Return a new policy of that name.
 
+    Args:
+        name: it.
+        awareness: what it makes of nodes that are not on, see `power_aware`.
+
     Raises:
-        PolicyError: there is none, and the nearest names are given; or its schedule is bad.
+        PolicyError: there is none, and the nearest names are given; or its schedule is bad; or
+            it can't be that aware of power states.
     """
+    policy = _make_policy(name)
+    if awareness == "unaware":
+        return policy
+    if name in BACKFILLING:
+        return BACKFILLING[name](awareness)
+    if awareness == "planned":
+        raise PolicyError(
+            f"{name} makes no reservations to switch nodes on for: power_awareness planned is for "
+            f"{' and '.join(BACKFILLING)}; aware or unaware would do"
+        )
+    if name.startswith(_SET_IN_PLACE):
+        raise PolicyError(
+            f"{name} chooses its nodes with no regard to their power states: power_awareness must "
+            "be unaware"
+        )
+    return preferring_on(policy)
+
+
+def _make_policy(name: str) -> Policy:
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
     if name.startswith(SCRIPTED):

@@ -54,7 +54,8 @@ class IdleClock:
 
     A node is idle while it is on and no job holds a core of it, running or about to. Its clock
     starts when the scheduler hears of that: at the instant it happens, or after the scheduler's
-    thinking time. Nodes that can't be switched off are never idle here.
+    thinking time. Nodes that can't be switched off are never idle here. One that the job scheduler
+    counts on for a job (`NodePool.planned`) is never due, though its clock goes on.
 
     Attributes:
         since_s: float64[nodes]; NaN: not idle.
@@ -62,11 +63,13 @@ class IdleClock:
 
     def __init__(self) -> None:
         self.since_s: Floats = np.zeros(0)
+        self._planned: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._can_sleep: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
 
     def update(self, view: View) -> None:
         """Bring `since_s` up to date, after all starts of this round."""
         nodes = view.nodes
+        self._planned = nodes.planned
         if not len(self.since_s):
             groups = view.platform.nodes
             can_sleep = np.array([group.power_states is not None for group in groups])
@@ -79,7 +82,7 @@ class IdleClock:
 
     def due(self, now_s: float, timeout_s: float) -> Ints:
         """Return the nodes that have been idle for so long, the longest first, ties by number."""
-        due = np.flatnonzero(now_s >= self.since_s + timeout_s)  # NaN is never due
+        due = np.flatnonzero((now_s >= self.since_s + timeout_s) & ~self._planned)  # NaN never is
         return due[self.since_s[due].argsort(kind="stable")]
 
     def wake_at_next(self, view: View, timeout_s: float) -> None:

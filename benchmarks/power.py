@@ -1,0 +1,59 @@
+"""Switching nodes: managers and awareness, against nodes always on; what untouched nodes cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from benchmarks.cases import simulate
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.settings import AlwaysOn, Power, Timeout, with_power
+from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_server.workload.poisson import poisson
+from hpcosim_server.workload.table import JobTable
+
+STATES = PowerStates(9.0, 2700.0, 190.0, 1800.0, 9.0)
+NODES = (128, 4096)
+MANAGERS: Mapping[str, tuple[Power, Awareness]] = {
+    "timeout, unaware": (Timeout(900.0), "unaware"),
+    "timeout, aware": (Timeout(900.0), "aware"),
+    "timeout, planned": (Timeout(900.0), "planned"),
+    "slurm, aware": (Slurm(900.0), "aware"),
+}
+
+
+def run(smoke: bool) -> dict[str, float]:
+    """Return the figures; ratios are of wall time to that of EASY with all nodes on."""
+    jobs = _jobs(500 if smoke else 10_000)
+    always_s = _wall_s(128, jobs, AlwaysOn(), "unaware")
+    figures = {"easy, always on, jobs/s": len(jobs) / always_s}
+    for name, (power, awareness) in MANAGERS.items():
+        figures[f"easy, {name} / always on"] = _wall_s(128, jobs, power, awareness) / always_s
+    wall_s = [_wall_s(nodes, jobs, Timeout(900.0), "unaware") for nodes in NODES]
+    growth = math.log(wall_s[-1] / wall_s[0]) / math.log(NODES[-1] / NODES[0])
+    return figures | {"exponent in nodes, timeout, unaware": growth}
+
+
+def _wall_s(nodes: int, jobs: JobTable, power: Power, awareness: Awareness) -> float:
+    processor = Processor(1, 1.0, 190.0, 0.0, 1.0)
+    platform = Platform((NodeGroup(nodes, (processor,), power_states=STATES),))
+    policy = with_power("easy", power, awareness)
+    began_s = time.perf_counter()
+    simulate(platform, jobs, policy)
+    return time.perf_counter() - began_s
+
+
+def _jobs(count: int) -> JobTable:
+    """Return jobs that keep about a third of 128 nodes busy."""
+    return poisson(
+        np.random.default_rng(1),
+        jobs=count,
+        mean_interarrival_s=400.0,
+        cores=(1, 64),
+        run_s=(60.0, 7200.0),
+        overestimate=2.0,
+    )

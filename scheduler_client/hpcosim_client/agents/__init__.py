@@ -1,0 +1,1 @@
+"""Learned agents. They need torch: install the extra `rl`. Nothing else imports them."""

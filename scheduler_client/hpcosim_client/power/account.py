@@ -1,0 +1,160 @@
+"""The scheduler's own account of wasted energy, switching, idling and waiting."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_client.job import Floats, Ints, Job
+from hpcosim_client.view import View
+from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform, PowerState
+
+Bools = NDArray[np.bool_]
+
+# In the order in which a node that sleeps off comes back: a third more of the way each.
+POWER_CODES: dict[PowerState, int] = {
+    "sleeping": 0,
+    "switching_off": 1,
+    "switching_on": 2,
+    "on": 3,
+}
+SLEEPING, SWITCHING_OFF, SWITCHING_ON, ON = range(4)
+
+HEARD: frozenset[EventKind] = frozenset({"job_submitted", "job_completed", "node_power_changed"})
+"""All that changes what the account integrates. A start is none of them: it comes with the
+decision itself, or where a job waits for its nodes, with the last of these being on."""
+
+
+def power_codes(view: View) -> Ints:
+    """Return the power state of every node, int64[nodes], as `POWER_CODES` has it."""
+    power = view.nodes.power
+    return np.fromiter(map(POWER_CODES.__getitem__, power), np.int64, len(power))
+
+
+def listen(view: View) -> None:
+    """Have the view woken for all that an account must hear of at the instant it happens."""
+    view.wake_on = HEARD.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
+
+
+class Account:
+    """Exact integrals of what a scheduler can know, kept up to date event by event.
+
+    It agrees with the server's metrics as long as it hears of everything when it happens (see
+    `listen`), nothing fails, and the scheduler's thinking takes no simulated time; otherwise a
+    start counts from its decision. A node wastes energy while nothing runs on it, held for a
+    job or not: on, it then draws its idle power.
+
+    Args:
+        platform: the cluster.
+
+    Attributes:
+        start_s, now_s: from when to when the account goes; NaN: it has not begun.
+        wasted_j: float64[nodes], energy not spent computing, J.
+        switching_s: float64[nodes], seconds spent being switched on and off.
+        idle_since_s: float64[nodes], since when a node has been on and held by no job; NaN: it
+            is not. The clock starts when the account does.
+        waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
+            their nodes and wait for these to boot.
+        submissions: how many jobs the account has heard of.
+        submit_s: when the latest of them were submitted; see `submitted_since`.
+        waiting: the jobs that wait to start now.
+        waited: the jobs that have waited, for a time above 0, since the last `begin_interval`.
+        on_w: float64[nodes], power of a node that computes on all its cores, W.
+        state: int64[nodes], the nodes' `POWER_CODES` at the last update.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        groups, counts = platform.nodes, [group.count for group in platform.nodes]
+        self._watts: Floats = np.repeat([_wasting_w(group) for group in groups], counts, axis=0)
+        self.on_w: Floats = np.repeat([_computing_w(group) for group in groups], counts)
+        nodes = len(self.on_w)
+        self._every = np.arange(nodes)
+        self.start_s = self.now_s = np.nan
+        self.wasted_j: Floats = np.zeros(nodes)
+        self.switching_s: Floats = np.zeros(nodes)
+        self.idle_since_s: Floats = np.full(nodes, np.nan)
+        self.waited_s = 0.0
+        self.submissions = 0
+        self.waiting: list[Job] = []
+        self.waited: set[int] = set()
+        self.state: Ints = np.full(nodes, ON)
+        self._drawn_w: Floats = np.zeros(nodes)
+        self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
+        self.submit_s: deque[float] = deque()
+
+    @property
+    def elapsed_s(self) -> float:
+        """For how long the account has gone."""
+        return self.now_s - self.start_s
+
+    def update(self, view: View) -> None:
+        """Integrate up to now, and note what holds from now on, all decisions included."""
+        if np.isnan(self.start_s):
+            self.start_s = self.now_s = view.now_s
+        if view.now_s > self.now_s:
+            self._integrate(view.now_s)
+        for job in view.arrived:
+            if job.order >= self.submissions:  # others come back from a rejected start
+                self.submissions = job.order + 1
+                self.submit_s.append(job.submit_s)
+        self._note(view)
+
+    def begin_interval(self) -> None:
+        """Forget who has `waited`."""
+        self.waited = set()
+
+    def submitted_since(self, since_s: float) -> int:
+        """Return how many jobs were submitted after `since_s`, which never goes back."""
+        times_s = self.submit_s
+        while times_s and times_s[0] <= since_s:
+            times_s.popleft()
+        return len(times_s)
+
+    def _integrate(self, until_s: float) -> None:
+        dt = until_s - self.now_s
+        self.wasted_j += self._drawn_w * dt
+        self.switching_s += self._switching * dt
+        self.waited_s += len(self.waiting) * dt
+        self.waited.update(job.job_id for job in self.waiting)
+        self.now_s = until_s
+
+    def _note(self, view: View) -> None:
+        nodes = view.nodes
+        self.state = power_codes(view)
+        computing = nodes.jobs > 0
+        self.waiting = list(view.queue.values())
+        if (computing & (self.state != ON)).any():
+            computing = self._note_booting(view)
+        self._drawn_w = np.where(computing, 0.0, self._watts[self._every, self.state])
+        self._switching = (self.state == SWITCHING_ON) | (self.state == SWITCHING_OFF)
+        idle = (self.state == ON) & (nodes.jobs == 0)
+        began = idle & np.isnan(self.idle_since_s)
+        self.idle_since_s[began] = view.now_s
+        self.idle_since_s[~idle] = np.nan
+
+    def _note_booting(self, view: View) -> Bools:
+        """Count jobs that wait for their nodes as waiting; return which nodes compute."""
+        computing = np.zeros(len(self.state), dtype=np.bool_)
+        for job in view.running.values():
+            if job.place is not None and (self.state[job.place.nodes] == ON).all():
+                computing[job.place.nodes] = True
+            else:
+                self.waiting.append(job)
+        return computing
+
+
+def _wasting_w(group: NodeGroup) -> list[float]:
+    """Return the power of a node on which nothing runs, by `POWER_CODES`, W."""
+    idle_w = sum(processor.static_w * processor.idle_fraction for processor in group.processors)
+    states = group.power_states
+    if states is None:
+        return [0.0, 0.0, 0.0, idle_w]
+    return [states.sleep_w, states.switch_off_w, states.switch_on_w, idle_w]
+
+
+def _computing_w(group: NodeGroup) -> float:
+    return sum(
+        processor.static_w + processor.cores * processor.dynamic_w for processor in group.processors
+    )

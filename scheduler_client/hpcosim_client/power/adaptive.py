@@ -1,0 +1,161 @@
+"""Timeouts, and a price of waiting, that follow the hour and the load: a learned linear rule."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.job import Floats
+from hpcosim_client.power.features import DAY_S, HOUR_S, WEEK_S
+from hpcosim_client.power.manager import ALARM, IdleClock, Manager
+from hpcosim_client.view import View
+
+FEW = 8
+"""So many idle nodes, the first to be given to jobs, have a timeout of their own."""
+
+LOOK_S = 300.0
+"""The rule is asked at every event, and this long after it was, s."""
+
+FEATURES = 9
+LEAST = np.log([20.0, 20.0, 350.0])
+MOST = np.log([20_000.0, 20_000.0, 350_000.0])
+
+FORMAT = "hpcosim adaptive timeouts 1"
+
+
+class Controls(NamedTuple):
+    """What the rule says of a moment.
+
+    Attributes:
+        few_s: timeout of the first `FEW` idle nodes, s.
+        rest_s: timeout of all other idle nodes, s.
+        wait_price_w: see `View.wait_price_w`, J/s.
+    """
+
+    few_s: float
+    rest_s: float
+    wait_price_w: float
+
+
+class Rule(NamedTuple):
+    """A learned rule.
+
+    Attributes:
+        weights: float64[3, 9]; times the features, they are the logarithms of the controls.
+        origin_s: the second of the week, from Monday midnight, at which simulated time is 0.
+    """
+
+    weights: Floats
+    origin_s: float
+
+
+def adaptive(rule: Rule) -> Manager:
+    """Return the manager that switches off idle nodes by timeouts it sets anew at every look.
+
+    Idle is as `IdleClock` has it. Of the idle nodes the lowest-numbered come first, as jobs are
+    given them first: a few that soon are needed again may wait longer than the rest. The price
+    of waiting decides whether sleeping nodes are woken for a job, or it waits for others; it holds
+    for the decisions after this one, of job schedulers that are aware of power states.
+    """
+    idle, hour = IdleClock(), LastHour()
+
+    def manage(view: View) -> None:
+        idle.update(view)
+        seen = features(view, hour.submissions(view), rule.origin_s)
+        now = controls(rule.weights, seen)
+        view.wait_price_w = now.wait_price_w
+        due_s = _due_s(idle, now)
+        for node in np.flatnonzero((due_s <= view.now_s) & ~view.nodes.planned).tolist():
+            view.set_node_power(node, on=False)
+        later_s = due_s[due_s > view.now_s]
+        next_s = view.now_s + LOOK_S
+        view.set_alarm(float(later_s.min(initial=next_s)), ALARM)
+
+    return manage
+
+
+def features(view: View, submissions: int, origin_s: float) -> Floats:
+    """Return what the rule looks at, float64[9], each about from -1 to 1.
+
+    1; sine and cosine of the time of day and of half a day; whether it is weekend; submissions
+    of the last hour n, n / (n + 20); share of the nodes that jobs hold; jobs in the queue, 10 at
+    most. The last three are stretched from [0, 1] to [-1, 1].
+    """
+    week_s = (origin_s + view.now_s) % WEEK_S
+    turn = 2 * math.pi * week_s / DAY_S
+    held = np.count_nonzero(view.nodes.jobs) / len(view.nodes.jobs)
+    shares = (submissions / (submissions + 20.0), held, min(len(view.queue), 10) / 10.0)
+    day = (wave(times * turn) for times in (1, 2) for wave in (math.sin, math.cos))
+    return np.array([1.0, *day, float(week_s >= 5 * DAY_S), *(2 * share - 1 for share in shares)])
+
+
+def controls(weights: Floats, seen: Floats) -> Controls:
+    """Return what the rule says, within bounds, for weights float64[3, 9] and features."""
+    few_s, rest_s, price_w = np.exp(np.clip(weights @ seen, LEAST, MOST)).tolist()
+    return Controls(few_s, rest_s, price_w)
+
+
+class LastHour:
+    """Counts submissions."""
+
+    def __init__(self) -> None:
+        self._submit_s: deque[float] = deque()
+        self._heard_of = 0
+
+    def submissions(self, view: View) -> int:
+        """Return how many jobs were submitted in the last hour; to be asked at every event."""
+        for job in view.arrived:
+            if job.order >= self._heard_of:  # others come back from a rejected start
+                self._heard_of = job.order + 1
+                self._submit_s.append(job.submit_s)
+        while self._submit_s and self._submit_s[0] <= view.now_s - HOUR_S:
+            self._submit_s.popleft()
+        return len(self._submit_s)
+
+
+def _due_s(idle: IdleClock, now: Controls) -> Floats:
+    """Return when each node will have been idle long enough, float64[nodes]; infinity: never."""
+    nodes = np.flatnonzero(~np.isnan(idle.since_s))
+    due_s = np.full(len(idle.since_s), math.inf)
+    timeouts_s = np.where(np.arange(len(nodes)) < FEW, now.few_s, now.rest_s)
+    due_s[nodes] = idle.since_s[nodes] + timeouts_s
+    return due_s
+
+
+def save_rule(path: Path, rule: Rule) -> None:
+    """Write a rule, safetensors, the same bytes for the same rule."""
+    from safetensors.numpy import save_file
+
+    # One entry: the library keeps several in no order.
+    save_file({"weights": rule.weights}, path, {FORMAT: repr(rule.origin_s)})
+
+
+def load_rule(path: Path, origin_s: float | None = None) -> Rule:
+    """Return the rule in a file.
+
+    Args:
+        path: the file.
+        origin_s: instead of the file's own.
+
+    Raises:
+        PolicyError: there is none; it says which file, and what would be right.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            said = file.metadata() or {}
+            weights = file.get_tensor("weights")
+    except (OSError, SafetensorError) as error:
+        raise PolicyError(f"{path} can't be read as learned timeouts: {error}") from None
+    if FORMAT not in said or weights.shape != (3, FEATURES):
+        found = f"{list(said)}, weights of shape {weights.shape}"
+        raise PolicyError(f"{path} should say {FORMAT!r}, weights of shape (3, 9), not {found}")
+    if weights.dtype != np.float64 or not np.isfinite(weights).all():
+        raise PolicyError(f"{path} should have weights that are finite numbers of float64")
+    return Rule(weights, float(said[FORMAT]) if origin_s is None else origin_s)
