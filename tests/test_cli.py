@@ -199,7 +199,19 @@ def test_schedulers_lists_all_of_them() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["run", "compare", "validate", "serve", "schedule", "schedulers", "ping", "draw", "traces"],
+    [
+        "run",
+        "compare",
+        "oracle",
+        "validate",
+        "serve",
+        "schedule",
+        "schedulers",
+        "ping",
+        "draw",
+        "traces",
+        "train",
+    ],
 )
 def test_every_subcommand_has_help(name: str) -> None:
     """--help of each says how it is used and exits 0."""

@@ -37,10 +37,23 @@ class Transport(StrEnum):
 
 
 class Study(StrEnum):
-    """A paper's experiments; `scenarios/papers/` has a folder for each."""
+    """Experiments of a paper; `scenarios/papers/` has a folder for each paper."""
 
     ineps = "ineps"
     node_centric = "node-centric"
+    power_timeouts = "power-timeouts"
+    power_curricula = "power-curricula"
+    power_radar = "power-radar"
+    power_sensitivity = "power-sensitivity"
+    power_pareto = "power-pareto"
+
+
+class Awareness(StrEnum):
+    """What a job scheduler makes of nodes that are not on."""
+
+    unaware = "unaware"
+    aware = "aware"
+    planned = "planned"
 
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")]
@@ -79,7 +92,7 @@ def run(
             scheduler=scheduler,
             transport=transport.value,
             out=out,
-            overrides=_overrides(changes, seed, lenient),
+            overrides=overrides_of(changes, seed, lenient),
         )
         print_metrics(metrics, as_json=as_json)
         if not as_json:
@@ -109,9 +122,31 @@ def compare(
             [name.strip() for name in schedulers.split(",") if name.strip()],
             transport=transport.value,
             out=out,
-            overrides=_overrides(changes, seed, lenient),
+            overrides=overrides_of(changes, seed, lenient),
         )
         print_comparison(metrics, as_json=as_json)
+
+
+@app.command()
+def oracle(
+    scenario: ScenarioFile,
+    scheduler: Annotated[str | None, typer.Option(help="Instead of the scenario's own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the plan; else none is kept.")] = None,
+    seed: Seed = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    as_json: Json = False,
+) -> None:
+    """Print the least energy a scenario's schedule must waste; plan the switching that does it."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.oracle import plan_scenario
+        from hpcosim_scenarios.report import print_plan
+
+        overrides = overrides_of(changes, seed, lenient)
+        plan = plan_scenario(scenario, out, scheduler=scheduler, overrides=overrides)
+        print_plan(plan, as_json=as_json)
+        if out is not None and not as_json:
+            typer.echo(f"plan: {out}")
 
 
 @app.command()
@@ -121,7 +156,7 @@ def validate(scenario: ScenarioFile, changes: Set = None, lenient: Lenient = Fal
         from hpcosim_scenarios.report import print_summary
         from hpcosim_scenarios.run import check
 
-        print_summary(*check(scenario, _overrides(changes, None, lenient)))
+        print_summary(*check(scenario, overrides_of(changes, None, lenient)))
 
 
 @app.command()
@@ -166,7 +201,7 @@ def serve(
                 jobs=max_jobs,
                 idle_s=idle_s,
             ),
-            overrides=_overrides(changes, seed, lenient),
+            overrides=overrides_of(changes, seed, lenient),
         )
     if failures and (once or sessions):
         raise typer.Exit(RUN_FAILED)
@@ -178,6 +213,9 @@ def schedule(
     power: Annotated[
         str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
     ] = '{"name": "always_on"}',
+    power_awareness: Annotated[
+        Awareness, typer.Option(help="What it makes of nodes that are not on.")
+    ] = Awareness.unaware,
     connect: Annotated[str, typer.Option(help="The server.")] = "tcp://127.0.0.1:28080",
     scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
     seed: Seed = None,
@@ -200,9 +238,9 @@ def schedule(
         patience = Patience(min(5.0, give_up_s / 2), give_up_s, hello_s)
         manager = read_power(power)
         schedule_one(
-            with_power(name, manager),
+            with_power(name, manager, power_awareness.value),
             connect,
-            name=title(name, manager),
+            name=title(name, manager, power_awareness.value),
             scenario=scenario,
             seed=seed,
             session=session,
@@ -252,21 +290,26 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Folder for its tables and figures; default results/STUDY.")
     ] = None,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train the networks of power-curricula anew: hours.")
+    ] = False,
 ) -> None:
-    """Run all experiments of a paper; make its tables and figures."""
+    """Run all experiments of a paper, or a part of them; make its tables and figures."""
     with errors_in_one_line():
         from hpcosim_scenarios.papers import reproduce_study
 
         folder = out or Path("results") / study.value
-        reproduce_study(study.value, folder)
+        reproduce_study(study.value, folder, train=train)
         typer.echo(f"results: {folder}")
 
 
 def main() -> None:
     """Run the command."""
     from hpcosim_scenarios.traces_command import app as traces
+    from hpcosim_scenarios.train_command import app as train
 
     app.add_typer(traces, name="traces")
+    app.add_typer(train, name="train")
     app()
 
 
@@ -315,9 +358,14 @@ def _fail(error: Exception, code: int) -> None:
     raise typer.Exit(code) from None
 
 
-def _overrides(
+def overrides_of(
     changes: list[str] | None, seed: int | None, lenient: bool
 ) -> dict[str, bool | int | float | str | None]:
+    """Return the values that the options of a command change in a scenario.
+
+    Raises:
+        ScenarioError: one is not FIELD=VALUE.
+    """
     from hpcosim_scenarios.overrides import parse
 
     overrides = parse(changes or [])

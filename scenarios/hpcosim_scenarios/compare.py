@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
-from hpcosim_client.power.settings import title, with_power
-from hpcosim_scenarios.in_process import run_in_process
-from hpcosim_scenarios.library import Library, open_scenario
+from hpcosim_scenarios.chosen import chosen_by
+from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.progress import shown
-from hpcosim_scenarios.run import Transport, folder_name, run_scenario
+from hpcosim_scenarios.run import Transport, folder_name, run_chosen, run_scenario
 from hpcosim_scenarios.scenario import Scalar
 from hpcosim_scenarios.scenario_file import load_scenario
 
@@ -40,21 +39,20 @@ def compare_schedulers(
     if not names:
         raise PolicyError("no schedulers were named")
     scenario = load_scenario(path, overrides)
-    power = scenario.scheduler.power
-    policies = {name: with_power(name, power) for name in expand(names)}
+    compared = [chosen_by(scenario, path.parent, name) for name in expand(names)]
+    for chosen in compared:
+        chosen.check()
     jobs = Library([path], overrides).first_jobs
     metrics = {}
-    folders = dict(zip(policies, _folders(policies), strict=True))
-    for name, policy in policies.items():
-        folder = out / folders[name] if out is not None else None
+    for chosen, below in zip(compared, _folders(each.name for each in compared), strict=True):
+        folder, name = out / below if out is not None else None, chosen.name
         if transport != "inproc":
             metrics[name], _ = run_scenario(
                 path, scheduler=name, transport=transport, out=folder, overrides=overrides
             )
             continue
         with shown(f"{scenario.name} {name}") as report:
-            opened = open_scenario(scenario, jobs, title(name, power))
-            metrics[name] = run_in_process(opened, policy, folder, report)
+            metrics[name] = run_chosen(chosen, scenario, jobs, folder, report)
     return metrics
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.scenario import Lublin, Poisson, Scenario, Workload
+from hpcosim_scenarios.logs import imitated_jobs, log_jobs
+from hpcosim_scenarios.scenario import Imitated, Lublin, Poisson, Scenario, Workload
 from hpcosim_server.workload import shaping
-from hpcosim_server.workload.catalogue import KNOWN, find_trace, known_trace
-from hpcosim_server.workload.cqsim import read_cqsim
+from hpcosim_server.workload.catalogue import KNOWN
+from hpcosim_server.workload.imitation import MOST_JOBS
 from hpcosim_server.workload.job_line import (
     MOST_LETTERS,
     NOT_OF_LOGS,
@@ -23,25 +24,25 @@ from hpcosim_server.workload.job_line import (
 from hpcosim_server.workload.jsonl import read_jsonl
 from hpcosim_server.workload.lublin import lublin
 from hpcosim_server.workload.poisson import poisson
-from hpcosim_server.workload.swf import read_swf
 from hpcosim_server.workload.table import PLACEMENTS, JobTable
 
 PROFILES = "$.workload.profiles"
 
 
-def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
+def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
     """Return the jobs of a scenario, shaped as it says.
 
     Args:
         scenario: it.
         folder: where its file lies; paths in it are relative to that.
+        most: a model that fills days with jobs may not draw more.
 
     Raises:
-        ScenarioError: a job that stands in it is at fault.
+        ScenarioError: a job that stands in it is at fault, or a model of a log.
         WorkloadError: the source can't be read, or nothing of it is left.
     """
     spec = scenario.workload
-    table = _source(spec, scenario.seed, folder)
+    table = _source(spec, scenario.seed, folder, most)
     if spec.window_s is not None:
         table = shaping.window_by_time(table, *spec.window_s)
     if spec.jobs is not None:
@@ -55,21 +56,19 @@ def jobs_of(scenario: Scenario, folder: Path) -> JobTable:
     return table
 
 
-def _source(spec: Workload, seed: int, folder: Path) -> JobTable:
+def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
+    if isinstance(spec.synthetic, Imitated):
+        return imitated_jobs(spec.synthetic, spec, folder, np.random.default_rng(seed), most)
     if spec.synthetic is not None:
         table = _drawn(spec.synthetic, np.random.default_rng(seed))
         code = PLACEMENTS.index(spec.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
     if spec.inline is not None:
         return inline_jobs(spec)
-    how: Any = {"placement": spec.placement, "lenient": spec.lenient}
     if spec.json is not None:
+        how: Any = {"placement": spec.placement, "lenient": spec.lenient}
         return read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
-    if spec.trace is None:
-        return read_swf(folder / str(spec.swf), profiles=spec.profiles, **how)
-    if known_trace(spec.trace).format == "cqsim":
-        return read_cqsim(find_trace(spec.trace), **how)
-    return read_swf(find_trace(spec.trace), profiles=spec.profiles, **how)
+    return log_jobs(spec, spec, folder)
 
 
 def _drawn(model: Lublin | Poisson, rng: np.random.Generator) -> JobTable:

@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.jobs import jobs_of
-from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.scenario import Scalar, Scenario, Seasonal
 from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.errors import SessionRefused, WorkloadError
 from hpcosim_server.results import Run
@@ -22,7 +22,14 @@ from hpcosim_server.workload.table import JobTable
 SWITCHING = 1  # sets the times of switching nodes apart from what else a seed draws
 
 # What a client may not set from afar: the files of this machine, and what the run is called.
-NOT_FROM_AFAR = ("name", "workload.swf", "workload.json", "workload.trace")
+NOT_FROM_AFAR = (
+    "name",
+    "workload.swf",
+    "workload.json",
+    "workload.trace",
+    "workload.synthetic.swf",
+    "workload.synthetic.trace",
+)
 
 
 class Library:
@@ -96,9 +103,13 @@ class Library:
     def _load(self, path: Path, changes: Mapping[str, Scalar]) -> tuple[Scenario, JobTable]:
         scenario = load_scenario(path, self._overrides | dict(changes))
         synthetic = scenario.workload.synthetic
-        if synthetic is not None and synthetic.jobs > self._max_jobs:
+        drawn = 0 if synthetic is None or isinstance(synthetic, Seasonal) else synthetic.jobs
+        if drawn > self._max_jobs:
             raise ScenarioError(f"has more than {self._max_jobs} jobs, the most allowed", path)
-        jobs = jobs_of(scenario, path.parent)
+        try:
+            jobs = jobs_of(scenario, path.parent, self._max_jobs)
+        except ScenarioError as error:
+            raise ScenarioError(error.what, path, error.line, error.field) from None
         if not len(jobs):
             raise ScenarioError("has a workload without a single job", path)
         if len(jobs) > self._max_jobs:

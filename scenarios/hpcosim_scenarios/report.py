@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hpcosim_client.power.settings import title
+from hpcosim_scenarios.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.progress import span
 from hpcosim_scenarios.scenario import Scenario
 from hpcosim_server.allocation import impossible
@@ -17,7 +18,6 @@ from hpcosim_server.results import to_json
 from hpcosim_server.workload.table import JobTable
 
 Metrics = Mapping[str, int | float]
-
 
 MOST_COLUMNS = 8
 MAIN_METRICS = ("makespan_s", "mean_wait_s", "mean_bounded_slowdown", "energy_j", "edp_js")
@@ -29,6 +29,19 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
         sys.stdout.write(to_json(metrics))
     else:
         _print_table({"value": metrics})
+
+
+def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
+    """Print what a plan of the oracle comes to, by the names of the metrics of a run by it."""
+    metrics: Metrics = {
+        "wasted_energy_j": plan.wasted_j,
+        "idle_energy_j": plan.idle_j,
+        "sleeping_energy_j": plan.sleeping_j,
+        "switching_on_energy_j": plan.switching_on_j,
+        "switching_off_energy_j": plan.switching_off_j,
+        "node_shutdowns": plan.shutdowns,
+    }
+    print_metrics(metrics, as_json=as_json)
 
 
 def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
@@ -50,7 +63,9 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
-        "scheduler": title(scenario.scheduler.name, scenario.scheduler.power),
+        "scheduler": title(
+            scenario.scheduler.name, scenario.scheduler.power, scenario.scheduler.power_awareness
+        ),
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
-from hpcosim_client import make_policy
-from hpcosim_client.power.settings import as_text, title, with_power
+from hpcosim_scenarios.chosen import Chosen, chosen_by, with_plan
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.json_log import log_as_json
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.overrides import as_options
 from hpcosim_scenarios.processes import Wire, run_processes
-from hpcosim_scenarios.progress import shown
+from hpcosim_scenarios.progress import Report, ignore, shown
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.service import Limits, Service
@@ -46,31 +46,64 @@ def run_scenario(
         The metrics, and the results folder.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError: bad input.
+        ScenarioError, WorkloadError, PolicyError, OracleError: bad input.
         RunError: the run failed; what was recorded is written.
         ResultsError: the results can't be written.
     """
     scenario = load_scenario(path, overrides)
-    name, power = scheduler or scenario.scheduler.name, scenario.scheduler.power
-    policy = with_power(name, power)
-    folder = out or Path("results") / f"{scenario.name}-{folder_name(name)}"
-    with shown(f"{scenario.name} {title(name, power)}") as report:
+    chosen = chosen_by(scenario, path.parent, scheduler)
+    chosen.check()
+    folder = out or Path("results") / f"{scenario.name}-{folder_name(chosen.name)}"
+    with shown(f"{scenario.name} {chosen.title}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
-            opened = open_scenario(scenario, jobs, title(name, power))
-            metrics = run_in_process(opened, policy, folder, report)
-        else:
-            options = as_options(overrides or {})
-            metrics = run_processes(
-                path,
-                name,
-                folder,
-                transport,
-                server_options=options,
-                scheduler_options=["--power", as_text(power)],
-                report=report,
-            )
-    return metrics, folder
+            return run_chosen(chosen, scenario, jobs, folder, report), folder
+        return _run_processes(path, chosen, folder, transport, overrides or {}, report), folder
+
+
+def run_chosen(
+    chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None, report: Report = ignore
+) -> dict[str, int | float]:
+    """Run a scenario in this process, and return the metrics.
+
+    Args:
+        chosen: who schedules.
+        scenario: what.
+        jobs: its jobs.
+        out: the results folder; None: nothing is written.
+        report: told now and then how far it has got.
+
+    Raises:
+        As `run_scenario`.
+    """
+    with with_plan(chosen, scenario, jobs, out) as ready:
+        opened = open_scenario(scenario, jobs, chosen.title)
+        return run_in_process(opened, ready.policy(), out, report)
+
+
+def _run_processes(
+    path: Path, chosen: Chosen, out: Path, wire: Wire, overrides: Overrides, report: Report
+) -> dict[str, int | float]:
+    with _planned(path, chosen, out, overrides) as ready:
+        return run_processes(
+            path,
+            chosen.name,
+            out,
+            wire,
+            server_options=as_options(overrides),
+            scheduler_options=ready.options(),
+            report=report,
+        )
+
+
+def _planned(
+    path: Path, chosen: Chosen, out: Path, overrides: Overrides
+) -> AbstractContextManager[Chosen]:
+    """Read the jobs, which may be many, only for a plan: the server reads them, too."""
+    if not chosen.needs_plan:
+        return nullcontext(chosen)
+    library = Library([path], overrides)
+    return with_plan(chosen, library.first, library.first_jobs, out)
 
 
 def folder_name(scheduler: str) -> str:
@@ -85,7 +118,7 @@ def check(path: Path, overrides: Overrides | None = None) -> tuple[Scenario, Job
         ScenarioError, WorkloadError, PolicyError: something in it can't be.
     """
     library = Library([path], overrides)
-    make_policy(library.first.scheduler.name)
+    chosen_by(library.first, path.parent).check()
     return library.first, library.first_jobs
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from msgspec import Meta, Struct
 
 import hpcosim_protocol as protocol
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.settings import AlwaysOn, Oracle, Power
 from hpcosim_protocol import Placement
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_server.contention import check_contention
@@ -30,6 +31,7 @@ Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Seconds = Annotated[float, Meta(gt=0, le=1e12)]
 Span = Annotated[float, Meta(ge=0, le=1e12)]
 Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
+Days = Annotated[int, Meta(gt=0, le=36_525)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Scalar = bool | int | float | str | None
 
@@ -123,6 +125,49 @@ class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model"
     overestimate: Annotated[float, Meta(ge=1, le=1e6)] = 2.0
 
 
+class Imitated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The log that a model imitates; one of the first two.
+
+    Attributes:
+        swf: a log in the Standard Workload Format; a path from the scenario's folder.
+        trace: a known log by name, see `hpcosim traces`.
+        of_jobs: only these of the jobs kept, counted from 0, without the last.
+    """
+
+    swf: str | None = None
+    trace: str | None = None
+    of_jobs: tuple[Count, Count] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.swf is None) == (self.trace is None):
+            found = "neither" if self.swf is None else "both"
+            raise ValueError(f"what imitates a log has one of swf, trace; here is {found}")
+        if self.of_jobs is not None and self.of_jobs[0] >= self.of_jobs[1]:
+            raise ValueError(f"of_jobs must go from less to more, not {list(self.of_jobs)}")
+
+
+class Sampled(Imitated, frozen=True, tag_field="model", tag="sampled", kw_only=True):
+    """Jobs of a log in any order, as a Poisson process; see `workload.imitation.sampled`.
+
+    Attributes:
+        jobs: how many.
+    """
+
+    jobs: Jobs
+
+
+class Seasonal(Imitated, frozen=True, tag_field="model", tag="seasonal", kw_only=True):
+    """Jobs that come by weekday and hour as a log's do; see `workload.imitation.seasonal`.
+
+    Attributes:
+        days: how many, from a Monday, 00:00, on.
+        pairs: size and run time of a job are those of one job of the log, not of two.
+    """
+
+    days: Days
+    pairs: bool = False
+
+
 class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the jobs come from (one of the first five) and what is made of them, in this order.
 
@@ -150,7 +195,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     swf: str | None = None
     json: str | None = None
     trace: str | None = None
-    synthetic: Lublin | Poisson | None = None
+    synthetic: Lublin | Poisson | Sampled | Seasonal | None = None
     inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
     profiles: dict[str, Profile] = {}
     lenient: bool = False
@@ -181,11 +226,15 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: as `hpcosim schedule` takes it.
-        power: the manager that switches nodes beside it, see `hpcosim_client.power.settings`.
+        power: the manager that switches nodes beside it, see `hpcosim_client.power.settings`;
+            paths in it are from the scenario's folder.
+        power_awareness: what it makes of nodes that are not on, see
+            `hpcosim_client.heuristics.power_aware`.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"
     power: Power = AlwaysOn()
+    power_awareness: Awareness = "unaware"
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -219,14 +268,20 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError(
                 "scheduler.power switches nodes off, but no node group says its power_states"
             )
-        if not self.wake_on_allocation:
+        if not (self.wake_on_allocation or self._wakes_ahead()):
             raise ValueError(
                 "scheduler.power switches nodes off, but with wake_on_allocation: false nothing "
-                "switches them on for a job; say wake_on_allocation: true, or power: always_on"
+                "switches them on for a job; say wake_on_allocation: true, or power: always_on, or "
+                "power_awareness: planned"
             )
 
+    def _wakes_ahead(self) -> bool:
+        """Return whether nodes are switched on for jobs before they are given to them."""
+        scheduler = self.scheduler
+        return scheduler.power_awareness == "planned" or isinstance(scheduler.power, Oracle)
 
-KINDS = (
+
+KINDS: tuple[type[Struct], ...] = (
     Scenario,
     Platform,
     NodeGroup,
@@ -238,7 +293,8 @@ KINDS = (
     JobLine,
     Lublin,
     Poisson,
+    Sampled,
+    Seasonal,
     Scheduler,
-    Timeout,
-    KeepIdle,
+    *get_args(Power),
 )

@@ -11,8 +11,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from hpcosim_client.power.settings import no_such_manager
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.jobs import PROFILES, check_profiles, inline_jobs
+from hpcosim_scenarios.power_check import FIELD as POWER
+from hpcosim_scenarios.power_check import check_power
 from hpcosim_scenarios.scenario import KINDS, Scalar, Scenario
 from hpcosim_scenarios.yaml_lines import line_of, parse_yaml
 from hpcosim_server.workload.job_line import Profile
@@ -46,10 +49,11 @@ def load_scenario(path: Path, overrides: Mapping[str, Scalar] | None = None) -> 
         scenario = msgspec.convert(tree, Scenario)
         check_profiles(scenario.workload)
         inline_jobs(scenario.workload)
+        check_power(scenario)
     except msgspec.ValidationError as error:
         what, field = _what_and_field(str(error), tree)
         line = line_of(text, field, _unknown_key(what))
-        raise ScenarioError(_helpful(what), path, line, field) from None
+        raise ScenarioError(_helpful(what, field), path, line, field) from None
     except ScenarioError as error:
         line = line_of(text, error.field, None)
         raise ScenarioError(error.what, path, line, error.field) from None
@@ -105,8 +109,10 @@ def _unknown_key(what: str) -> str | None:
     return found[1] if found else None
 
 
-def _helpful(what: str) -> str:
-    """Add the nearest known key to a message about an unknown one."""
+def _helpful(what: str, field: str) -> str:
+    """Add the nearest known key, or power manager, to a message about an unknown one."""
+    if field == f"{POWER}.name" and (found := re.fullmatch(r"Invalid value '(.*)'", what)):
+        return no_such_manager(found[1])
     unknown = _unknown_key(what)
     if unknown is None:
         what = re.sub(r"Object missing required field (`.*`)", r"\1 is missing", what)

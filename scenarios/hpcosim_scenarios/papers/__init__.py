@@ -6,19 +6,38 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "papers"
 
+POWER = (
+    "power-timeouts",
+    "power-curricula",
+    "power-radar",
+    "power-sensitivity",
+    "power-pareto",
+)
+"""The parts of the study of power managers, each run by itself."""
 
-def reproduce_study(study: str, out: Path) -> None:
-    """Run all experiments of a paper and write its tables and figures.
+STUDIES = ("ineps", "node-centric", *POWER)
+
+
+def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
+    """Run all experiments of a paper, or of a part of it, and write its tables and figures.
 
     Args:
-        study: `ineps` or `node-centric`.
+        study: one of `STUDIES`.
         out: where to.
+        train: train the networks of `power-curricula` anew, which takes many hours.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or a job log is not on this machine.
     """
     if study == "ineps":
-        from hpcosim_scenarios.papers.ineps import reproduce
+        from hpcosim_scenarios.papers.ineps import reproduce as reproduce_ineps
+
+        reproduce_ineps(out)
+    elif study in POWER:
+        from hpcosim_scenarios.papers.power import reproduce as reproduce_power
+
+        reproduce_power(study, out, train=train)
     else:
-        from hpcosim_scenarios.papers.node_centric import reproduce
-    reproduce(out)
+        from hpcosim_scenarios.papers.node_centric import reproduce as reproduce_node_centric
+
+        reproduce_node_centric(out)

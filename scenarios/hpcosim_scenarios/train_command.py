@@ -1,0 +1,153 @@
+"""The command `hpcosim train`: train what learns, on a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcosim_scenarios.cli import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
+
+if TYPE_CHECKING:
+    from hpcosim_scenarios.training.cross_entropy import Generation
+    from hpcosim_scenarios.training.curriculum import Epoch
+
+app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True)
+
+
+class Algorithm(StrEnum):
+    """How it learns."""
+
+    a2c = "a2c"
+    ppo = "ppo"
+
+
+@app.command()
+def power(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for the network and its learning curve.")],
+    curriculum: Annotated[
+        str, typer.Option(help="What it learns from, in order: sampled, real, synthetic.")
+    ] = "sampled,real,synthetic",
+    epochs: Annotated[int, typer.Option(min=1, help="How often it learns from each.")] = 10,
+    algorithm: Annotated[Algorithm, typer.Option(help="How it learns.")] = Algorithm.a2c,
+    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
+    days: Annotated[
+        int, typer.Option(min=1, max=36_525, help="How many days the synthetic one fills.")
+    ] = 365,
+    interval_s: Annotated[
+        float, typer.Option(min=1.0, max=1e9, help="Seconds between two decisions.")
+    ] = 1800.0,
+    calendar: Annotated[
+        bool, typer.Option("--calendar", help="Let it know the time of day and of week.")
+    ] = False,
+    changes: Set = None,
+    lenient: Lenient = False,
+) -> None:
+    """Train a power manager for a scenario's nodes and scheduler, and say how it gets on."""
+    with errors_in_one_line():
+        from hpcosim_client.power.settings import rl_extra
+
+        with rl_extra("training"):
+            from hpcosim_scenarios.training.train import Training, train_power
+
+        training = Training(
+            curriculum=_names(curriculum),
+            epochs=epochs,
+            algorithm=algorithm.value,
+            seed=seed,
+            interval_s=interval_s,
+            calendar=calendar,
+            synthetic_days=days,
+        )
+        overrides = overrides_of(changes, None, lenient)
+        with _writing_to(out):
+            network = train_power(scenario, out, training, overrides, told=_tell)
+        typer.echo(f"network: {network}")
+
+
+@app.command()
+def adaptive(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for the rule and its learning curve.")],
+    wait_w: Annotated[
+        float, typer.Option(min=0.0, help="What a second of a job's wait counts for, J/s.")
+    ] = 350.0,
+    origin_s: Annotated[
+        float, typer.Option(min=0.0, help="The second of the week at which time is 0.")
+    ] = 0.0,
+    generations: Annotated[int, typer.Option(min=1, help="How often rules are drawn.")] = 12,
+    candidates: Annotated[int, typer.Option(min=5, help="Rules in a generation.")] = 12,
+    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes to try them in.")] = 1,
+    changes: Set = None,
+    lenient: Lenient = False,
+) -> None:
+    """Learn timeouts that follow the hour and the load, for the power manager `adaptive`."""
+    with errors_in_one_line():
+        from hpcosim_client.power.settings import rl_extra
+        from hpcosim_scenarios.training.cross_entropy import Search, train_adaptive
+
+        search = Search(
+            wait_w=wait_w,
+            origin_s=origin_s,
+            generations=generations,
+            candidates=candidates,
+            seed=seed,
+            workers=workers,
+        )
+        overrides = overrides_of(changes, None, lenient)
+        with _writing_to(out), rl_extra("training"):
+            rule = train_adaptive(scenario, out, search, overrides, told=_tell_generation)
+        typer.echo(f"rule: {rule}")
+
+
+def _names(curriculum: str) -> list[str]:
+    """Return the datasets named.
+
+    Raises:
+        ScenarioError: there is none.
+    """
+    from hpcosim_scenarios.errors import ScenarioError
+
+    names = [name.strip() for name in curriculum.split(",") if name.strip()]
+    if not names:
+        raise ScenarioError("no datasets to learn from were named")
+    return names
+
+
+@contextmanager
+def _writing_to(out: Path) -> Iterator[None]:
+    """Turn the error of a folder that can't be written to into one of ours.
+
+    Raises:
+        ResultsError: it can't.
+    """
+    from hpcosim_server.errors import ResultsError
+
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise ResultsError(f"what was learned can't be written to {out}: {why}") from error
+
+
+def _tell_generation(generation: Generation) -> None:
+    number, mean_j, best_j, median_j, seconds = generation
+    typer.echo(
+        f"{number:4}  cost: mean {mean_j:9.4g} J  best {best_j:9.4g} J  "
+        f"median {median_j:9.4g} J  took {seconds:.1f} s"
+    )
+
+
+def _tell(epoch: Epoch) -> None:
+    totals = epoch.totals
+    typer.echo(
+        f"{epoch.number:4} {epoch.dataset:9}  reward {totals.reward:9.4g}  "
+        f"wasted {totals.wasted_j:9.4g} J  mean wait {totals.mean_wait_s:9.4g} s  "
+        f"took {epoch.seconds:.1f} s"
+    )
