@@ -12,6 +12,7 @@ from hpcosim_client.heuristics.power_aware import (
     cheapest_start,
     nothing_sleeps,
     power_profile,
+    with_boots,
 )
 from hpcosim_client.heuristics.profile import NodeProfile, Profile, Reservation, profile_of
 from hpcosim_client.job import Job
@@ -85,6 +86,8 @@ class _Book(NamedTuple):
     def renew(self, job: Job) -> None:
         """Keep a reservation, or the next one there is room for, where another overstays."""
         reservation, now_s = self.held[job.job_id], self.view.now_s
+        if self.awareness == "aware" and reservation.place is not None:
+            reservation = self.held[job.job_id] = with_boots(self.view, reservation)
         if reservation.start_s >= now_s and self.profile.has_room(job, reservation):
             self.profile.keep(job, reservation)
         else:

@@ -33,20 +33,23 @@ WAKE_ALARM = 1
 
 
 def power_profile(view: View, awareness: Awareness) -> NodeProfile:
-    """Return the profile of when each node can be given (aware), or be on (planned)."""
+    """Return the profile of when each node can be given (aware), or be on (planned).
+
+    What should have happened by now, the end of a job or of a boot, is expected a moment from now:
+    what is free now in this profile is so in fact.
+    """
+    late_s = a_moment_after(view.now_s)
     if awareness == "aware":
-        return node_profile(view)
+        return node_profile(view, late_s)
     nodes = view.nodes
     off = np.flatnonzero(~nodes.on)
-    # One that should be on by now is not yet: it counts as free a moment later.
-    on_s = np.maximum(nodes.expected_on_s(view.now_s), a_moment_after(view.now_s))
-    cores = nodes.idle_cores(off)
+    on_s, cores = nodes.expected_on_s(view.now_s), nodes.idle_cores(off)
     returning = [
         (float(at_s), off[at], cores[at])
         for at_s in np.unique(on_s[off])
         for at in [on_s[off] == at_s]
     ]
-    return NodeProfile(view, np.where(nodes.on, nodes.free, 0), returning)
+    return NodeProfile(view, np.where(nodes.on, nodes.free, 0), returning, late_s)
 
 
 def a_moment_after(now_s: float) -> float:
@@ -154,6 +157,14 @@ def _soonest_boot(
         if place is not None:
             return Reservation(start_s, place, float(boot_s[place.nodes].max()))
     return None
+
+
+def with_boots(view: View, reservation: Reservation) -> Reservation:
+    """Return a reservation of nodes to be given, with the boots they need as they are now."""
+    start_s, place, _ = reservation
+    assert place is not None
+    on_s = view.nodes.expected_on_s(start_s)[place.nodes]
+    return Reservation(start_s, place, float(on_s.max()) - start_s)
 
 
 class Plans:

@@ -82,14 +82,14 @@ def profile_of(view: View) -> Profile:
     return node_profile(view)
 
 
-def node_profile(view: View) -> NodeProfile:
-    """Return the profile of when each node's cores can be given to a job."""
+def node_profile(view: View, late_s: float | None = None) -> NodeProfile:
+    """Return the profile of when each node's cores can be given to a job; see `NodeProfile`."""
     back = [
         (at_s, np.array([node]), np.array([cores]))
         for at_s, node, cores in view.nodes.returning()
         if at_s < math.inf
     ]
-    return NodeProfile(view, view.nodes.free, back)
+    return NodeProfile(view, view.nodes.free, back, late_s)
 
 
 class CountProfile:
@@ -194,17 +194,24 @@ class NodeProfile:
         view: what runs.
         free: int64[nodes], what is free now.
         returning: what else is expected to be, beside that of running jobs.
+        late_s: when that is expected which was before; None: now.
     """
 
-    def __init__(self, view: View, free: Ints, returning: Iterable[Freed]) -> None:
+    def __init__(
+        self,
+        view: View,
+        free: Ints,
+        returning: Iterable[Freed],
+        late_s: float | None = None,
+    ) -> None:
         self._capacity = view.nodes.capacity
         self._kept: dict[int, Reservation] = {}
         self._times_s = [view.now_s]
         self._free = [free.copy()]
-        now_s = view.now_s
-        places = [(job.expected_end_s(now_s), job.place) for job in view.running.values()]
+        late_s = view.now_s if late_s is None else late_s
+        places = [(job.expected_end_s(late_s), job.place) for job in view.running.values()]
         ends = [(end_s, place.nodes, place.held) for end_s, place in places if place is not None]
-        ends += [(max(at_s, now_s), nodes, freed) for at_s, nodes, freed in returning]
+        ends += [(max(at_s, late_s), nodes, freed) for at_s, nodes, freed in returning]
         for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
             if end_s > self._times_s[-1]:
                 self._times_s.append(end_s)
