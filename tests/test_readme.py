@@ -25,7 +25,7 @@ def shown_commands() -> list[str]:
     return [
         line
         for line in ours
-        if not re.search(r"traces get|nasa|node-centric| serve | schedule ", f"{line} ")
+        if not re.search(r"traces get|nasa|node-centric|power-| serve | schedule ", f"{line} ")
     ]
 
 
