@@ -28,7 +28,8 @@ class NodePool:
         on: bool[nodes], whether a node is on, and stays so as far as was decided.
         planned: bool[nodes], idle nodes that a job scheduler counts on for a job to come; a power
             manager leaves them on.
-        prefers_on: of the nodes a job may have, those that are on the soonest go first.
+        prefers_on: of the nodes a job may have, those that are on go first, then those being
+            switched on, then others.
         switch_on_s, switch_off_s: float64[nodes], what switching takes; 0: it can't be switched.
         cycle_j: float64[nodes], energy of switching a node off and on again.
         free_cores: the sum of `free`.

@@ -103,7 +103,7 @@ def _earliest_on(
     """Return the earliest start on nodes that are on then, of those that need no waking first."""
     asleep = view.nodes.must_be_woken()
     order, only = asleep.astype(np.float64), None if waking else ~asleep
-    for start_s in profile.starts_s(after_s):
+    for start_s in profile.starts_s(job, after_s):
         if start_s > until_s:
             break
         place = profile.place(job, start_s, start_s + job.requested_s, order=order, only=only)
@@ -124,13 +124,14 @@ def _earliest_given(
     """Return the reservation that has the job run the earliest, boots that it starts included."""
     best: Reservation | None = None
     asleep = view.nodes.must_be_woken()
-    for start_s in profile.starts_s(after_s):
+    for start_s in profile.starts_s(job, after_s):
         if start_s > until_s or (best is not None and start_s > best.runs_s):
             break
         boot_s = view.nodes.expected_on_s(start_s) - start_s
         if not waking:
             boot_s[asleep] = math.inf
-        found = _soonest_boot(profile, job, start_s, boot_s)
+        by_s = math.inf if best is None else best.runs_s
+        found = _soonest_boot(profile, job, start_s, boot_s, by_s - start_s)
         if found is not None and (best is None or _sooner(found, best)):
             best = found
     return best
@@ -141,7 +142,7 @@ def _sooner(one: Reservation, other: Reservation) -> bool:
 
 
 def _soonest_boot(
-    profile: NodeProfile, job: Job, start_s: float, boot_s: Floats
+    profile: NodeProfile, job: Job, start_s: float, boot_s: Floats, most_s: float
 ) -> Reservation | None:
     """Return the reservation from a time on that has the job wait the shortest for boots.
 
@@ -149,9 +150,10 @@ def _soonest_boot(
         profile: of when nodes can be given.
         job: it.
         start_s: when they are.
-        boot_s: float64[nodes], how long each takes then to be on.
+        boot_s: float64[nodes], how long each takes then to be on; infinity: it is not wanted.
+        most_s: for no longer than this.
     """
-    for longest_s in np.unique(boot_s[boot_s < math.inf]).tolist():
+    for longest_s in np.unique(boot_s[(boot_s <= most_s) & (boot_s < math.inf)]).tolist():
         end_s = start_s + longest_s + job.requested_s
         place = profile.place(job, start_s, end_s, order=boot_s, only=boot_s <= longest_s)
         if place is not None:

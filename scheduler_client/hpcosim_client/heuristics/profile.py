@@ -221,17 +221,18 @@ class NodeProfile:
 
     def earliest(self, job: Job, after_s: float) -> Reservation | None:
         """See `Profile`."""
-        for start_s in self.starts_s(after_s):
+        for start_s in self.starts_s(job, after_s):
             place = self.place(job, start_s, start_s + job.requested_s)
             if place is not None:
                 return Reservation(start_s, place)
         return None
 
-    def starts_s(self, after_s: float) -> Iterator[float]:
-        """Yield the times, from `after_s` on, from which a job may have room that had none."""
+    def starts_s(self, job: Job, after_s: float) -> Iterator[float]:
+        """Yield the times, from `after_s` on, at which there are cores enough for a job."""
         first = max(bisect_right(self._times_s, after_s) - 1, 0)
-        for step_s in self._times_s[first:]:
-            yield max(step_s, after_s)
+        for step in range(first, len(self._times_s)):
+            if self._total[step] >= job.cores:
+                yield max(self._times_s[step], after_s)
 
     def place(
         self,
@@ -254,8 +255,6 @@ class NodeProfile:
             only: bool[nodes], on these; None: on any.
         """
         step = max(bisect_right(self._times_s, start_s) - 1, 0)
-        if self._total[step] < job.cores:
-            return None
         free = self._least_free(start_s, end_s)
         if only is not None:
             free = np.where(only, free, 0)

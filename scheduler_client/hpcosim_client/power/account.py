@@ -58,7 +58,6 @@ class Account:
         waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
             their nodes and wait for these to boot.
         submissions: how many jobs the account has heard of.
-        submit_s: when the latest of them were submitted; see `submitted_since`.
         waiting: the jobs that wait to start now.
         waited: the jobs that have waited, for a time above 0, since the last `begin_interval`.
         on_w: float64[nodes], power of a node that computes on all its cores, W.
@@ -82,7 +81,7 @@ class Account:
         self.state: Ints = np.full(nodes, ON)
         self._drawn_w: Floats = np.zeros(nodes)
         self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
-        self.submit_s: deque[float] = deque()
+        self._submit_s: deque[float] = deque()
 
     @property
     def elapsed_s(self) -> float:
@@ -98,7 +97,7 @@ class Account:
         for job in view.arrived:
             if job.order >= self.submissions:  # others come back from a rejected start
                 self.submissions = job.order + 1
-                self.submit_s.append(job.submit_s)
+                self._submit_s.append(job.submit_s)
         self._note(view)
 
     def begin_interval(self) -> None:
@@ -107,7 +106,7 @@ class Account:
 
     def submitted_since(self, since_s: float) -> int:
         """Return how many jobs were submitted after `since_s`, which never goes back."""
-        times_s = self.submit_s
+        times_s = self._submit_s
         while times_s and times_s[0] <= since_s:
             times_s.popleft()
         return len(times_s)
