@@ -12,7 +12,7 @@ from hpcosim_client.view import View
 
 
 def learned(
-    model: Path | str, interval_s: float = 1800.0, origin_s: float | None = None
+    model: Path | str, interval_s: float | None = None, origin_s: float | None = None
 ) -> Manager:
     """Return the manager that asks a trained network every `interval_s` for every node at once.
 
@@ -22,8 +22,7 @@ def learned(
 
     Args:
         model: a file that `save_actor` wrote.
-        interval_s: seconds between two decisions; a network does best with those it was
-            trained with.
+        interval_s: seconds between two decisions; None: as in training.
         origin_s: the second of the week at which simulated time is 0; None: as in training. Of
             no account to a network that knows no calendar.
 
@@ -33,7 +32,7 @@ def learned(
     actor, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:
         origin_s = about.origin_s
-    rounds = Periodic(interval_s)
+    rounds = Periodic(about.interval_s if interval_s is None else interval_s)
 
     def manage(view: View) -> None:
         if rounds.due(view):

@@ -241,12 +241,9 @@ def _by_plan(name: str, power: Oracle) -> Policy:
 
 def _learned(power: Rl) -> Manager:
     with rl_extra("the power manager rl"):
-        from hpcosim_client.agents.node_attention import load_actor
         from hpcosim_client.power.learned import learned
     with _naming("model"):
-        trained_s = load_actor(Path(power.model))[1].interval_s
-        interval_s = trained_s if power.interval_s is None else power.interval_s
-        return learned(power.model, interval_s, power.origin_s)
+        return learned(power.model, power.interval_s, power.origin_s)
 
 
 def _adaptive(power: Adaptive) -> Manager:
