@@ -27,9 +27,10 @@ from hpcosim_protocol import (
     Platform,
     Processor,
     SetAlarm,
+    task_speed,
 )
 from hpcosim_server import execution
-from hpcosim_server.contention import check_contention, task_speed
+from hpcosim_server.contention import check_contention
 from hpcosim_server.execution import SharedProcessor
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.recording import STATES

@@ -1,6 +1,7 @@
 """What crosses the wire between simulator and scheduler, and nothing else."""
 
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
+from hpcosim_protocol.contention import bandwidth_mbps, task_speed
 from hpcosim_protocol.decisions import (
     AllocateJob,
     CancelAlarm,
@@ -99,7 +100,9 @@ __all__ = [
     "SubmitJob",
     "UnsupportedVersionError",
     "Welcome",
+    "bandwidth_mbps",
     "decode_client_message",
     "decode_server_message",
     "encode",
+    "task_speed",
 ]

@@ -1,7 +1,4 @@
-"""How fast a task runs beside others that use the memory bandwidth of its processor.
-
-Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3.
-"""
+"""The platforms for which the model of memory contention holds."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ import math
 
 from msgspec.structs import astuple
 
-from hpcosim_protocol import Contention, Processor
-
-DECIMALS = 9  # of a speed; by definition, so that equal states have equal speeds
+from hpcosim_protocol import Processor
 
 
 def check_contention(processor: Processor) -> None:
@@ -36,43 +31,3 @@ def check_contention(processor: Processor) -> None:
                 f"dc_mbps - k * dd_mbps must be above 0 for every number k of other tasks, "
                 f"and is {width_mbps:g} for k = {others}"
             )
-
-
-def bandwidth_mbps(volume_mb: float, alone_s: float) -> float:
-    """Return the bandwidth a task asks for, in MB/s, fixed when it starts.
-
-    Args:
-        volume_mb: data it moves to and from memory in all, MB.
-        alone_s: how long it takes when nothing slows it, s.
-    """
-    return volume_mb / alone_s
-
-
-def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tasks: int) -> float:
-    """Return the share of its full speed at which a task runs, above 0 and up to 1.
-
-    Args:
-        model: the constants of the processor.
-        total_mbps: bandwidth asked for by all tasks on it, MB/s (X).
-        own_mbps: bandwidth the task itself asks for, MB/s (y).
-        active_tasks: tasks on the processor that have operations left, this one among them.
-    """
-    if total_mbps < model.c_mbps:
-        return 1.0
-    others = active_tasks - 1
-    width_mbps = model.dc_mbps - others * model.dd_mbps
-    u = (own_mbps - (model.da - others) * model.db_mbps) / width_mbps
-    fair_share = 1.0 / (1.0 + 0.6 * others)
-    floor = _smooth_step_down(u) * 0.6 * others * fair_share + fair_share
-    if total_mbps > model.c_mbps + (floor - 1.0) / model.b_per_mbps:
-        return round(floor, DECIMALS)
-    return round(1.0 + model.b_per_mbps * (total_mbps - model.c_mbps), DECIMALS)
-
-
-def _smooth_step_down(u: float) -> float:
-    """Fall from 1 at 0 to 0 at 1."""
-    if u < 0.0:
-        return 1.0
-    if u > 1.0:
-        return 0.0
-    return 1.0 - (6.0 * u**5 - 15.0 * u**4 + 10.0 * u**3)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hpcosim_protocol import Platform, Processor
+from hpcosim_protocol import Platform, Processor, bandwidth_mbps, task_speed
 from hpcosim_server.cluster import Part, places
-from hpcosim_server.contention import bandwidth_mbps, check_contention, task_speed
+from hpcosim_server.contention import check_contention
 from hpcosim_server.workload.table import JobSpec
 
 
