@@ -185,7 +185,11 @@ def test_max_energy_never_starves_a_job(policy: str) -> None:
     assert all(end_s > 0 for end_s in simulation.recording.end_s)
 
 
-@given(st.integers(0, 2**32), st.sampled_from(expand(["all-heuristics", "reference-heuristics"])))
+HEURISTICS = ("all-heuristics", "reference-heuristics")
+ONE_PER_EVENT = ("one-per-event", "reference-one-per-event")
+
+
+@given(st.integers(0, 2**32), st.sampled_from(expand([*HEURISTICS, *ONE_PER_EVENT])))
 def test_every_heuristic_ends_every_job(seed: int, name: str) -> None:
     """No job is lost, whatever the two orders."""
     rng = np.random.default_rng(seed)
@@ -202,6 +206,73 @@ def test_every_heuristic_ends_every_job(seed: int, name: str) -> None:
     )
     simulation = simulate(UNLIKE, jobs, name)
     assert simulation.recording.over == count
+
+
+def test_one_job_starts_at_each_event() -> None:
+    """A submission or a completion starts one job, though more would fit and some wait."""
+    jobs = jobs_of((0.0, 10.0, 1), (0.0, 10.0, 1), (0.0, 10.0, 1), (3.0, 10.0, 1), (4.0, 1.0, 1))
+    assert starts(simulate(cluster_of(1, 4), jobs, "first-none-one")) == {
+        1: 0.0,  # the three submitted now are one event
+        2: 3.0,  # job 4 came
+        3: 4.0,  # job 5 came
+        4: 10.0,  # job 1 ended, and two cores are free
+        5: 13.0,  # job 2 ended
+    }
+    assert starts(simulate(cluster_of(1, 4), jobs, "first-none")) == {
+        1: 0.0,
+        2: 0.0,
+        3: 0.0,
+        4: 3.0,
+        5: 10.0,
+    }
+
+
+def test_completions_of_one_instant_are_one_event() -> None:
+    """Two jobs that end together make room for two, and one starts."""
+    jobs = jobs_of((0.0, 10.0, 1), (2.0, 8.0, 1), (3.0, 1.0, 1), (3.0, 1.0, 1))
+    assert starts(simulate(cluster_of(1, 2), jobs, "first-none-one")) == {
+        1: 0.0,
+        2: 2.0,
+        3: 10.0,
+        4: 11.0,
+    }
+
+
+def test_submission_and_completion_of_one_instant_are_one_event() -> None:
+    """A job that comes just as another ends goes alone."""
+    jobs = jobs_of((0.0, 10.0, 1), (0.0, 5.0, 1), (10.0, 5.0, 1))
+    assert starts(simulate(cluster_of(1, 3), jobs, "first-none-one")) == {
+        1: 0.0,
+        2: 10.0,
+        3: 15.0,
+    }
+
+
+def test_jobs_of_one_submission_run_one_after_the_other() -> None:
+    """Where only completions come there is never more than one job running, and none is lost."""
+    jobs = one_node_jobs((30.0, 1), (10.0, 1), (20.0, 1))
+    began_s = {1: 30.0, 2: 0.0, 3: 10.0}
+    assert starts(simulate(cluster_of(2, 4), jobs, "shortest-high_cores-one")) == began_s
+
+
+def test_one_per_event_keeps_both_orders() -> None:
+    """The job that goes is the first by the job key, and goes to the first node by the node key."""
+    jobs = one_node_jobs((10.0, 4), (10.0, 2), submit_s=[0.0, 1.0], memory_mb=10.0)
+    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high_cores-one")) == [[2], [0]]
+    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high_mem_used-one")) == [[0], [1]]
+
+
+def test_head_that_fits_nowhere_blocks_the_one() -> None:
+    """An event at which the head finds no room starts nothing, though another job would fit."""
+    jobs = jobs_of((0.0, 10.0, 3), (1.0, 10.0, 2), (2.0, 1.0, 1))
+    assert starts(simulate(cluster_of(1, 4), jobs, "first-none-one")) == {1: 0.0, 2: 10.0, 3: 20.0}
+
+
+def test_a_random_job_goes_alone() -> None:
+    """Which job goes is drawn, how many go is not."""
+    jobs = one_node_jobs(*[(10.0, 1)] * 5)
+    began_s = starts(simulate(cluster_of(2, 4), jobs, "random-random-one"))
+    assert sorted(began_s.values()) == [0.0, 10.0, 20.0, 30.0, 40.0]
 
 
 def test_energy_estimates_are_equation_1() -> None:
@@ -226,6 +297,12 @@ def test_groups_are_the_36_heuristics() -> None:
     assert not any("random" in name for name in GROUPS["reference-heuristics"])
 
 
+def test_groups_of_one_per_event_are_the_same_heuristics() -> None:
+    """Each of the 36 has its like that places one job at each event, in the same order."""
+    for group, one in zip(HEURISTICS, ONE_PER_EVENT, strict=True):
+        assert GROUPS[one] == [f"{name}-one" for name in GROUPS[group]]
+
+
 def test_expand_names_each_once() -> None:
     """A group stands for its names, and what is named twice is run once."""
     names = expand(["easy", "all-heuristics", "first-high_cores", "easy"])
@@ -238,6 +315,7 @@ def test_every_pair_of_orders_is_a_policy() -> None:
     for job in (*JOB_KEYS, "random"):
         for node in NODE_KEYS:
             assert callable(make_policy(f"{job}-{node}"))
+            assert callable(make_policy(f"{job}-{node}-one"))
 
 
 def test_unknown_heuristic_names_the_nearest() -> None:

@@ -25,11 +25,10 @@ from test_learned_power import drawn, new_scheduler, nodes_of, task_of
 WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
-gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
 
 from hpcosim_client.agents import node_attention as nets  # noqa: E402
 from hpcosim_client.power.learned import learned  # noqa: E402
-from hpcosim_scenarios.training import gymnasium_env, learner  # noqa: E402
+from hpcosim_scenarios.training import learner  # noqa: E402
 from hpcosim_scenarios.training.a2c import A2C, A2CSettings, discounted  # noqa: E402
 from hpcosim_scenarios.training.curriculum import Dataset, Epoch, train  # noqa: E402
 from hpcosim_scenarios.training.ppo import PPO, PPOSettings, generalised  # noqa: E402
@@ -355,29 +354,3 @@ def test_a_dataset_is_the_same_wherever_it_stands() -> None:
         for names in (["sampled", "real"], ["real", "sampled"])
     )
     assert first == second
-
-
-def test_gymnasiums_own_checker_finds_nothing() -> None:
-    """The environment keeps Gymnasium's contract."""
-    from gymnasium.utils.env_checker import check_env
-
-    for task in (task_of(nodes_of(3)), task_of(nodes_of(3), origin_s=0.0)):
-        env = gymnasium.make(
-            gymnasium_env.ID, task=task, jobs=some_jobs(), disable_env_checker=True
-        )
-        check_env(env.unwrapped, skip_render_check=True)
-
-
-def test_gymnasiums_episode_is_the_environments() -> None:
-    """Same observations, masks and rewards."""
-    ours = PowerEnvironment(task_of(nodes_of(3)), some_jobs())
-    theirs = gymnasium_env.NodePowerEnv(task_of(nodes_of(3)), some_jobs())
-    (seen, mask), (observed, info) = ours.reset(), theirs.reset()
-    rng, done = np.random.default_rng(0), False
-    while not done:
-        assert np.array_equal(seen, observed)
-        assert np.array_equal(mask, info["action_mask"])
-        actions = rng.integers(0, 2, 3)
-        seen, mask, reward, done = ours.step(actions)
-        observed, given, over, cut, info = theirs.step(actions.astype(np.int8))
-        assert (reward, done, False) == (given, over, cut)

@@ -25,6 +25,7 @@ class Chosen:
 
     Attributes:
         name: the job scheduler.
+        called: what a person called it, by the scenario's own name for a trained one.
         power: the manager; its paths are from the current folder.
         awareness: what the job scheduler makes of nodes that are not on.
     """
@@ -32,6 +33,7 @@ class Chosen:
     name: str
     power: Power
     awareness: Awareness
+    called: str
 
     @property
     def title(self) -> str:
@@ -76,7 +78,11 @@ def chosen_by(scenario: Scenario, folder: Path, scheduler: str | None = None) ->
         scheduler: instead of its own.
     """
     own = scenario.scheduler
-    return Chosen(scheduler or own.name, from_folder(own.power, folder), own.power_awareness)
+    called = name = scheduler or own.name
+    if called in own.agents:
+        kind, _, model = own.agents[called].partition(":")
+        name = f"{kind}:{folder / model}"
+    return Chosen(name, from_folder(own.power, folder), own.power_awareness, called)
 
 
 @contextmanager

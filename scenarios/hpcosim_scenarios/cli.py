@@ -210,6 +210,12 @@ def serve(
 @app.command()
 def schedule(
     name: Annotated[str, typer.Argument(help="The policy; `hpcosim schedulers` lists them.")],
+    model: Annotated[
+        Path | None, typer.Option(help="The file of a trained one, as of `pairing`.")
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw a trained one's choices; else the best.")
+    ] = False,
     power: Annotated[
         str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
     ] = '{"name": "always_on"}',
@@ -233,8 +239,10 @@ def schedule(
     with errors_in_one_line():
         from hpcosim_client import Patience
         from hpcosim_client import run as schedule_one
+        from hpcosim_client.agents.trained import with_model
         from hpcosim_client.power.settings import read_power, title, with_power
 
+        name = with_model(name, model, sample=sample)
         patience = Patience(min(5.0, give_up_s / 2), give_up_s, hello_s)
         manager = read_power(power)
         schedule_one(
@@ -254,7 +262,7 @@ def schedulers() -> None:
     """List the schedulers by name; the last are the groups of them that `compare` takes."""
     from hpcosim_client import GROUPS, POLICIES
 
-    typer.echo("\n".join((*POLICIES, "scripted:FILE", *GROUPS)))
+    typer.echo("\n".join((*POLICIES, "scripted:FILE", "pairing:MODEL", *GROUPS)))
 
 
 @app.command()

@@ -44,8 +44,8 @@ def compare_schedulers(
         chosen.check()
     jobs = Library([path], overrides).first_jobs
     metrics = {}
-    for chosen, below in zip(compared, _folders(each.name for each in compared), strict=True):
-        folder, name = out / below if out is not None else None, chosen.name
+    for chosen, below in zip(compared, _folders(each.called for each in compared), strict=True):
+        folder, name = out / below if out is not None else None, chosen.called
         if transport != "inproc":
             metrics[name], _ = run_scenario(
                 path, scheduler=name, transport=transport, out=folder, overrides=overrides

@@ -53,8 +53,8 @@ def run_scenario(
     scenario = load_scenario(path, overrides)
     chosen = chosen_by(scenario, path.parent, scheduler)
     chosen.check()
-    folder = out or Path("results") / f"{scenario.name}-{folder_name(chosen.name)}"
-    with shown(f"{scenario.name} {chosen.title}") as report:
+    folder = out or Path("results") / f"{scenario.name}-{folder_name(chosen.called)}"
+    with shown(f"{scenario.name} {chosen.called}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
             return run_chosen(chosen, scenario, jobs, folder, report), folder

@@ -7,6 +7,7 @@ from typing import Annotated, get_args
 from msgspec import Meta, Struct
 
 import hpcosim_protocol as protocol
+from hpcosim_client.agents.trained import is_trained
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.settings import AlwaysOn, Oracle, Power
 from hpcosim_protocol import Placement
@@ -230,11 +231,22 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
             paths in it are from the scenario's folder.
         power_awareness: what it makes of nodes that are not on, see
             `hpcosim_client.heuristics.power_aware`.
+        agents: names that `--scheduler` may say instead of a trained scheduler with its model, as
+            `pairing:models/energy.safetensors`; paths are from the scenario's folder.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"
     power: Power = AlwaysOn()
     power_awareness: Awareness = "unaware"
+    agents: dict[Name, Annotated[str, Meta(min_length=1, max_length=1000)]] = {}
+
+    def __post_init__(self) -> None:
+        for name, agent in self.agents.items():
+            if not is_trained(agent) or not agent.partition(":")[2]:
+                raise ValueError(
+                    f"agents.{name} must be a trained scheduler with its model, as "
+                    f"pairing:models/energy.safetensors, not {agent!r}"
+                )
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

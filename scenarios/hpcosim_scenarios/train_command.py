@@ -15,6 +15,7 @@ from hpcosim_scenarios.cli import Lenient, ScenarioFile, Set, errors_in_one_line
 if TYPE_CHECKING:
     from hpcosim_scenarios.training.cross_entropy import Generation
     from hpcosim_scenarios.training.curriculum import Epoch
+    from hpcosim_scenarios.training.pairing.progress import Simulation
 
 app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True)
 
@@ -50,7 +51,7 @@ def power(
 ) -> None:
     """Train a power manager for a scenario's nodes and scheduler, and say how it gets on."""
     with errors_in_one_line():
-        from hpcosim_client.power.settings import rl_extra
+        from hpcosim_client.extras import rl_extra
 
         with rl_extra("training"):
             from hpcosim_scenarios.training.train import Training, train_power
@@ -89,7 +90,7 @@ def adaptive(
 ) -> None:
     """Learn timeouts that follow the hour and the load, for the power manager `adaptive`."""
     with errors_in_one_line():
-        from hpcosim_client.power.settings import rl_extra
+        from hpcosim_client.extras import rl_extra
         from hpcosim_scenarios.training.cross_entropy import Search, train_adaptive
 
         search = Search(
@@ -104,6 +105,116 @@ def adaptive(
         with _writing_to(out), rl_extra("training"):
             rule = train_adaptive(scenario, out, search, overrides, told=_tell_generation)
         typer.echo(f"rule: {rule}")
+
+
+class Objective(StrEnum):
+    """What is to be small."""
+
+    energy = "energy"
+    edp = "edp"
+
+
+class Sees(StrEnum):
+    """What a pairing agent is shown of a pair."""
+
+    papers = "papers"
+    papers_no_energy = "papers_no_energy"
+    foreseen = "foreseen"
+
+
+class Placements(StrEnum):
+    """How many jobs it may place at an event."""
+
+    one = "one"
+    all = "all"
+
+
+@app.command()
+def pairing(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for the network and how it was learned.")],
+    objective: Annotated[Objective, typer.Option(help="What is to be small.")] = Objective.energy,
+    sees: Annotated[Sees, typer.Option(help="What it is shown of a pair.")] = Sees.foreseen,
+    placements: Annotated[
+        Placements, typer.Option(help="How many jobs it may place at an event.")
+    ] = Placements.all,
+    wait: Annotated[bool, typer.Option(help="Whether it may wait though something fits.")] = True,
+    wait_s: Annotated[
+        float | None, typer.Option(min=1e-3, help="Ask again after so long; default: at events.")
+    ] = None,
+    most_wait_s: Annotated[
+        float, typer.Option(min=1e-3, help="The longest it may wait though something fits.")
+    ] = 3600.0,
+    simulations: Annotated[
+        int | None, typer.Option(min=0, help="How often it learns; default: as suits what it sees.")
+    ] = None,
+    trajectories: Annotated[
+        int | None, typer.Option(min=1, help="Runs for each; default likewise.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Jobs of a run, drawn anew each time; default: all.")
+    ] = None,
+    kinds: Annotated[
+        bool, typer.Option("--kinds", help="Draw runs of jobs of some profiles, too.")
+    ] = False,
+    validation: Annotated[
+        Path | None, typer.Option(help="A scenario whose jobs it is tried on; default its own.")
+    ] = None,
+    validation_windows: Annotated[
+        int, typer.Option(min=0, help="Try it on so many drawn parts instead of the whole.")
+    ] = 0,
+    validate_every: Annotated[
+        int, typer.Option(min=0, help="Simulations between two tries; 0: keep the last.")
+    ] = 1,
+    patience: Annotated[
+        int, typer.Option(min=0, help="Stop after so many tries no better; 0: never.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes to run it in.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
+    changes: Set = None,
+    lenient: Lenient = False,
+) -> None:
+    """Train a pairing agent for a scenario's nodes and jobs, and say how it gets on."""
+    with errors_in_one_line():
+        from hpcosim_client.extras import rl_extra
+
+        with rl_extra("training"):
+            from hpcosim_client.agents.pairing.settings import Pairing
+            from hpcosim_scenarios.training.pairing.settings import hyperparameters_for
+            from hpcosim_scenarios.training.pairing.train import Training, train_pairing
+            from hpcosim_scenarios.training.pairing.windows import Windows
+
+            training = Training(
+                pairing=Pairing(
+                    sees=sees.value,
+                    objective=objective.value,
+                    placements_per_event=placements.value,
+                    wait=wait,
+                    wait_s=wait_s,
+                    most_wait_s=most_wait_s,
+                ),
+                hyperparameters=hyperparameters_for(sees.value, simulations, trajectories),
+                windows=Windows(jobs, kinds),
+                seed=seed,
+                reward="foreseen" if sees == Sees.foreseen else "spent",
+                validate_every=validate_every,
+                validation_windows=validation_windows,
+                patience=patience,
+                workers=workers,
+            )
+            overrides = overrides_of(changes, None, lenient)
+            with _writing_to(out):
+                network = train_pairing(
+                    scenario,
+                    out,
+                    training,
+                    validation=validation,
+                    resume=resume,
+                    overrides=overrides,
+                    told=_tell_simulation,
+                )
+        typer.echo(f"network: {network}")
 
 
 def _names(curriculum: str) -> list[str]:
@@ -134,6 +245,14 @@ def _writing_to(out: Path) -> Iterator[None]:
     except OSError as error:
         why = error.strerror or error
         raise ResultsError(f"what was learned can't be written to {out}: {why}") from error
+
+
+def _tell_simulation(done: Simulation) -> None:
+    typer.echo(
+        f"{done.simulation:4}  mean {done.mean:8.4f}  least {done.least:8.4f}  "
+        f"best choices {done.validation:8.4f}  entropy {done.entropy:6.3f}  "
+        f"took {done.seconds:.1f} s"
+    )
 
 
 def _tell_generation(generation: Generation) -> None:

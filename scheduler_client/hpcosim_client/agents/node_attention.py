@@ -8,7 +8,6 @@ answers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -17,17 +16,15 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.power.account import Bools
 from hpcosim_client.power.features import CALENDAR, FEATURES, SCALES, Observation
 from hpcosim_client.power.periodic import Actions
 
-# The one key of a file's metadata; of several the order on disk would be left to chance.
 FORMAT = "hpcosim node attention 1"
 
 
@@ -188,9 +185,7 @@ def save_actor(path: Path, actor: Actor, about: About) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    tensors = {name: tensor.contiguous() for name, tensor in actor.state_dict().items()}
-    said = json.dumps(msgspec.to_builtins(about), sort_keys=True)
-    path.write_bytes(save(tensors, {FORMAT: said}))
+    write_network(path, actor.state_dict(), FORMAT, about)
 
 
 def load_actor(path: Path) -> tuple[Actor, About]:
@@ -199,33 +194,16 @@ def load_actor(path: Path) -> tuple[Actor, About]:
     Raises:
         PolicyError: there is none; it says which file, and what would be right.
     """
-    try:
-        with safe_open(path, framework="pt") as file:
-            about = _about(path, file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        what = "can't be read as a trained network, safetensors as training writes them"
-        raise PolicyError(f"{path} {what}: {error}") from None
-    with torch.device("meta"):
-        actor = Actor(about.shape)
-    _check(path, actor, tensors)
-    actor.load_state_dict(tensors, assign=True)
-    return actor.eval().requires_grad_(requires_grad=False), about
-
-
-def _about(path: Path, said: Mapping[str, str]) -> About:
-    if FORMAT not in said:
-        found = ", ".join(sorted(said)) or "nothing"
-        raise PolicyError(f"{path} is no power manager: it should say {FORMAT!r}, not {found}")
-    try:
-        about = msgspec.json.decode(said[FORMAT], type=About)
-    except msgspec.DecodeError as error:
-        raise PolicyError(f"{path} does not say what is in it: {error}") from None
+    about, tensors = read_network(path, FORMAT, About, "power manager")
     if about.scales != SCALES:
         what = f"was trained on features of scales {about.scales}; these are of {SCALES}"
         raise PolicyError(f"{path} {what}: train it anew")
     _check_shape(path, about)
-    return about
+    with torch.device("meta"):
+        actor = Actor(about.shape)
+    check_weights(path, actor, tensors)
+    actor.load_state_dict(tensors, assign=True)
+    return actor.eval().requires_grad_(requires_grad=False), about
 
 
 def _check_shape(path: Path, about: About) -> None:
@@ -237,15 +215,3 @@ def _check_shape(path: Path, about: About) -> None:
     if not sound or shape.embedding % shape.heads:
         what = "heads must divide the embedding, 4096 at most, and layers be 64 at most"
         raise PolicyError(f"{path} has a network of {shape}: {what}")
-
-
-def _check(path: Path, actor: Actor, tensors: Mapping[str, Tensor]) -> None:
-    expected = {name: tuple(tensor.shape) for name, tensor in actor.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            want, got = expected.get(name, "none"), found.get(name, "none")
-            raise PolicyError(f"{path}: weights {name} should be of shape {want}, not {got}")
-    for name, tensor in tensors.items():
-        if tensor.dtype != torch.float32 or not tensor.isfinite().all():
-            raise PolicyError(f"{path}: weights {name} should be finite numbers of float32")

@@ -3,12 +3,16 @@
 At every event the queue is ordered by the job key and its head is put, whole, on the first by
 the node key of the nodes with enough idle cores; then the next, until one fits nowhere (Lopez,
 Stafford, Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
+
+`<job>-<node>-one` likewise, but one job at most goes at each event, even if more would fit. So
+does the agent of these papers in the program they were made with, where its heuristics do not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
@@ -28,17 +32,50 @@ JOB_KEYS: Mapping[str, orders.Key] = {
 """Keys of the queue; `none` keeps the order of submission. `random` is drawn, see `job_node`."""
 
 
-def job_node(job_order: str, node_order: str) -> Policy:
+def job_node(job_order: str, node_order: str, *, one_per_event: bool = False) -> Policy:
     """Return a policy by the names of its two orders.
 
     Args:
         job_order: a name of `JOB_KEYS`, or `random`: any job, drawn anew at every event.
         node_order: a name of `NODE_KEYS`.
+        one_per_event: it starts one job at most each time it is called; all that happens at one
+            instant is one event.
     """
+    ordered = partial(_by_job_order, job_order)
     start = start_by(NODE_KEYS[node_order]())
+    return _one_at_a_time(ordered, start) if one_per_event else ordered(start)
+
+
+def _by_job_order(job_order: str, start: Start) -> Policy:
     if job_order == "random":
         return by_random_order(start)
     return by_fixed_key(JOB_KEYS[job_order], start)
+
+
+def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:
+    """Return the policy that finds no room for a second job.
+
+    It is woken as the policy it is made of: not at submissions while no core is free, when none
+    could start, and else at submissions and completions. Whatever it leaves waiting, something
+    runs then, so an event comes.
+    """
+    has_started = False
+
+    def start_first(view: View, job: Job) -> bool:
+        nonlocal has_started
+        if has_started:
+            return False
+        has_started = start(view, job)
+        return has_started
+
+    policy = ordered(start_first)
+
+    def decide(view: View) -> None:
+        nonlocal has_started
+        has_started = False
+        policy(view)
+
+    return decide
 
 
 def start_by(node_key: NodeKey) -> Start:

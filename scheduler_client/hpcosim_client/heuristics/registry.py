@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from hpcosim_client.agents.trained import is_trained, make_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.conservative import conservative
@@ -35,6 +36,9 @@ from hpcosim_client.view import Policy
 SCRIPTED = "scripted:"
 """Before the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
+ONE = "-one"
+"""Behind the name of a `<job>-<node>`: it starts one job at most at each event."""
+
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "fcfs": lambda: first_come_first_served,
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
@@ -55,6 +59,11 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
         for job in (*JOB_KEYS, "random")
         for node in NODE_KEYS
     },
+    **{
+        f"{job}-{node}{ONE}": partial(job_node, job, node, one_per_event=True)
+        for job in (*JOB_KEYS, "random")
+        for node in NODE_KEYS
+    },
 }
 """Makes a policy, new for every simulation, since it may remember."""
 
@@ -62,18 +71,21 @@ _JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
 _NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
 _AS_RUN = {"random": "none", "high_mem": "high_mem_used"}
 
+_DESCRIBED = [f"{job}-{node}" for job in _JOBS for node in _NODES]
+_RUN = [f"{_AS_RUN.get(job, job)}-{_AS_RUN.get(node, node)}" for job in _JOBS for node in _NODES]
+
 GROUPS: Mapping[str, Sequence[str]] = {
-    "all-heuristics": [f"{job}-{node}" for job in _JOBS for node in _NODES],
-    "reference-heuristics": [
-        f"{_AS_RUN.get(job, job)}-{_AS_RUN.get(node, node)}" for job in _JOBS for node in _NODES
-    ],
+    "all-heuristics": _DESCRIBED,
+    "reference-heuristics": _RUN,
+    "one-per-event": [name + ONE for name in _DESCRIBED],
+    "reference-one-per-event": [name + ONE for name in _RUN],
     "minmin-family": [
         f"{rule}{mode}" for mode in ("", "-immediate") for rule in ("minmin", "maxmin", "duplex")
     ],
 }
 """Policies that are compared together: the 36 heuristics as the papers describe them (Lopez,
-Stafford, Bosque 2025, table 2), and as their program runs them; MinMin, MaxMin and
-Duplex in both modes."""
+Stafford, Bosque 2025, table 2), and as their program runs them; both again with one start at each
+event, as their program's agent has; MinMin, MaxMin and Duplex in both modes."""
 
 
 BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
@@ -82,7 +94,7 @@ BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
 }
 """Makes those that estimate, and reserve, with an eye on power states."""
 
-_SET_IN_PLACE = ("scripted", "minmin", "maxmin", "duplex")
+_SET_IN_PLACE = ("scripted", "pairing", "minmin", "maxmin", "duplex")
 """The beginnings of the names of those that choose a node for another reason than any of ours."""
 
 
@@ -121,6 +133,8 @@ def _make_policy(name: str) -> Policy:
     if name.startswith(SCRIPTED):
         path = Path(name.removeprefix(SCRIPTED))
         return scripted(read_schedule(path), str(path))
+    if is_trained(name):
+        return make_trained(name)
     if name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
     if name not in POLICIES:

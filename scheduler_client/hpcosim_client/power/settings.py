@@ -13,7 +13,9 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hpcosim_client.agents.trained import short
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.heuristics.registry import make_policy
 from hpcosim_client.power.adaptive import adaptive, load_rule
@@ -155,6 +157,7 @@ def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
     Of the settings those are named that are not the default, and of paths the last part. Where
     the job scheduler's awareness makes no difference, it is not named.
     """
+    name = short(name)
     match power:
         case AlwaysOn():
             return name
@@ -200,21 +203,6 @@ def no_such_manager(name: str) -> str:
     near = difflib.get_close_matches(name, NAMES, n=1)
     advice = f"did you mean {near[0]}? " if near else ""
     return f"there is no power manager {name!r}; {advice}there are {', '.join(NAMES)}"
-
-
-@contextmanager
-def rl_extra(who: str) -> Iterator[None]:
-    """Turn missing packages, where they are imported, into advice to install them.
-
-    Raises:
-        PolicyError: PyTorch or safetensors is missing.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "safetensors"):
-            raise
-        raise PolicyError(f"{who} needs {error.name}: pip install 'hpcosim[rl]'") from None
 
 
 def _said(power: Power) -> Iterator[str]:

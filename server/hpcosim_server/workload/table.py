@@ -83,6 +83,10 @@ class JobTable:
         """Return the table of the chosen rows, an index array, a mask or a slice."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
 
+    def at(self, submit_s: NDArray[np.float64]) -> Self:
+        """Return the table with other submission times, float64, seconds, never decreasing."""
+        return replace(self, submit_s=submit_s)
+
     def with_skipped(self, counts: Mapping[str, int]) -> Self:
         """Return the table with these counts added to `skipped`."""
         return replace(self, skipped=dict(Counter(self.skipped) + Counter(counts)))

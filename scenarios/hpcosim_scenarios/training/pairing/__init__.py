@@ -1,0 +1,1 @@
+"""Training the agent that pairs jobs with nodes."""

@@ -1,0 +1,361 @@
+"""Training a pairing agent on a scenario: what `hpcosim train pairing` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor
+
+from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
+from hpcosim_client.agents.pairing.networks import Actor
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.library import Library
+from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.training.pairing.agent import Agent
+from hpcosim_scenarios.training.pairing.checkpoint import (
+    Progress,
+    read_checkpoint,
+    write_checkpoint,
+)
+from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Reward, Task
+from hpcosim_scenarios.training.pairing.exploring import Explorer, Ground, Pooled, here
+from hpcosim_scenarios.training.pairing.imitation import imitate, lessons
+from hpcosim_scenarios.training.pairing.ppo import Losses, learn
+from hpcosim_scenarios.training.pairing.progress import Curve, Simulation
+from hpcosim_scenarios.training.pairing.reference import scaled
+from hpcosim_scenarios.training.pairing.rollout import Trajectory, exploit
+from hpcosim_scenarios.training.pairing.settings import (
+    SWA_ANNEAL,
+    SWA_FROM,
+    SWA_RATE,
+    Hyperparameters,
+)
+from hpcosim_scenarios.training.pairing.teacher import Teacher, best_teacher
+from hpcosim_scenarios.training.pairing.windows import Windows
+from hpcosim_server.simulation import Rules
+from hpcosim_server.workload.table import JobTable
+
+ACTOR = "actor.safetensors"
+UPDATE, IMITATION, VALIDATION = 1_000_001, 1_000_002, 1_000_003  # streams of chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a pairing agent is trained.
+
+    Attributes:
+        pairing: what it decides, and what it is shown; its scales are set by the workload.
+        hyperparameters: how it learns.
+        windows: the parts of the workload that it learns from.
+        seed: of weights, of choices and of parts.
+        reward: see `Task`.
+        validate_every: after how many simulations its best choices are tried; 0: never. Then the
+            actor it ends with is the best of those, the averaged one included.
+        validation_windows: on how many parts of the workload, drawn from a seed of their own;
+            0: on the whole workload, or on that of `validation`.
+        patience: after how many validations in a row that were no better it stops early; 0: never.
+        workers: processes to run trajectories in.
+    """
+
+    pairing: Pairing = field(default_factory=Pairing)
+    hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
+    windows: Windows = field(default_factory=Windows)
+    seed: int = 0
+    reward: Reward = "foreseen"
+    validate_every: int = 5
+    validation_windows: int = 0
+    patience: int = 0
+    workers: int = 1
+
+
+def train_pairing(
+    path: Path,
+    out: Path,
+    training: Training,
+    *,
+    validation: Path | None = None,
+    resume: bool = False,
+    overrides: Mapping[str, Scalar] | None = None,
+    told: Callable[[Simulation], None] = lambda _: None,
+) -> Path:
+    """Train a pairing agent for a scenario's platform on its workload.
+
+    Into the folder go `actor.safetensors`, `curve.csv`, `tensorboard/` and, to go on from,
+    `checkpoint.safetensors`. The same arguments give the same bytes of weights. Torch is held to
+    one thread, which is no slower for these networks, so that trainings can go on side by side.
+
+    Args:
+        path: the scenario's file; its own scheduler is of no account.
+        out: the folder.
+        training: how.
+        validation: a scenario on whose workload it is tried; its platform is of no account.
+        resume: go on from the folder's checkpoint.
+        overrides: values of the scenario to change, by dotted path.
+        told: told of each simulation when it is over.
+
+    Returns:
+        The actor's file.
+
+    Raises:
+        ScenarioError, WorkloadError, PolicyError: bad input.
+        OSError: the folder can't be written to.
+    """
+    library = Library([path], overrides)
+    scenario, jobs = library.first, library.first_jobs
+    refuse_without_power(scenario, path)
+    training = dataclasses.replace(training, pairing=scaled_for(training.pairing, scenario, jobs))
+    tried = jobs if validation is None else Library([validation]).first_jobs
+    torch.set_num_threads(1)
+    out.mkdir(parents=True, exist_ok=True)
+    session = Session(scenario, jobs, tried, training)
+    if resume:
+        session.resume(out)
+    with ExitStack() as stack:
+        curve = stack.enter_context(Curve(out, session.done if resume else None))
+        explorer = here(session.ground)
+        if training.workers > 1:
+            explorer = stack.enter_context(Pooled(session.ground, training.workers))
+        while not session.over:
+            done = session.advance(explorer)
+            curve.add(done)
+            session.write_checkpoint(out)
+            told(done)
+    save_pairing(out / ACTOR, session.actor(), session.about())
+    return out / ACTOR
+
+
+class Session:
+    """A training, simulation by simulation.
+
+    Args:
+        scenario: its platform and rules are used.
+        jobs: the workload.
+        tried: that of validation.
+        training: how.
+    """
+
+    def __init__(
+        self, scenario: Scenario, jobs: JobTable, tried: JobTable, training: Training
+    ) -> None:
+        self.training = training
+        task = task_of(scenario, training)
+        teacher = _teacher(task, jobs, training)
+        self.ground = Ground(task, jobs, training.windows, training.seed, teacher)
+        nodes = scenario.platform.node_count
+        self._agent = Agent(training.pairing, nodes, training.hyperparameters, training.seed)
+        self._validation = _validation(self.ground, tried, training)
+        self._progress = Progress(training=_as_text(training, scenario.name))
+        self._best: dict[str, Tensor] = {}
+        self._begun = False
+
+    @property
+    def done(self) -> int:
+        """How many simulations are over."""
+        return self._progress.simulations
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to do."""
+        patience = self.training.patience
+        stale = 0 < patience <= self._progress.since_best
+        return self._begun and (stale or self.done >= self.training.hyperparameters.simulations)
+
+    def resume(self, out: Path) -> None:
+        """Go back to where the checkpoint in a folder was written.
+
+        Raises:
+            PolicyError: there is none of this training.
+        """
+        self._progress, self._best = read_checkpoint(out, self._agent, self._progress.training)
+        self._begun = True
+
+    def write_checkpoint(self, out: Path) -> None:
+        """Write down where it is."""
+        write_checkpoint(out, self._agent, self._best, self._progress)
+
+    def advance(self, explore: Explorer) -> Simulation:
+        """Learn once: from a teacher at first if that is wanted, then from trajectories."""
+        began_s = time.monotonic()
+        if not self._begun:
+            self._begun = True
+            return self._begin(began_s)
+        settings, agent = self.training.hyperparameters, self._agent
+        self._set_rates()
+        trajectories = explore(agent.actor, self.done, settings.trajectories)
+        losses = learn(agent, trajectories, settings, self.ground.rng(self.done, UPDATE))
+        self._progress.simulations += 1
+        if settings.swa and self.done > SWA_FROM * settings.simulations:
+            agent.average()
+        return _told(self.done, trajectories, losses, self._validate(), began_s)
+
+    def actor(self) -> Actor:
+        """Return the actor that training ends with."""
+        if self._best:
+            actor = actor_of(self.training.pairing)
+            actor.load_state_dict(self._best)
+            return actor
+        return self._agent.averaged or self._agent.actor
+
+    def about(self) -> About:
+        """Return what is to be said in the file of the actor."""
+        said = dataclasses.asdict(self.training.hyperparameters)
+        said |= {"seed": self.training.seed, "reward": self.training.reward}
+        said |= {f"windows_{k}": v for k, v in dataclasses.asdict(self.training.windows).items()}
+        said["simulations_done"] = self.done
+        if self._progress.best is not None:
+            said |= {"validation": self._progress.best, "best_at": self._progress.best_at}
+        training = {name: value for name, value in said.items() if value is not None}
+        return About(pairing=self.training.pairing, training=training)
+
+    def _begin(self, began_s: float) -> Simulation:
+        """Learn from the teacher, if that is wanted."""
+        epochs, loss = self.training.hyperparameters.imitation, math.nan
+        if epochs:
+            ground, rng = self.ground, self.ground.rng(0, IMITATION)
+            taught = lessons(ground.teacher, [ground.draw(rng) for _ in range(LESSONS)], rng)
+            loss = imitate(self._agent, taught, epochs, rng)
+        validation = self._validate()
+        nothing = math.nan
+        return Simulation(
+            0,
+            0,
+            nothing,
+            nothing,
+            nothing,
+            loss,
+            nothing,
+            nothing,
+            validation,
+            time.monotonic() - began_s,
+        )
+
+    def _validate(self) -> float:
+        """Try the actor's best choices, and those of the averaged one; keep the best so far."""
+        every, progress = self.training.validate_every, self._progress
+        if not every or self.done % every:
+            return math.nan
+        found = math.inf
+        for actor in (self._agent.actor, self._agent.averaged):
+            if actor is None:
+                continue
+            objectives = exploit(actor, self._validation)
+            value = float(np.mean(objectives / [one.scale for one in self._validation]))
+            found = min(found, value)
+            if progress.best is None or value < progress.best:
+                progress.best, progress.best_at, progress.since_best = value, self.done, -1
+                self._best = {k: v.clone() for k, v in actor.state_dict().items()}
+        progress.since_best += 1
+        return found
+
+    def _set_rates(self) -> None:
+        settings = self.training.hyperparameters
+        share = self.done / settings.simulations
+        if settings.anneal:
+            self._agent.set_rates(1.0 - share)
+        elif settings.swa and share >= SWA_FROM:
+            fallen = min((share - SWA_FROM) / ((1.0 - SWA_FROM) * SWA_ANNEAL), 1.0)
+            self._agent.set_rates(1.0 - (1.0 - SWA_RATE) * fallen)
+
+
+LESSONS = 16  # runs that teachers are watched in
+
+
+def refuse_without_power(scenario: Scenario, path: Path) -> None:
+    """Raise ScenarioError if nodes draw no power: nothing could be learned."""
+    if all(group.static_w + group.dynamic_w == 0.0 for group in scenario.platform.nodes):
+        raise ScenarioError(
+            "has nodes that draw no power at all (static_w, dynamic_w): there is no energy to "
+            "make small",
+            path,
+        )
+
+
+def scaled_for(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
+    """Return the settings with scales that suit a workload.
+
+    They are the medians over its jobs of the requested time and of the least energy estimate.
+    """
+    platform = scenario.platform
+    estimates_j = [
+        np.array(
+            [
+                platform.energy_estimate_j(group, cores, requested_s, 0)
+                for cores, requested_s in zip(
+                    jobs.cores.tolist(), jobs.requested_s.tolist(), strict=True
+                )
+            ]
+        )
+        for group in range(len(platform.nodes))
+    ]
+    return msgspec.structs.replace(
+        pairing,
+        time_s=max(float(np.median(jobs.requested_s)), 1e-6),
+        energy_j=max(float(np.median(np.min(estimates_j, axis=0))), 1e-6),
+    )
+
+
+def task_of(scenario: Scenario, training: Training) -> Task:
+    """Return what a pairing agent is to learn by a scenario."""
+    rules = Rules(
+        reference_ghz=scenario.workload.reference_clock_ghz,
+        kill_at_walltime=scenario.kill_at_walltime,
+        wake_on_allocation=scenario.wake_on_allocation,
+    )
+    return Task(scenario.platform, training.pairing, training.reward, rules, scenario.seed)
+
+
+def _teacher(task: Task, jobs: JobTable, training: Training) -> Teacher:
+    """Return the best teacher, whom rewards are compared with, the same for all seeds."""
+    pairing = msgspec.structs.replace(training.pairing, sees="foreseen", wait=True, wait_s=None)
+    foreseeing = dataclasses.replace(task, settings=pairing, reward="foreseen")
+    rng = np.random.default_rng(VALIDATION)
+    parts = [training.windows.draw(rng, jobs) for _ in range(LESSONS)]
+    if training.windows == Windows():
+        parts = parts[:1]
+    return best_teacher([PairingEnvironment(foreseeing, part) for part in parts])
+
+
+def _validation(ground: Ground, jobs: JobTable, training: Training) -> list[PairingEnvironment]:
+    """Return what actors are tried on, the same for all seeds."""
+    if not training.validation_windows:
+        return [scaled(ground.task, jobs, ground.teacher)]
+    rng = np.random.default_rng(VALIDATION)
+    return [ground.draw(rng) for _ in range(training.validation_windows)]
+
+
+def _told(
+    number: int,
+    trajectories: list[Trajectory],
+    losses: Losses,
+    validation: float,
+    began_s: float,
+) -> Simulation:
+    objectives = [one.objective / one.scale for one in trajectories]
+    return Simulation(
+        number,
+        sum(len(one) for one in trajectories),
+        float(np.mean(objectives)),
+        min(objectives),
+        float(np.mean([sum(one.rewards) for one in trajectories])),
+        *losses,
+        validation,
+        time.monotonic() - began_s,
+    )
+
+
+def _as_text(training: Training, scenario: str) -> str:
+    """Return all that a training's course depends on, but how many work on it."""
+    said = dataclasses.asdict(training) | {"pairing": msgspec.to_builtins(training.pairing)}
+    del said["workers"]
+    return json.dumps(said | {"scenario": scenario}, sort_keys=True)

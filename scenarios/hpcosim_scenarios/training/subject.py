@@ -1,0 +1,67 @@
+"""What an environment of Gymnasium's is about: a scenario's file, or a task and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from hpcosim_scenarios.library import Library
+from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_server import metrics
+from hpcosim_server.simulation import Rules, Simulation
+from hpcosim_server.workload.table import JobTable
+
+T = TypeVar("T")
+
+
+def task_and_jobs(
+    scenario: str | Path | None,
+    overrides: Mapping[str, Scalar] | None,
+    task: T | None,
+    jobs: JobTable | None,
+    task_of: Callable[[Scenario], T],
+) -> tuple[T, JobTable]:
+    """Return what an environment is made of.
+
+    Args:
+        scenario: the file to read; None: task and jobs are given.
+        overrides: values of the scenario to change, by dotted path.
+        task: what is to be learned.
+        jobs: the workload.
+        task_of: what is to be learned by a scenario.
+
+    Raises:
+        ScenarioError, WorkloadError: the scenario can't be used.
+        ValueError: it is neither a scenario nor a task and jobs.
+    """
+    if scenario is None:
+        if task is None or jobs is None or overrides is not None:
+            raise ValueError(
+                "an environment is made of scenario=FILE, with overrides if need be, or of both "
+                "task= and jobs="
+            )
+        return task, jobs
+    if task is not None or jobs is not None:
+        raise ValueError("scenario= says task and jobs; give it without task= and jobs=")
+    library = Library([Path(scenario)], overrides)
+    return task_of(library.first), library.first_jobs
+
+
+def rules_of(scenario: Scenario) -> Rules:
+    """Return what holds in a scenario's simulation."""
+    return Rules(
+        reference_ghz=scenario.workload.reference_clock_ghz,
+        kill_at_walltime=scenario.kill_at_walltime,
+        wake_on_allocation=scenario.wake_on_allocation,
+    )
+
+
+def totals(simulation: Simulation) -> dict[str, float]:
+    """Return what a run came to, by the names and definitions of `metrics`."""
+    outcome = metrics.outcome_of(simulation)
+    return {
+        "energy_j": metrics.energy_j(outcome),
+        "edp_js": metrics.edp_js(outcome),
+        "makespan_s": metrics.makespan_s(outcome),
+    }

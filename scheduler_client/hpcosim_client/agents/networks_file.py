@@ -1,0 +1,85 @@
+"""Networks on disk: safetensors, with one line of JSON that says what is in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from hpcosim_client.errors import PolicyError
+
+Said = TypeVar("Said", bound=msgspec.Struct)
+
+
+def write_network(
+    path: Path, weights: Mapping[str, Tensor], form: str, about: msgspec.Struct
+) -> None:
+    """Write weights, the same bytes for the same weights.
+
+    Args:
+        path: the file.
+        weights: by name.
+        form: what kind of file it is, and its version.
+        about: what is to be said of them.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
+    # The one key of the metadata; of several the order on disk would be left to chance.
+    said = json.dumps(msgspec.to_builtins(about), sort_keys=True)
+    path.write_bytes(save(tensors, {form: said}))
+
+
+def read_network(
+    path: Path, form: str, about: type[Said], what: str
+) -> tuple[Said, dict[str, Tensor]]:
+    """Return what a file says, and the weights in it.
+
+    Args:
+        path: the file.
+        form: as it was written.
+        about: likewise, its type.
+        what: what errors say it should be.
+
+    Raises:
+        PolicyError: it is no such file.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            said = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        why = "can't be read as a trained network, safetensors as training writes them"
+        raise PolicyError(f"{path} {why}: {error}") from None
+    if form not in said:
+        found = ", ".join(sorted(said)) or "nothing"
+        raise PolicyError(f"{path} is no {what}: it should say {form!r}, not {found}")
+    try:
+        return msgspec.json.decode(said[form], type=about), tensors
+    except msgspec.DecodeError as error:
+        raise PolicyError(f"{path} does not say what is in it: {error}") from None
+
+
+def check_weights(path: Path, network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Make sure that the weights are those of a network.
+
+    Raises:
+        PolicyError: they are not; it says which.
+    """
+    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            want, got = expected.get(name, "none"), found.get(name, "none")
+            raise PolicyError(f"{path}: weights {name} should be of shape {want}, not {got}")
+    for name, tensor in tensors.items():
+        if tensor.dtype != torch.float32 or not tensor.isfinite().all():
+            raise PolicyError(f"{path}: weights {name} should be finite numbers of float32")

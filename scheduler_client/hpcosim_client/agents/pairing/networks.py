@@ -1,0 +1,162 @@
+"""The networks of a pairing agent. An actor scores rows, so it takes any number of jobs and nodes.
+
+Of a batch of decisions each network takes
+
+- rows, float32[batch, most, features]: what there is to choose from, padded with zeros;
+- there, bool[batch, most]: which are no padding;
+- actions, int64[batch, most]: see `Choices`; 0 for padding.
+
+An actor returns logits, float32[batch, most], minus infinity for padding; a critic returns what
+each state is worth, float32[batch].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+
+class Actor(nn.Module, ABC):
+    """Says how much speaks for each choice."""
+
+    def forward(self, rows: Tensor, there: Tensor) -> Tensor:
+        """Return logits; see the module."""
+        return self.scores(rows, there).masked_fill(~there, -torch.inf)
+
+    @abstractmethod
+    def scores(self, rows: Tensor, there: Tensor) -> Tensor:
+        """Return a score for each row, whatever for padding."""
+
+
+DECIMALS = 4
+
+
+def best(logits: NDArray[np.float32]) -> int:
+    """Return the choice that most speaks for; of those equal but for rounding, the first."""
+    return int(logits.round(DECIMALS).argmax())
+
+
+class PapersActor(Actor):
+    """Lopez, Stafford, Bosque 2025, section 3.4.1: each row by itself.
+
+    Layers of 16, 16, 8, 8, 4, 4 and 1, SELU between them.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.score = _selu(features, 16, 16, 8, 8, 4, 4, 1)
+
+    def scores(self, rows: Tensor, there: Tensor) -> Tensor:
+        """Return a score for each row."""
+        scores: Tensor = self.score(rows).squeeze(-1)
+        return scores
+
+
+class PapersCritic(nn.Module):
+    """Section 3.4.2: 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all.
+
+    Actions that may not be chosen are rows of zeros to it, so it takes a fixed number of them.
+
+    Args:
+        features: columns of a row.
+        actions: how many actions there are, the wait action included.
+    """
+
+    def __init__(self, features: int, actions: int) -> None:
+        super().__init__()
+        self.of_action = _selu(features, 32, 16, 8, 4, 1)
+        self.of_all = _selu(actions, 128, 64, 32, 16, 8, 1)
+        self.features, self.actions = features, actions
+
+    def forward(self, rows: Tensor, there: Tensor, actions: Tensor) -> Tensor:
+        """Return values; see the module."""
+        values = self.of_action(rows).squeeze(-1)
+        missing = self.of_action(rows.new_zeros(self.features))
+        dense = missing.expand(len(rows), self.actions + 1)
+        # Padding goes to a place beyond the last action, which is cut off.
+        places = actions.masked_fill(~there, self.actions)
+        dense = torch.scatter(dense, 1, places, values)[:, : self.actions]
+        worth: Tensor = self.of_all(nn.functional.selu(dense)).squeeze(-1)
+        return worth
+
+
+class ForeseenActor(Actor):
+    """Scores each row beside what all rows have in common.
+
+    Args:
+        features: columns of a row.
+        width: of what is known of a row inside.
+    """
+
+    def __init__(self, features: int, width: int = 64) -> None:
+        super().__init__()
+        self.of_row = _silu(features, width, width)
+        self.alone = nn.Linear(width, width)
+        self.among = nn.Linear(2 * width, width, bias=False)
+        self.score = nn.Linear(width, 1)
+
+    def scores(self, rows: Tensor, there: Tensor) -> Tensor:
+        """Return a score for each row."""
+        known = self.of_row(rows)
+        among = self.among(_pooled(known, there))[:, None, :]
+        scores: Tensor = self.score(nn.functional.silu(self.alone(known) + among)).squeeze(-1)
+        return scores
+
+
+class ForeseenCritic(nn.Module):
+    """Judges a state by what its rows have in common.
+
+    Args:
+        features: columns of a row.
+        width: of what is known of a row inside.
+    """
+
+    def __init__(self, features: int, width: int = 64) -> None:
+        super().__init__()
+        self.of_row = _silu(features, width, width)
+        self.of_all = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, 1))
+
+    def forward(self, rows: Tensor, there: Tensor, actions: Tensor) -> Tensor:
+        """Return values; see the module."""
+        worth: Tensor = self.of_all(_pooled(self.of_row(rows), there)).squeeze(-1)
+        return worth
+
+
+def _pooled(known: Tensor, there: Tensor) -> Tensor:
+    """Return mean and maximum over the rows that are there: float32[batch, 2 x width]."""
+    weight = there[..., None].to(known.dtype)
+    mean = (known * weight).sum(dim=1) / weight.sum(dim=1)
+    most = known.masked_fill(~there[..., None], -torch.inf).amax(dim=1)
+    return torch.cat([mean, most], dim=1)
+
+
+def _selu(*widths: int) -> nn.Sequential:
+    return _layers(nn.SELU, widths)
+
+
+def _silu(*widths: int) -> nn.Sequential:
+    return nn.Sequential(*_layers(nn.SiLU, widths), nn.SiLU())
+
+
+def _layers(activation: type[nn.Module], widths: tuple[int, ...]) -> nn.Sequential:
+    parts: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        parts += [nn.Linear(before, after), activation()]
+    return nn.Sequential(*parts[:-1])
+
+
+def draw(network: nn.Module, generator: torch.Generator) -> None:
+    """Draw weights from this generator alone: mean 0, variance 1 / inputs; biases are 0.
+
+    So activations keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).
+    """
+    for part in network.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.normal_(part.weight, 0.0, part.in_features**-0.5, generator=generator)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)

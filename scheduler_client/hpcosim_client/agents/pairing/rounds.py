@@ -1,0 +1,129 @@
+"""When a pairing agent is asked, what it may choose, and what becomes of its choice.
+
+The one place for this: a trained agent that schedules over the wire and the environment it is
+trained in go through the same rounds.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hpcosim_client.agents.pairing.choices import Choices
+from hpcosim_client.agents.pairing.forecast import Forecast
+from hpcosim_client.agents.pairing.foreseen_rows import ForeseenRows
+from hpcosim_client.agents.pairing.papers_rows import PapersRows
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.view import View
+
+ALARM = 0
+
+
+class Shows(Protocol):
+    """Makes the rows of what there is to choose from."""
+
+    def choices(self, view: View, may_wait: bool) -> Choices | None:
+        """Return them; None: nothing fits."""
+
+
+class Rounds:
+    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
+
+    Args:
+        settings: what is decided.
+        view: that of the run.
+    """
+
+    def __init__(self, settings: Pairing, view: View) -> None:
+        self.settings = settings
+        self._shows: Shows
+        self._foreseen: ForeseenRows | None = None
+        if settings.sees == "foreseen":
+            self._shows = self._foreseen = ForeseenRows(settings, view)
+        else:
+            self._shows = PapersRows(settings, view)
+        self._over = False  # with deciding, until the next event
+        self._waits_since_s: float | None = None
+        self._alarm_set = False
+
+    @property
+    def forecast(self) -> Forecast:
+        """What is foreseen, of an agent that foresees."""
+        assert self._foreseen is not None, "it does not foresee"
+        return self._foreseen.forecast
+
+    def begin(self, view: View) -> None:
+        """Take in an event.
+
+        Raises:
+            PolicyError: a job can't go to one node.
+        """
+        refuse_what_needs_several_nodes(view)
+        self._over = False
+        if ALARM in view.alarms:
+            self._alarm_set = False
+        if self._foreseen is not None:
+            self._foreseen.follow(view)
+
+    def look(self, view: View) -> Choices | None:
+        """Return what there is to choose from; None: nothing, until the next event.
+
+        Raises:
+            PolicyError: nothing may be chosen, and nothing will happen that could change it.
+        """
+        if self._over or not view.queue:
+            return None
+        choices = self._shows.choices(view, self._may_wait(view))
+        if choices is None and not view.running and view.no_more_jobs:
+            numbers = ", ".join(str(job_id) for job_id in list(view.queue)[:3])
+            raise PolicyError(
+                f"no pair may be chosen on an idle cluster: jobs {numbers} and so on wait, and by "
+                "its energy estimate each costs more than its max_energy_j on any node with room"
+            )
+        return choices
+
+    def take(self, view: View, choices: Choices, choice: int) -> None:
+        """Carry a choice out: start the job on the node, or wait."""
+        pair = choices.pair(choice)
+        if pair is None:
+            self._wait(view)
+            return
+        job, node = pair
+        started = view.start(job, [node])
+        assert started, "what was offered has room"
+        if self._foreseen is not None:
+            self._foreseen.forecast.place(view, job, node)
+        self._waits_since_s = None
+        if self._alarm_set:
+            view.cancel_alarm(ALARM)
+            self._alarm_set = False
+        self._over = self.settings.placements_per_event == "one"
+
+    def _may_wait(self, view: View) -> bool:
+        settings = self.settings
+        if not settings.wait or (not view.running and view.no_more_jobs):
+            return False
+        since_s = self._waits_since_s
+        return since_s is None or view.now_s - since_s < settings.most_wait_s
+
+    def _wait(self, view: View) -> None:
+        self._over = True
+        if self._waits_since_s is None:
+            self._waits_since_s = view.now_s
+        until_s = self._waits_since_s + self.settings.most_wait_s
+        if self.settings.wait_s is not None:
+            until_s = min(until_s, view.now_s + self.settings.wait_s)
+        if until_s > view.now_s:
+            view.set_alarm(until_s, ALARM)
+            self._alarm_set = True
+
+
+def refuse_what_needs_several_nodes(view: View) -> None:
+    """Raise PolicyError for a job that can't be placed on cores of one node."""
+    widest = view.nodes.largest
+    for job in view.arrived:
+        if job.placement == "whole_nodes" or job.cores > widest:
+            raise PolicyError(
+                f"job {job.job_id} asks for {job.cores} cores, placement {job.placement}; a "
+                f"pairing agent places a job on cores of one node, of at most {widest} here"
+            )

@@ -1,0 +1,62 @@
+"""Trained job schedulers by name, with the file that holds them: `pairing:model.safetensors`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.extras import rl_extra
+from hpcosim_client.view import Policy
+
+SAMPLED = "-sampled"
+"""Behind the name of one that draws its choices by their probabilities."""
+
+
+def _pairing(model: Path, sample: bool) -> Policy:
+    with rl_extra("the scheduler pairing"):
+        from hpcosim_client.agents.pairing.policy import pairing
+    return pairing(model, sample=sample)
+
+
+TRAINED: Mapping[str, Callable[[Path, bool], Policy]] = {"pairing": _pairing}
+"""Makes one of a file, and of whether it draws."""
+
+
+def is_trained(name: str) -> bool:
+    """Return whether a scheduler's name is one of these, with or without a file."""
+    return name.partition(":")[0].removesuffix(SAMPLED) in TRAINED
+
+
+def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
+    """Return the name of a trained scheduler with its file.
+
+    Raises:
+        PolicyError: a file, or drawing, is for trained schedulers alone.
+    """
+    if model is None and not sample:
+        return name
+    if not is_trained(name) or ":" in name:
+        known = ", ".join(TRAINED)
+        raise PolicyError(f"{name} takes no model, and draws as it does; trained are {known}")
+    return f"{name}{SAMPLED if sample else ''}" + (f":{model}" if model else "")
+
+
+def make_trained(name: str) -> Policy:
+    """Return a new policy of a trained scheduler, by a name with a file.
+
+    Raises:
+        PolicyError: no file is named, or it holds no such scheduler.
+    """
+    kind, _, model = name.partition(":")
+    if not model:
+        raise PolicyError(f"{name} needs a trained model: {name}:MODEL.safetensors, or --model")
+    return TRAINED[kind.removesuffix(SAMPLED)](Path(model), kind.endswith(SAMPLED))
+
+
+def short(name: str) -> str:
+    """Return a scheduler's name without the folder of a model."""
+    if not is_trained(name):
+        return name
+    kind, _, model = name.partition(":")
+    return f"{kind}:{Path(model).name}"

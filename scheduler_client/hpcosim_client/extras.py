@@ -1,0 +1,28 @@
+"""What only some need: packages of the extra `rl`, and advice where they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hpcosim_client.errors import PolicyError
+
+PACKAGES = ("torch", "safetensors", "gymnasium", "tensorboard")
+
+
+@contextmanager
+def rl_extra(who: str) -> Iterator[None]:
+    """Turn missing packages, where they are imported, into advice to install them.
+
+    Args:
+        who: what needs them.
+
+    Raises:
+        PolicyError: one is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in PACKAGES:
+            raise
+        raise PolicyError(f"{who} needs {error.name}: pip install 'hpcosim[rl]'") from None
