@@ -15,8 +15,8 @@ from hpcosim_protocol import Processor
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
-from hpcosim_scenarios.papers import ineps
-from hpcosim_scenarios.papers.ineps import Row
+from hpcosim_scenarios.papers.ineps import heuristics as ineps
+from hpcosim_scenarios.papers.ineps.heuristics import Row
 from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.simulation import Simulation
 from hpcosim_server.workload.catalogue import known_trace, locate

@@ -40,6 +40,10 @@ class Study(StrEnum):
     """Experiments of a paper; `scenarios/papers/` has a folder for each paper."""
 
     ineps = "ineps"
+    pairing_exp1 = "pairing-exp1"
+    pairing_exp2 = "pairing-exp2"
+    pairing_exp3 = "pairing-exp3"
+    pairing_exp4 = "pairing-exp4"
     node_centric = "node-centric"
     power_timeouts = "power-timeouts"
     power_curricula = "power-curricula"
@@ -299,7 +303,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder for its tables and figures; default results/STUDY.")
     ] = None,
     train: Annotated[
-        bool, typer.Option("--train", help="Train the networks of power-curricula anew: hours.")
+        bool, typer.Option("--train", help="Train the networks of the study anew; it takes long.")
     ] = False,
 ) -> None:
     """Run all experiments of a paper, or a part of them; make its tables and figures."""

@@ -121,13 +121,6 @@ def open_scenario(
     scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 2_000_000
 ) -> Opened:
     """Return a new simulation of a scenario, with what `run.json` says of it."""
-    rules = Rules(
-        reference_ghz=scenario.workload.reference_clock_ghz,
-        kill_at_walltime=scenario.kill_at_walltime,
-        dynamic_jobs=scenario.dynamic_jobs,
-        wake_on_allocation=scenario.wake_on_allocation,
-        max_jobs=max_jobs,
-    )
     run = Run(
         hpcosim=importlib.metadata.version("hpcosim"),
         scenario=scenario.name,
@@ -136,4 +129,17 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rng = np.random.default_rng([scenario.seed, SWITCHING])
-    return Opened(Simulation(scenario.platform, jobs, rules, rng), run, len(jobs))
+    return Opened(
+        Simulation(scenario.platform, jobs, rules_of(scenario, max_jobs), rng), run, len(jobs)
+    )
+
+
+def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:
+    """Return what holds in a scenario's simulation, of so many jobs at the most."""
+    return Rules(
+        reference_ghz=scenario.workload.reference_clock_ghz,
+        kill_at_walltime=scenario.kill_at_walltime,
+        dynamic_jobs=scenario.dynamic_jobs,
+        wake_on_allocation=scenario.wake_on_allocation,
+        max_jobs=max_jobs,
+    )

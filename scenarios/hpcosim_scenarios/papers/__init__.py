@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_client.extras import rl_extra
+
 FOLDER = Path(__file__).parents[2] / "papers"
 
 POWER = (
@@ -15,7 +17,10 @@ POWER = (
 )
 """The parts of the study of power managers, each run by itself."""
 
-STUDIES = ("ineps", "node-centric", *POWER)
+PAIRING = ("pairing-exp1", "pairing-exp2", "pairing-exp3", "pairing-exp4")
+"""The experiments of the pairing agent, each run by itself."""
+
+STUDIES = ("ineps", *PAIRING, "node-centric", *POWER)
 
 
 def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
@@ -24,15 +29,21 @@ def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
     Args:
         study: one of `STUDIES`.
         out: where to.
-        train: train the networks of `power-curricula` anew, which takes many hours.
+        train: train the networks of `PAIRING` or `power-curricula` anew, which takes from half an
+            hour to many.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or a job log is not on this machine.
     """
     if study == "ineps":
-        from hpcosim_scenarios.papers.ineps import reproduce as reproduce_ineps
+        from hpcosim_scenarios.papers.ineps.heuristics import reproduce as reproduce_ineps
 
         reproduce_ineps(out)
+    elif study in PAIRING:
+        with rl_extra("what agents learned"):
+            from hpcosim_scenarios.papers.ineps.agents import reproduce as reproduce_agents
+
+        reproduce_agents(study, out, train=train)
     elif study in POWER:
         from hpcosim_scenarios.papers.power import reproduce as reproduce_power
 

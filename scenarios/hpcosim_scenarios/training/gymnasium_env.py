@@ -35,9 +35,10 @@ from hpcosim_client.power.account import Bools
 from hpcosim_client.power.features import FEATURES, Observation
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.library import rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.environment import PowerEnvironment, Reward, Task
-from hpcosim_scenarios.training.subject import rules_of, task_and_jobs, totals
+from hpcosim_scenarios.training.subject import task_and_jobs, totals
 from hpcosim_server.workload.table import JobTable
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_server import metrics
-from hpcosim_server.simulation import Rules, Simulation
+from hpcosim_server.simulation import Simulation
 from hpcosim_server.workload.table import JobTable
 
 T = TypeVar("T")
@@ -46,15 +46,6 @@ def task_and_jobs(
         raise ValueError("scenario= says task and jobs; give it without task= and jobs=")
     library = Library([Path(scenario)], overrides)
     return task_of(library.first), library.first_jobs
-
-
-def rules_of(scenario: Scenario) -> Rules:
-    """Return what holds in a scenario's simulation."""
-    return Rules(
-        reference_ghz=scenario.workload.reference_clock_ghz,
-        kill_at_walltime=scenario.kill_at_walltime,
-        wake_on_allocation=scenario.wake_on_allocation,
-    )
 
 
 def totals(simulation: Simulation) -> dict[str, float]:

@@ -12,14 +12,13 @@ import torch
 
 from hpcosim_client import Policy, make_policy
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.library import Library
+from hpcosim_scenarios.library import Library, rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.a2c import A2C, A2CSettings
 from hpcosim_scenarios.training.curriculum import Dataset, Told, train
 from hpcosim_scenarios.training.environment import NewPolicy, Reward, Task
 from hpcosim_scenarios.training.learner import Learner
 from hpcosim_scenarios.training.ppo import PPO, PPOSettings
-from hpcosim_server.simulation import Rules
 from hpcosim_server.workload.catalogue import find_trace
 from hpcosim_server.workload.imitation import sampled, seasonal
 from hpcosim_server.workload.log_start import log_start_s
@@ -112,18 +111,13 @@ def new_learner(task: Task, training: Training) -> Learner:
 
 def task_of(scenario: Scenario, training: Training, origin_s: float = 0.0) -> Task:
     """Return what a power manager is to learn by a scenario."""
-    rules = Rules(
-        reference_ghz=scenario.workload.reference_clock_ghz,
-        kill_at_walltime=scenario.kill_at_walltime,
-        wake_on_allocation=scenario.wake_on_allocation,
-    )
     return Task(
         scenario.platform,
         _scheduler_of(scenario),
         training.interval_s,
         origin_s if training.calendar else None,
         training.reward,
-        rules,
+        rules_of(scenario),
         scenario.seed,
     )
 

@@ -62,9 +62,10 @@ from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
 from hpcosim_client.agents.pairing.choices import Choices, Rows
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.library import rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Reward, Task
-from hpcosim_scenarios.training.subject import rules_of, task_and_jobs, totals
+from hpcosim_scenarios.training.subject import task_and_jobs, totals
 from hpcosim_server.workload.table import JobTable
 
 Invalid = Literal["raise", "first"]

@@ -19,7 +19,7 @@ MINIBATCH = 64
 
 
 class Lessons(NamedTuple):
-    """What a teacher would choose, and what came of it.
+    """What teachers would choose, and what came of it.
 
     Attributes:
         batch: the decisions.
@@ -33,17 +33,16 @@ class Lessons(NamedTuple):
 
 
 def lessons(
-    teacher: Teacher, environments: Iterable[PairingEnvironment], rng: np.random.Generator
+    runs: Iterable[tuple[PairingEnvironment, Teacher]], rng: np.random.Generator
 ) -> Lessons:
-    """Return what a teacher would choose wherever the runs come.
+    """Return what teachers would choose wherever the runs come.
 
     Args:
-        teacher: who.
-        environments: what is run, each once.
+        runs: what is run, each once, and whose choices count there.
         rng: leads astray.
     """
     rows, actions, right, worth = [], [], [], []
-    for environment in environments:
+    for environment, teacher in runs:
         environment.reset()
         rewards = []
         while not environment.done:

@@ -74,6 +74,17 @@ class Curve:
                 self._board.add_scalar(name, value, done.simulation)
 
 
+def read_curve(folder: Path) -> list[Simulation]:
+    """Return what a training told.
+
+    Raises:
+        OSError: there is no curve in the folder.
+    """
+    with (folder / CURVE).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    return [Simulation(int(row[0]), int(row[1]), *map(float, row[2:])) for row in rows]
+
+
 def _lines(path: Path, after: int) -> list[list[str]]:
     if not path.exists():
         return []

@@ -74,10 +74,26 @@ def follow(teacher: Teacher, environment: PairingEnvironment) -> float:
     return environment.objective
 
 
-def best_teacher(environments: Sequence[PairingEnvironment]) -> Teacher:
-    """Return the teacher who on the mean comes closest to the best teacher of each environment."""
+class Teaching(NamedTuple):
+    """Who teaches.
+
+    Attributes:
+        best: who on the mean comes closest to the best teacher of each environment.
+        by_environment: for each environment, who is better there: `best`, or the one teacher who
+            makes up most for what `best` does badly. More than two contradict each other.
+    """
+
+    best: Teacher
+    by_environment: list[Teacher]
+
+
+def best_teaching(environments: Sequence[PairingEnvironment]) -> Teaching:
+    """Try all teachers in all environments, and return the best of them."""
     found = np.array(
         [[follow(teacher, environment) for teacher in TEACHERS] for environment in environments]
     )
-    regrets = (found / found.min(axis=1, keepdims=True)).mean(axis=0)
-    return TEACHERS[int(regrets.argmin())]
+    regrets = found / found.min(axis=1, keepdims=True)
+    best = int(regrets.mean(axis=0).argmin())
+    second = int(np.minimum(regrets, regrets[:, [best]]).mean(axis=0).argmin())
+    is_second = regrets[:, second] < regrets[:, best]
+    return Teaching(TEACHERS[best], [TEACHERS[second if it else best] for it in is_second])

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
 from hpcosim_client.agents.pairing.networks import Actor
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.library import Library
+from hpcosim_scenarios.library import Library, rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.pairing.agent import Agent
 from hpcosim_scenarios.training.pairing.checkpoint import (
@@ -41,9 +41,8 @@ from hpcosim_scenarios.training.pairing.settings import (
     SWA_RATE,
     Hyperparameters,
 )
-from hpcosim_scenarios.training.pairing.teacher import Teacher, best_teacher
+from hpcosim_scenarios.training.pairing.teacher import TEACHERS, Teaching, best_teaching
 from hpcosim_scenarios.training.pairing.windows import Windows
-from hpcosim_server.simulation import Rules
 from hpcosim_server.workload.table import JobTable
 
 ACTOR = "actor.safetensors"
@@ -150,8 +149,9 @@ class Session:
     ) -> None:
         self.training = training
         task = task_of(scenario, training)
-        teacher = _teacher(task, jobs, training)
-        self.ground = Ground(task, jobs, training.windows, training.seed, teacher)
+        self._lessons = _lessons(jobs, training.windows)
+        self._teaching = _teaching(task, self._lessons, training)
+        self.ground = Ground(task, jobs, training.windows, training.seed, self._teaching.best)
         nodes = scenario.platform.node_count
         self._agent = Agent(training.pairing, nodes, training.hyperparameters, training.seed)
         self._validation = _validation(self.ground, tried, training)
@@ -223,7 +223,8 @@ class Session:
         epochs, loss = self.training.hyperparameters.imitation, math.nan
         if epochs:
             ground, rng = self.ground, self.ground.rng(0, IMITATION)
-            taught = lessons(ground.teacher, [ground.draw(rng) for _ in range(LESSONS)], rng)
+            parts = [scaled(ground.task, part, ground.teacher) for part in self._lessons]
+            taught = lessons(zip(parts, self._teaching.by_environment, strict=True), rng)
             loss = imitate(self._agent, taught, epochs, rng)
         validation = self._validate()
         nothing = math.nan
@@ -268,7 +269,8 @@ class Session:
             self._agent.set_rates(1.0 - (1.0 - SWA_RATE) * fallen)
 
 
-LESSONS = 16  # runs that teachers are watched in
+LESSONS = 16  # runs of the whole workload that teachers are watched in
+PARTS = 32  # the same of parts of it
 
 
 def refuse_without_power(scenario: Scenario, path: Path) -> None:
@@ -307,23 +309,32 @@ def scaled_for(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
 
 def task_of(scenario: Scenario, training: Training) -> Task:
     """Return what a pairing agent is to learn by a scenario."""
-    rules = Rules(
-        reference_ghz=scenario.workload.reference_clock_ghz,
-        kill_at_walltime=scenario.kill_at_walltime,
-        wake_on_allocation=scenario.wake_on_allocation,
+    return Task(
+        scenario.platform, training.pairing, training.reward, rules_of(scenario), scenario.seed
     )
-    return Task(scenario.platform, training.pairing, training.reward, rules, scenario.seed)
 
 
-def _teacher(task: Task, jobs: JobTable, training: Training) -> Teacher:
-    """Return the best teacher, whom rewards are compared with, the same for all seeds."""
+def _lessons(jobs: JobTable, windows: Windows) -> list[JobTable]:
+    """Return what teachers are watched in, the same for all seeds."""
+    if windows == Windows():
+        return [jobs] * LESSONS
+    rng = np.random.default_rng(IMITATION)
+    return [windows.draw(rng, jobs) for _ in range(PARTS)]
+
+
+def _teaching(task: Task, parts: Sequence[JobTable], training: Training) -> Teaching:
+    """Return who teaches in which part; rewards are compared with the best.
+
+    Trying all of them on many parts takes a minute, which only imitation is worth.
+    """
+    if training.windows != Windows() and not training.hyperparameters.imitation:
+        return Teaching(TEACHERS[0], [TEACHERS[0]] * len(parts))
     pairing = msgspec.structs.replace(training.pairing, sees="foreseen", wait=True, wait_s=None)
     foreseeing = dataclasses.replace(task, settings=pairing, reward="foreseen")
-    rng = np.random.default_rng(VALIDATION)
-    parts = [training.windows.draw(rng, jobs) for _ in range(LESSONS)]
     if training.windows == Windows():
-        parts = parts[:1]
-    return best_teacher([PairingEnvironment(foreseeing, part) for part in parts])
+        best, _ = best_teaching([PairingEnvironment(foreseeing, parts[0])])
+        return Teaching(best, [best] * len(parts))
+    return best_teaching([PairingEnvironment(foreseeing, part) for part in parts])
 
 
 def _validation(ground: Ground, jobs: JobTable, training: Training) -> list[PairingEnvironment]:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 SEEDS = range(30)  # of the schedulers that draw
 TIE = 1e-9  # means this close, relatively, are the same
-GROUPS = (PAPERS, REFERENCE, MINMIN) = "all-heuristics", "reference-heuristics", "minmin-family"
+GROUPS = (PAPERS, REFERENCE, ONE, MINMIN) = (
+    "all-heuristics",
+    "reference-heuristics",
+    "one-per-event",
+    "minmin-family",
+)
 WORST = "random-random"
 KEEP_ORDER = "none-none"  # what the papers' program does under the name of random-random
 SHOWN = ("first-high_gflops", "first-high_cores", "first-high_mem_bw", WORST)
@@ -169,6 +174,7 @@ def contenders() -> dict[str, Sequence[str]]:
         "best": [name for name in expand([PAPERS]) if not draws(name)],
         "best with chance": expand([PAPERS]),
         "best as run": expand([REFERENCE]),
+        "best one an event": [name for name in expand([ONE]) if not draws(name)],
         "best MinMin": expand([MINMIN]),
     }
 
@@ -203,23 +209,23 @@ def tables(results: Results) -> str:
 def _best_table(results: Results, measure: Measure) -> Iterator[str]:
     """Yield the best of each group in each experiment."""
     yield f"### Best by {measure.title}, {measure.unit}\n"
-    yield from _head("experiment", *(cell for title in contenders() for cell in (title, "")))
+    yield from head("experiment", *(cell for title in contenders() for cell in (title, "")))
     for experiment in EXPERIMENTS:
         cells = [experiment]
         for names in contenders().values():
             name, mean, others = results.best(measure, experiment, names)
             cells += [f"{name} (+ {others})" if others else name, measure.text(mean)]
-        yield _line(*cells)
+        yield line(*cells)
     yield ""
 
 
 def _shown_table(results: Results, measure: Measure) -> Iterator[str]:
     """Yield the four heuristics of the papers' figures."""
     yield f"### Heuristics of the papers' figures, {measure.title}, {measure.unit}\n"
-    yield from _head("experiment", *SHOWN, KEEP_ORDER)
+    yield from head("experiment", *SHOWN, KEEP_ORDER)
     for experiment in EXPERIMENTS:
         means = (results.mean(measure, experiment, name) for name in (*SHOWN, KEEP_ORDER))
-        yield _line(experiment, *map(measure.text, means))
+        yield line(experiment, *map(measure.text, means))
     yield ""
 
 
@@ -227,7 +233,7 @@ def _random_table(results: Results) -> Iterator[str]:
     """Yield what chance makes of random-random."""
     yield f"### {WORST}, {len(SEEDS)} seeds\n"
     spread = ("mean", "standard deviation", "least", "most")
-    yield from _head(
+    yield from head(
         "experiment",
         *(f"{measure.title}, {measure.unit}: {of}" for measure in MEASURES for of in spread),
     )
@@ -237,7 +243,7 @@ def _random_table(results: Results) -> Iterator[str]:
             values = [measure.of(row) for row in results.runs(experiment, WORST)]
             mean, deviation = statistics.fmean(values), statistics.stdev(values)
             cells += map(measure.text, (mean, deviation, min(values), max(values)))
-        yield _line(*cells)
+        yield line(*cells)
     yield ""
 
 
@@ -245,7 +251,7 @@ def _reduction_table(results: Results) -> Iterator[str]:
     """Yield by how much the best are below a random-random, as the papers count it."""
     yield f"### Below {WORST}; as run: below {KEEP_ORDER}; %\n"
     heads = (f"{title}, {measure.title}" for title in contenders() for measure in MEASURES)
-    yield from _head("experiment", *heads)
+    yield from head("experiment", *heads)
     for experiment in EXPERIMENTS:
         cells = [experiment]
         for title, names in contenders().items():
@@ -254,15 +260,17 @@ def _reduction_table(results: Results) -> Iterator[str]:
                 _, mean, _ = results.best(measure, experiment, names)
                 below = 1 - mean / results.mean(measure, experiment, base)
                 cells.append(f"{100 * below:.2f}")
-        yield _line(*cells)
+        yield line(*cells)
     yield ""
 
 
-def _head(*cells: str) -> list[str]:
-    return [_line(*cells), "|" + "---|" * len(cells)]
+def head(*cells: str) -> list[str]:
+    """Return the first two lines of a table."""
+    return [line(*cells), "|" + "---|" * len(cells)]
 
 
-def _line(*cells: str) -> str:
+def line(*cells: str) -> str:
+    """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
