@@ -24,7 +24,7 @@ from hpcosim_client.power.adaptive import (
 from hpcosim_client.power.manager import managed
 from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, PowerStates, Processor
-from hpcosim_scenarios.training.cross_entropy import Search, improved, train_adaptive
+from hpcosim_scenarios.training.power.cross_entropy import Search, improved, train_adaptive
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 

@@ -20,8 +20,8 @@ from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import Library
-from hpcosim_scenarios.training.environment import PowerEnvironment
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
+from hpcosim_scenarios.training.power.environment import PowerEnvironment
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.workload.table import JobTable
 from test_learned_power import drawn, nodes_of
@@ -34,8 +34,8 @@ from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from hpcosim_scenarios.gymnasium_envs import JOB_NODE_PAIRING, NODE_POWER  # noqa: E402
-from hpcosim_scenarios.training.gymnasium_env import NodePowerEnv  # noqa: E402
 from hpcosim_scenarios.training.pairing.gymnasium_env import JobNodePairingEnv  # noqa: E402
+from hpcosim_scenarios.training.power.gymnasium_env import NodePowerEnv  # noqa: E402
 
 EXPERIMENTS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 EXP1, EXP2 = str(EXPERIMENTS / "exp1.yaml"), EXPERIMENTS / "exp2.yaml"

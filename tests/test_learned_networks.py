@@ -17,7 +17,7 @@ from conftest import jobs_of, simulate
 from hpcosim_client import PolicyError
 from hpcosim_client.power.manager import managed
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.training.environment import PowerEnvironment, Task
+from hpcosim_scenarios.training.power.environment import PowerEnvironment, Task
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.workload.table import JobTable
 from test_learned_power import drawn, new_scheduler, nodes_of, task_of
@@ -28,11 +28,11 @@ safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
 from hpcosim_client.agents import node_attention as nets  # noqa: E402
 from hpcosim_client.power.learned import learned  # noqa: E402
-from hpcosim_scenarios.training import learner  # noqa: E402
-from hpcosim_scenarios.training.a2c import A2C, A2CSettings, discounted  # noqa: E402
-from hpcosim_scenarios.training.curriculum import Dataset, Epoch, train  # noqa: E402
-from hpcosim_scenarios.training.ppo import PPO, PPOSettings, generalised  # noqa: E402
-from hpcosim_scenarios.training.train import Training, datasets, train_power  # noqa: E402
+from hpcosim_scenarios.training.power import learner  # noqa: E402
+from hpcosim_scenarios.training.power.a2c import A2C, A2CSettings, discounted  # noqa: E402
+from hpcosim_scenarios.training.power.curriculum import Dataset, Epoch, train  # noqa: E402
+from hpcosim_scenarios.training.power.ppo import PPO, PPOSettings, generalised  # noqa: E402
+from hpcosim_scenarios.training.power.train import Training, datasets, train_power  # noqa: E402
 
 TINY = nets.Shape(embedding=16, heads=4, layers=2)
 

@@ -19,8 +19,8 @@ from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.periodic import Periodic
 from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_scenarios.training.environment import Interval, PowerEnvironment, Reward, Task
-from hpcosim_scenarios.training.lockstep import Lockstep, stretches
+from hpcosim_scenarios.training.power.environment import Interval, PowerEnvironment, Reward, Task
+from hpcosim_scenarios.training.power.lockstep import Lockstep, stretches
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.workload.poisson import poisson
 from hpcosim_server.workload.table import JobTable

@@ -3,7 +3,7 @@
 | id | who is trained | see |
 |---|---|---|
 | `hpcosim/JobNodePairing-v1` | who pairs jobs with nodes | `training.pairing.gymnasium_env` |
-| `hpcosim/NodePower-v1` | who switches nodes on and off | `training.gymnasium_env` |
+| `hpcosim/NodePower-v1` | who switches nodes on and off | `training.power.gymnasium_env` |
 
 Either import this module first,
 

@@ -13,9 +13,9 @@ import typer
 from hpcosim_scenarios.cli import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
 
 if TYPE_CHECKING:
-    from hpcosim_scenarios.training.cross_entropy import Generation
-    from hpcosim_scenarios.training.curriculum import Epoch
     from hpcosim_scenarios.training.pairing.progress import Simulation
+    from hpcosim_scenarios.training.power.cross_entropy import Generation
+    from hpcosim_scenarios.training.power.curriculum import Epoch
 
 app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True)
 
@@ -54,7 +54,7 @@ def power(
         from hpcosim_client.extras import rl_extra
 
         with rl_extra("training"):
-            from hpcosim_scenarios.training.train import Training, train_power
+            from hpcosim_scenarios.training.power.train import Training, train_power
 
         training = Training(
             curriculum=_names(curriculum),
@@ -91,7 +91,7 @@ def adaptive(
     """Learn timeouts that follow the hour and the load, for the power manager `adaptive`."""
     with errors_in_one_line():
         from hpcosim_client.extras import rl_extra
-        from hpcosim_scenarios.training.cross_entropy import Search, train_adaptive
+        from hpcosim_scenarios.training.power.cross_entropy import Search, train_adaptive
 
         search = Search(
             wait_w=wait_w,

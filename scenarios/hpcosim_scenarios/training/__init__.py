@@ -1,1 +1,1 @@
-"""Training of the learned power manager. All but the environment needs the extra `rl`."""
+"""Training agents, each kind in a package of its own. All but environments need the extra `rl`."""

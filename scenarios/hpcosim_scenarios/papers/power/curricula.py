@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hpcosim_scenarios.papers.power.agents import TRAINED_BESIDE
 from hpcosim_scenarios.papers.power.readings import TEST, TRAIN_LATE, UNTRAINED
 from hpcosim_scenarios.papers.power.runs import KEPT, run_test
-from hpcosim_scenarios.training.curriculum import ACTOR
+from hpcosim_scenarios.training.power.curriculum import ACTOR
 
 NONE = "real"
 CURRICULA = (*("-".join(order) for order in permutations(("sampled", "real", "synthetic"))), NONE)
@@ -58,7 +58,7 @@ class Trained(NamedTuple):
 def train_grid(grid: Grid, out: Path, tasks: Sequence[Trained], workers: int) -> None:
     """Train and test all, several at a time; what is there already is not done again.
 
-    Into the folder goes a folder for each training, see `training.curriculum.train`, and
+    Into the folder goes a folder for each training, see `training.power.curriculum.train`, and
     `curricula.csv` with the metrics of each on the test part.
 
     Args:
@@ -83,9 +83,9 @@ def all_tasks(grid: Grid) -> list[Trained]:
 
 def train_one(task: Trained, grid: Grid, out: Path) -> None:
     """Train one, if that was not done before; of `untrained` only the first weights are kept."""
-    from hpcosim_scenarios.training.a2c import A2CSettings
-    from hpcosim_scenarios.training.ppo import PPOSettings
-    from hpcosim_scenarios.training.train import Training, train_power
+    from hpcosim_scenarios.training.power.a2c import A2CSettings
+    from hpcosim_scenarios.training.power.ppo import PPOSettings
+    from hpcosim_scenarios.training.power.train import Training, train_power
 
     if (out / task.name / ACTOR).exists():
         return

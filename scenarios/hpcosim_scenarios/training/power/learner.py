@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from hpcosim_client.agents.node_attention import Shape, new_actor, new_critic
 from hpcosim_client.power.account import Bools
-from hpcosim_scenarios.training.environment import Task
-from hpcosim_scenarios.training.lockstep import Lockstep, Totals, begin
+from hpcosim_scenarios.training.power.environment import Task
+from hpcosim_scenarios.training.power.lockstep import Lockstep, Totals, begin
 from hpcosim_server.workload.table import JobTable
 
 Rewards = NDArray[np.float64]

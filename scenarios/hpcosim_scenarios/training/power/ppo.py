@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from hpcosim_client.agents.node_attention import Shape
-from hpcosim_scenarios.training.environment import Task
-from hpcosim_scenarios.training.learner import (
+from hpcosim_scenarios.training.power.environment import Task
+from hpcosim_scenarios.training.power.learner import (
     Hyperparameters,
     Learner,
     Rewards,
@@ -21,7 +21,7 @@ from hpcosim_scenarios.training.learner import (
     sample,
     seen_by,
 )
-from hpcosim_scenarios.training.lockstep import Lockstep
+from hpcosim_scenarios.training.power.lockstep import Lockstep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
-from hpcosim_scenarios.training.environment import PowerEnvironment, Reward, Task
+from hpcosim_scenarios.training.power.environment import PowerEnvironment, Reward, Task
 from hpcosim_scenarios.training.subject import task_and_jobs, totals
 from hpcosim_server.workload.table import JobTable
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client.agents.node_attention import About, save_actor
-from hpcosim_scenarios.training.learner import Learner
-from hpcosim_scenarios.training.lockstep import Totals
+from hpcosim_scenarios.training.power.learner import Learner
+from hpcosim_scenarios.training.power.lockstep import Totals
 from hpcosim_server.workload.table import JobTable
 
 ACTOR = "actor.safetensors"

@@ -14,11 +14,11 @@ from hpcosim_client import Policy, make_policy
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import Library, rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
-from hpcosim_scenarios.training.a2c import A2C, A2CSettings
-from hpcosim_scenarios.training.curriculum import Dataset, Told, train
-from hpcosim_scenarios.training.environment import NewPolicy, Reward, Task
-from hpcosim_scenarios.training.learner import Learner
-from hpcosim_scenarios.training.ppo import PPO, PPOSettings
+from hpcosim_scenarios.training.power.a2c import A2C, A2CSettings
+from hpcosim_scenarios.training.power.curriculum import Dataset, Told, train
+from hpcosim_scenarios.training.power.environment import NewPolicy, Reward, Task
+from hpcosim_scenarios.training.power.learner import Learner
+from hpcosim_scenarios.training.power.ppo import PPO, PPOSettings
 from hpcosim_server.workload.catalogue import find_trace
 from hpcosim_server.workload.imitation import sampled, seasonal
 from hpcosim_server.workload.log_start import log_start_s

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcosim_client.power.account import Bools
 from hpcosim_client.power.features import Observation
 from hpcosim_client.power.periodic import Actions
-from hpcosim_scenarios.training.environment import PowerEnvironment, Task
+from hpcosim_scenarios.training.power.environment import PowerEnvironment, Task
 from hpcosim_server.workload.table import JobTable
 
 
