@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
+from conftest import cluster_of, jobs_of
 from hpcosim_client import PolicyError
-from hpcosim_client.agents.pairing.model import About, load_pairing, save_pairing
+from hpcosim_client.agents.networks_file import write_network
+from hpcosim_client.agents.pairing.model import FORMAT, ROWS, About, load_pairing, save_pairing
 from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.cli import app
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.papers import FOLDER
 from hpcosim_scenarios.run import run_scenario
+from hpcosim_scenarios.train_command import app as train_app
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
 from hpcosim_scenarios.training.pairing.settings import FORESEEING, Hyperparameters
 from hpcosim_scenarios.training.pairing.train import Training, train_pairing
@@ -167,6 +173,97 @@ def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> No
         out=tmp_path,
     )
     assert metrics["jobs_completed"] == 180
+
+
+def test_a_model_of_other_rows_is_refused_by_version(trained: Path, tmp_path: Path) -> None:
+    """Columns of another version would mislead an actor; both versions are named."""
+    actor, about = load_pairing(trained)
+    tensors = actor.state_dict()
+    write_network(tmp_path / "old.safetensors", tensors, FORMAT, replace(about, rows=ROWS + 1))
+    with pytest.raises(PolicyError, match=rf"rows of version {ROWS + 1}; these are of {ROWS}"):
+        load_pairing(tmp_path / "old.safetensors")
+
+
+def test_training_without_power_data_is_refused(tmp_path: Path) -> None:
+    """Where nodes draw no power, `train pairing` says so in one line and writes nothing."""
+    dark = tmp_path / "dark.yaml"
+    dark.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", EXPERIMENT_1.read_text()))
+    out = tmp_path / "out"
+    result = CliRunner().invoke(train_app, ["pairing", str(dark), "--out", str(out)])
+    assert result.exit_code == 2
+    assert "draw no power" in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("sees", ["papers", "foreseen"])
+def test_while_nothing_fits_nothing_is_asked(sees: str) -> None:
+    """With every pair masked there is no decision: the next comes when a job can go somewhere."""
+    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
+    task = Task(cluster_of(1, 2, static_w=5.0, dynamic_w=1.0), pairing, "spent")
+    environment = PairingEnvironment(task, jobs_of((0, 10, 2), (1, 10, 2), (2, 10, 2)))
+    environment.reset()
+    asked_s = []
+    while not environment.done:
+        asked_s.append(environment.simulation.now_s)
+        assert len(environment.choices.rows) >= 1
+        environment.step(0)
+    assert asked_s == [0.0, 10.0, 20.0]
+
+
+@pytest.mark.parametrize("sees", ["papers", "foreseen"])
+def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
+    """A job that may cost 100 J waits for the node it costs 70 J on; the other would take 520 J.
+
+    10 s x (5 W + 2 x 1 W) = 70 J, and with 50 W for 5 W 520 J.
+    """
+    processors = [Processor(2, 1.0, static_w, 1.0, 0.5) for static_w in (5.0, 50.0)]
+    platform = Platform(tuple(NodeGroup(1, (processor,)) for processor in processors))
+    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
+    jobs = dataclasses.replace(
+        jobs_of((0, 10, 2), (1, 10, 2)), max_energy_j=np.array([100.0, 100.0])
+    )
+    environment = PairingEnvironment(Task(platform, pairing, "spent"), jobs)
+    environment.reset()
+    offered = []
+    while not environment.done:
+        choices = environment.choices
+        pairs = [choices.pair(choice) for choice in range(len(choices.rows))]
+        offered.append((environment.simulation.now_s, [pair and pair[1] for pair in pairs]))
+        environment.step(0)
+    assert offered == [(0.0, [0]), (10.0, [0])]
+
+
+def test_drawn_choices_follow_the_scenarios_seed(trained: Path, tmp_path: Path) -> None:
+    """`pairing-sampled` has the same results by the same seed, and others by some other seed."""
+    sampled = f"pairing-sampled:{trained}"
+    files: set[tuple[int, bytes]] = set()
+    for seed in (1, 2, 3, 1):
+        out = tmp_path / f"{seed}-{len(files)}"
+        overrides = {"seed": seed}
+        run_scenario(
+            EXPERIMENT_1, scheduler=sampled, transport="inproc", out=out, overrides=overrides
+        )
+        files.add((seed, (out / "jobs.csv").read_bytes()))
+    assert len(files) == 3
+    assert len({jobs for _, jobs in files}) > 1
+
+
+def test_a_scenarios_agents_are_called_by_name(trained: Path, tmp_path: Path) -> None:
+    """`scheduler.agents` names a model beside the scenario; results are the model's own."""
+    path = tmp_path / "own.yaml"
+    text = EXPERIMENT_1.read_text().rsplit("scheduler:", 1)[0]
+    path.write_text(
+        text + "scheduler: {name: fcfs, agents: {mine: 'pairing:models/a.safetensors'}}\n"
+    )
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "a.safetensors").write_bytes(trained.read_bytes())
+    models = {path: "mine", EXPERIMENT_1: f"pairing:{trained}"}
+    mine, its = (
+        run_scenario(file, scheduler=name, transport="inproc", out=tmp_path / str(number))[0]
+        for number, (file, name) in enumerate(models.items())
+    )
+    assert mine == its
 
 
 def _broken(path: Path, trained: Path) -> dict[str, Path]:
