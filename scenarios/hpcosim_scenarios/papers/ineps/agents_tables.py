@@ -72,8 +72,8 @@ def drawn(outcomes: Sequence[Outcome], objective: Objective) -> Spread:
 
 def best_without(results: Results, experiment: str, objective: Objective) -> tuple[str, float]:
     """Return the best of all that does not learn and does not draw: name, and J or J s."""
-    names = {name for group in contenders().values() for name in group if not draws(name)}
-    name, value, _ = results.best(MEASURES[objective], experiment, sorted(names))
+    names = [name for group in contenders().values() for name in group if not draws(name)]
+    name, value, _ = results.best(MEASURES[objective], experiment, list(dict.fromkeys(names)))
     return name, value
 
 

@@ -71,7 +71,7 @@ def draw_bars(
                 label = f"optimum: {CLASSES[optimum.placements]}"
                 axes.axvline(value, color="black", linestyle=style, linewidth=0.8, label=label)
             if lines:
-                axes.legend(fontsize=6, loc="lower right")
+                axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=3)
     figure.suptitle(
         "bars: best choices, mean over seeds; by chance: dot the mean, thick line the standard "
         "deviation, thin line from least to most",

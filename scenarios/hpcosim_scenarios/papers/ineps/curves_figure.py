@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcosim_scenarios.figures import COLOURS, drawing
+from hpcosim_scenarios.papers.ineps.agents_tables import MEASURES
 from hpcosim_scenarios.papers.ineps.experiments import OURS, PAPERS, Trained, trainings
 from hpcosim_scenarios.training.pairing.progress import Simulation, read_curve
 
@@ -33,7 +34,7 @@ def draw_curves(study: str, trained: Path, path: Path) -> None:
         path: of the picture.
     """
     _, pyplot = drawing()
-    kinds = [(variant, aim) for variant in (PAPERS, OURS) for aim in ("energy", "edp")]
+    kinds = [(variant, aim) for variant in (PAPERS, OURS) for aim in MEASURES]
     figure, panels = pyplot.subplots(
         len(ROWS), len(kinds), figsize=(12, 8), sharex="col", layout="constrained"
     )
@@ -44,7 +45,9 @@ def draw_curves(study: str, trained: Path, path: Path) -> None:
             if (one.variant, one.objective) == (variant, objective) and one.trained
         ]
         _draw_column(column, tasks, trained)
-        column[0].set_title(f"{variant}, for {objective}: {len(tasks)} seeds", fontsize=9)
+        column[0].set_title(
+            f"{variant}, for {MEASURES[objective].title}: {len(tasks)} seeds", fontsize=9
+        )
         column[-1].set_xlabel("simulations", fontsize=8)
     for axes, label in zip(panels[:, 0], ROWS.values(), strict=True):
         axes.set_ylabel(label, fontsize=8)

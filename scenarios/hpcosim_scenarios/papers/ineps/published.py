@@ -10,7 +10,12 @@ from typing import Literal, NamedTuple
 from hpcosim_client.agents.pairing.settings import Objective
 
 Base = Literal[
-    "best as run", "none-none", "first-high_gflops", "first-high_cores", "first-high_mem_bw"
+    "best as run",
+    "low_mem_ops-high_mem_bw",
+    "none-none",
+    "first-high_gflops",
+    "first-high_cores",
+    "first-high_mem_bw",
 ]
 
 
@@ -22,6 +27,7 @@ class Published(NamedTuple):
         variant: of `VARIANTS`.
         objective: of the agent.
         base: the heuristic; `best as run`: the best of the 36 as the papers' program runs them.
+            In Experiment 1 the thesis takes another for the best.
         energy, edp: greatest, mean and least reduction, %; None: not given.
     """
 
@@ -34,16 +40,17 @@ class Published(NamedTuple):
 
 
 _RUN: Base = "best as run"
+_BW: Base = "low_mem_ops-high_mem_bw"
 _NO_ENERGY = "papers, no energy features"
 _GFLOPS: Base = "first-high_gflops"
 _CORES: Base = "first-high_cores"
 _MEM_BW: Base = "first-high_mem_bw"
 
 PUBLISHED = (
-    Published("exp1", "papers", "energy", _RUN, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),
-    Published("exp1", "papers", "edp", _RUN, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),
-    Published("exp1", "papers, wait", "energy", _RUN, (20.58, 14.05, 0.03), (55.58, 29.13, 2.20)),
-    Published("exp1", "papers, wait", "edp", _RUN, (20.58, 8.80, -0.09), (55.58, 20.01, 1.77)),
+    Published("exp1", "papers", "energy", _BW, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),
+    Published("exp1", "papers", "edp", _BW, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),
+    Published("exp1", "papers, wait", "energy", _BW, (20.58, 14.05, 0.03), (55.58, 29.13, 2.20)),
+    Published("exp1", "papers, wait", "edp", _BW, (20.58, 8.80, -0.09), (55.58, 20.01, 1.77)),
     Published("exp2", "papers", "energy", _RUN, (26.02, 26.01, 26.00), (48.60, 48.59, 48.57)),
     Published("exp2", "papers", "edp", _RUN, (28.46, 28.25, 24.71), (55.62, 55.24, 49.22)),
     Published("exp2", _NO_ENERGY, "energy", _RUN, (28.45, 28.10, 23.22), (55.61, 54.96, 42.28)),

@@ -48,6 +48,7 @@ def draw_schedules(
         for axes, (title, simulation) in zip(panels[:, number], runs.items(), strict=True):
             _draw(axes, simulation, library.first_jobs)
             axes.set_title(f"{title}: {_figures(simulation)}", loc="left", fontsize=8)
+        panels[0, number].set_xlim(0, max(max(run.recording.end_s) for run in runs.values()))
         panels[-1, number].set_xlabel("simulated time, s", fontsize=8)
     figure.suptitle(f"{experiment}: jobs on cores, a colour a profile", fontsize=9)
     figure.savefig(path, dpi=110)
@@ -66,7 +67,8 @@ def _runs(
     policies = {name: make_policy(name)}
     for label, model in models.items():
         if label.endswith(f", {objective}"):
-            policies[f"{label.removesuffix(f', {objective}')}, for {objective}"] = pairing(model)
+            kind = label.removesuffix(f", {objective}")
+            policies[f"{kind}, for {MEASURES[objective].title}"] = pairing(model)
     return {title: _run(library, policy) for title, policy in policies.items()}
 
 
@@ -108,7 +110,6 @@ def _draw(axes: Axes, simulation: Simulation, jobs: JobTable) -> None:
     )
     for edge in np.cumsum(cores_by_node)[:-1]:
         axes.axhline(edge, color="black", linewidth=0.2)
-    axes.set_xlim(0, max(recording.end_s))
     axes.set_ylim(0, sum(cores_by_node))
     axes.set_ylabel("core", fontsize=8)
     axes.tick_params(labelsize=7)
