@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import heterogeneous, in_process, memory, power, scaling, start, wire
+from benchmarks import heterogeneous, in_process, memory, pairing, power, scaling, start, wire
 from hpcosim_scenarios.report import number
 
 BENCHMARKS = {
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "scaling": scaling.run,
     "heterogeneous": heterogeneous.run,
     "power": power.run,
+    "pairing": pairing.run,
     "memory": memory.run,
 }
 

@@ -15,7 +15,7 @@ import zmq
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
 from hpcosim_client import make_policy
 from hpcosim_client import run as schedule
-from hpcosim_protocol import Hello
+from hpcosim_protocol import Hello, Platform
 from hpcosim_server.results import Run
 from hpcosim_server.service import Service
 from hpcosim_server.session import Opened
@@ -56,11 +56,12 @@ def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         address = f"ipc://{folder}/a.sock"
         tcp = "tcp://127.0.0.1:*"
-        wall_s, sizes = _two_processes(tcp, jobs, nodes)
+        cluster = equal_nodes(nodes)
+        wall_s, sizes = two_processes(tcp, cluster, jobs, "fcfs")
         ping_pong_s = _ping_pong(tcp, sizes)
-        ipc_s, _ = _two_processes(address, jobs, nodes)
+        ipc_s, _ = two_processes(address, cluster, jobs, "fcfs")
     began_s = time.perf_counter()
-    simulate(equal_nodes(nodes), jobs, "fcfs")
+    simulate(cluster, jobs, "fcfs")
     in_process_s = time.perf_counter() - began_s
     return {
         "messages": len(sizes),
@@ -73,27 +74,30 @@ def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
     }
 
 
-def _two_processes(address: str, jobs: JobTable, nodes: int) -> tuple[float, Sizes]:
+def two_processes(
+    address: str, platform: Platform, jobs: JobTable, scheduler: str
+) -> tuple[float, Sizes]:
     """Return the scheduler's wall time from hello to the end, and the sizes of all messages."""
     ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.Process(target=_serve, args=(address, jobs, nodes, theirs))
+    server = multiprocessing.Process(target=_serve, args=(address, platform, jobs, theirs))
     server.start()
     endpoint = ours.recv()
+    policy = make_policy(scheduler)
     began_s = time.perf_counter()
-    schedule(make_policy("fcfs"), endpoint, name="fcfs")
+    schedule(policy, endpoint, name="benchmark")
     wall_s = time.perf_counter() - began_s
     sizes: Sizes = ours.recv()
     server.join()
     return wall_s, sizes
 
 
-def _serve(address: str, jobs: JobTable, nodes: int, pipe: Pipe) -> None:
+def _serve(address: str, platform: Platform, jobs: JobTable, pipe: Pipe) -> None:
     if address.endswith("*"):
         address = address.replace("*", str(_free_port()))
-    about = Run(hpcosim="", scenario="benchmark", scheduler="fcfs", seed=0)
+    about = Run(hpcosim="", scenario="benchmark", scheduler="benchmark", seed=0)
 
     def opener(_: Hello) -> Opened:
-        return Opened(Simulation(equal_nodes(nodes), jobs), about, len(jobs))
+        return Opened(Simulation(platform, jobs), about, len(jobs))
 
     service = _Weighed(opener, sessions=1)
     service.sizes = []

@@ -17,6 +17,9 @@ from hpcosim_client.view import Policy, View
 def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     """Return the policy that starts the jobs where a trained agent says.
 
+    Torch is held to one thread from here on: with several, they wait for each other far longer
+    than networks this small take.
+
     Args:
         model: a file that `save_pairing` wrote.
         sample: draw each choice by its probability, from the view's chance; else the best.
@@ -24,6 +27,7 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     Raises:
         PolicyError: the file holds no such agent.
     """
+    torch.set_num_threads(1)
     actor, about = load_pairing(Path(model))
     rounds: Rounds | None = None
 

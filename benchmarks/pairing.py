@@ -1,0 +1,84 @@
+"""The pairing agent: its environment, a decision over the wire, a step of its training."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import numpy as np
+import torch
+
+from benchmarks.wire import two_processes
+from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
+from hpcosim_client.agents.pairing.networks import draw
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_scenarios.library import Library
+from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
+from hpcosim_scenarios.training.pairing.settings import Hyperparameters
+from hpcosim_scenarios.training.pairing.train import Training, train_pairing
+from hpcosim_scenarios.training.pairing.windows import Windows
+
+INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
+FORMS = {
+    "papers": Pairing(sees="papers", wait=False),
+    "foreseen": Pairing(sees="foreseen", wait=False, wait_s=None),
+}
+
+
+def run(smoke: bool) -> dict[str, float]:
+    """Return the figures. Networks are as they were drawn: what they have learned costs no time."""
+    figures = {}
+    for name, pairing in FORMS.items():
+        rate = _decisions_per_s(pairing, 2 if smoke else 200)
+        figures[f"Experiment 2, environment, {name}, decisions/s"] = rate
+    for name, pairing in FORMS.items():
+        figures[f"40 nodes x 10 jobs, {name}, over tcp, ms/decision"] = _over_the_wire_ms(pairing)
+    figures["Experiment 3, papers' training, s/simulation"] = _training_s(1 if smoke else 5)
+    return figures
+
+
+def _decisions_per_s(pairing: Pairing, runs: int) -> float:
+    """Return how many decisions the environment takes a second, each drawn evenly."""
+    library = Library([INEPS / "exp2.yaml"])
+    task = Task(library.first.platform, pairing, "spent")
+    environment, rng = PairingEnvironment(task, library.first_jobs), np.random.default_rng(0)
+    decisions, began_s = 0, time.perf_counter()
+    for _ in range(runs):
+        environment.reset()
+        while not environment.done:
+            environment.step(int(rng.integers(len(environment.choices.rows))))
+            decisions += 1
+    return decisions / (time.perf_counter() - began_s)
+
+
+def _over_the_wire_ms(pairing: Pairing) -> float:
+    """Return the wall time of Experiment 3 in two processes, by decision: one for each job."""
+    library = Library([INEPS / "exp3.yaml"])
+    actor = actor_of(pairing)
+    draw(actor, torch.Generator().manual_seed(0))
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "actor.safetensors"
+        save_pairing(model, actor, About(pairing=pairing))
+        jobs = library.first_jobs
+        wall_s, _ = two_processes(
+            "tcp://127.0.0.1:*", library.first.platform, jobs, f"pairing:{model}"
+        )
+    return 1000.0 * wall_s / len(jobs)
+
+
+def _training_s(simulations: int) -> float:
+    """Return the wall time of a simulation of 5 trajectories of 90 jobs, learning included."""
+    pairing = msgspec.structs.replace(FORMS["papers"], placements_per_event="one")
+    training = Training(
+        pairing=pairing,
+        hyperparameters=Hyperparameters(simulations=simulations),
+        windows=Windows(jobs=90),
+        reward="spent",
+        validate_every=0,
+    )
+    with TemporaryDirectory() as folder:
+        began_s = time.perf_counter()
+        train_pairing(INEPS / "exp3.yaml", Path(folder), training)
+        return (time.perf_counter() - began_s) / simulations
