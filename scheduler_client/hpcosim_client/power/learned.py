@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from hpcosim_client.agents.node_attention import best_actions, load_actor
 from hpcosim_client.power.features import action_mask, features
 from hpcosim_client.power.manager import Manager
@@ -20,6 +22,9 @@ def learned(
     decision falls on the first instant at which it is called. To stand beside a job scheduler in
     `managed`.
 
+    Torch is held to one thread from here on: with several, they wait for each other longer than
+    a network of this size takes.
+
     Args:
         model: a file that `save_actor` wrote.
         interval_s: seconds between two decisions; None: as in training.
@@ -29,6 +34,7 @@ def learned(
     Raises:
         PolicyError: the file holds no such network.
     """
+    torch.set_num_threads(1)
     actor, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:
         origin_s = about.origin_s

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from hpcosim_client.power.settings import Oracle, Power, Rl, title, with_power
+from hpcosim_client.power.settings import Oracle, Power, title, with_power
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
@@ -60,8 +60,6 @@ def run_test(
     scheduler, manager = scenario.scheduler, msgspec.convert(power, Power)
     if manager == Oracle():
         return _complete(run_oracle(scenario, jobs), len(jobs))
-    if isinstance(manager, Rl):
-        _one_thread()
     policy = with_power(scheduler.name, manager, scheduler.power_awareness)
     called = title(scheduler.name, manager, scheduler.power_awareness)
     opened = open_scenario(scenario, jobs, called)
@@ -72,10 +70,3 @@ def _complete(metrics: Metrics, jobs: int) -> Metrics:
     if metrics["jobs_completed"] != jobs:
         raise RunError(f"only {metrics['jobs_completed']} of {jobs} jobs were completed")
     return metrics
-
-
-def _one_thread() -> None:
-    """Have PyTorch use one: runs go on side by side, and these networks gain nothing by more."""
-    import torch
-
-    torch.set_num_threads(1)
