@@ -129,7 +129,7 @@ def _comparison(
         deviation = measure.text(statistics.stdev(values)) if len(values) > 1 else ""
         training = statistics.fmean(one.training_s for one in found)
         runs = map(measure.text, drawn(found, objective))
-        name = f"{label} ({len(found)} seeds)"
+        name = f"{label} ({len(found)} {'seed' if len(found) == 1 else 'seeds'})"
         yield row(name, statistics.fmean(values), deviation, *runs, f"{training:.0f}")
     yield ""
 
