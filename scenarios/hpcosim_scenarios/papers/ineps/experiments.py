@@ -129,7 +129,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     "pairing-exp4": Experiment(
         "exp4_mixed",
-        ("exp4_mem", "exp4_comp", "exp4_mixed"),
+        ("exp4_mem", "exp4_comp"),
         Learning(Hyperparameters(trajectories=3, minibatch=25), Windows(jobs=50)),
         Learning(FORESEEING, Windows(jobs=100, kinds=True), 5, validation_windows=12),
     ),

@@ -39,6 +39,8 @@ and from 25 on, five for each weight, of a pair; of the wait action all but the 
 | +2 | until the job's cheapest option starts, by time_s |
 | +3 | least cost of the job's options, over the second least |
 | +4 | least cost of the job's options that start now, over cost |
+
+Without a second option +3 is 0, or 1 if the platform has only one node.
 """
 
 from __future__ import annotations

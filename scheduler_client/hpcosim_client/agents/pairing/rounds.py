@@ -104,7 +104,7 @@ class Rounds:
         if not settings.wait or (not view.running and view.no_more_jobs):
             return False
         since_s = self._waits_since_s
-        return since_s is None or view.now_s - since_s < settings.most_wait_s
+        return since_s is None or view.now_s < since_s + settings.most_wait_s
 
     def _wait(self, view: View) -> None:
         self._over = True
