@@ -16,8 +16,9 @@ from hpcosim_client.agents.pairing.networks import draw
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
+from hpcosim_scenarios.training.pairing.session import Training
 from hpcosim_scenarios.training.pairing.settings import Hyperparameters
-from hpcosim_scenarios.training.pairing.train import Training, train_pairing
+from hpcosim_scenarios.training.pairing.train import train_pairing
 from hpcosim_scenarios.training.pairing.windows import Windows
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"

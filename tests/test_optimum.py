@@ -15,9 +15,9 @@ from hpcosim_client.heuristics.scripted import scripted
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.optimum import Optimum, least
-from hpcosim_scenarios.optimum_bound import Objective
-from hpcosim_scenarios.optimum_instance import OptimumError
-from hpcosim_scenarios.optimum_moves import Placements
+from hpcosim_scenarios.optimum.bound import Objective
+from hpcosim_scenarios.optimum.instance import OptimumError
+from hpcosim_scenarios.optimum.moves import Placements
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 OBJECTIVES: tuple[Objective, ...] = ("energy", "edp")

@@ -25,8 +25,9 @@ from hpcosim_scenarios.papers import FOLDER
 from hpcosim_scenarios.run import run_scenario
 from hpcosim_scenarios.train_command import app as train_app
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
+from hpcosim_scenarios.training.pairing.session import Training
 from hpcosim_scenarios.training.pairing.settings import FORESEEING, Hyperparameters
-from hpcosim_scenarios.training.pairing.train import Training, train_pairing
+from hpcosim_scenarios.training.pairing.train import train_pairing
 
 EXPERIMENT_1 = FOLDER / "ineps" / "exp1.yaml"
 EXPERIMENT_2 = FOLDER / "ineps" / "exp2.yaml"

@@ -34,4 +34,4 @@ NODE_POWER = "hpcosim/NodePower-v1"
 _TRAINING = "hpcosim_scenarios.training"
 
 gymnasium.register(JOB_NODE_PAIRING, f"{_TRAINING}.pairing.gymnasium_env:JobNodePairingEnv")
-gymnasium.register(NODE_POWER, f"{_TRAINING}.gymnasium_env:NodePowerEnv")
+gymnasium.register(NODE_POWER, f"{_TRAINING}.power.gymnasium_env:NodePowerEnv")

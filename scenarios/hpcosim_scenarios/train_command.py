@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim_scenarios.cli import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
+from hpcosim_scenarios.options import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
 
 if TYPE_CHECKING:
     from hpcosim_scenarios.training.pairing.progress import Simulation
@@ -144,7 +144,7 @@ def pairing(
     ] = None,
     most_wait_s: Annotated[
         float, typer.Option(min=1e-3, help="The longest it may wait though something fits.")
-    ] = 3600.0,
+    ] = 600.0,
     simulations: Annotated[
         int | None, typer.Option(min=0, help="How often it learns; default: as suits what it sees.")
     ] = None,
@@ -181,8 +181,9 @@ def pairing(
 
         with rl_extra("training"):
             from hpcosim_client.agents.pairing.settings import Pairing
+            from hpcosim_scenarios.training.pairing.session import Training
             from hpcosim_scenarios.training.pairing.settings import hyperparameters_for
-            from hpcosim_scenarios.training.pairing.train import Training, train_pairing
+            from hpcosim_scenarios.training.pairing.train import train_pairing
             from hpcosim_scenarios.training.pairing.windows import Windows
 
             training = Training(

@@ -14,14 +14,16 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
+from hpcosim_scenarios.training.pairing.session import Training
 from hpcosim_scenarios.training.pairing.settings import FORESEEING, Hyperparameters
-from hpcosim_scenarios.training.pairing.train import Training
 from hpcosim_scenarios.training.pairing.windows import Windows
 
 PAPERS, OURS, UNTRAINED = "papers", "foreseen", "untrained"
 
-_PAPERS = Pairing(sees="papers", placements_per_event="one", wait=False)
-_OURS = Pairing(sees="foreseen", wait_s=None, most_wait_s=600.0)
+_PAPERS = Pairing(
+    sees="papers", placements_per_event="one", wait=False, wait_s=1.0, most_wait_s=3600.0
+)
+_OURS = Pairing(sees="foreseen")
 
 VARIANTS: Mapping[str, Pairing] = {
     PAPERS: _PAPERS,

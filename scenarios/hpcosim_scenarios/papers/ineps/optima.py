@@ -9,8 +9,8 @@ from typing import NamedTuple, get_args
 
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.optimum import least
-from hpcosim_scenarios.optimum_bound import Objective
-from hpcosim_scenarios.optimum_moves import Placements
+from hpcosim_scenarios.optimum.bound import Objective
+from hpcosim_scenarios.optimum.moves import Placements
 from hpcosim_scenarios.papers import FOLDER
 
 OPTIMA = "optimum.csv"
@@ -29,7 +29,7 @@ class Best(NamedTuple):
 
     Attributes:
         experiment: the scenario.
-        placements: the class of schedules, see `optimum_moves`.
+        placements: the class of schedules, see `optimum.moves`.
         objective: what is least.
         value: that, J or J s.
         explored: states the search went on from.

@@ -37,8 +37,8 @@ class Pairing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     window_jobs: Annotated[int, Meta(ge=1, le=1000)] = 10
     placements_per_event: Literal["one", "all"] = "all"
     wait: bool = True
-    wait_s: Positive | None = 1.0
-    most_wait_s: Positive = 3600.0
+    wait_s: Positive | None = None
+    most_wait_s: Positive = 600.0
     objective: Objective = "energy"
     time_s: Positive = 30.0
     energy_j: Positive = 1000.0

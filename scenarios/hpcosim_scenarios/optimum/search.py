@@ -1,8 +1,8 @@
 """The true optimum of a small scenario: the least energy or EDP over a class of schedules.
 
 A scheduler is asked at every instant at which jobs are submitted or complete, and starts jobs as
-`optimum_moves` has it. The search is best first: it goes on from the state of the least bound
-(`optimum_bound`), and from there straight on to the end of a run, for the sake of a schedule to
+`optimum.moves` has it. The search is best first: it goes on from the state of the least bound
+(`optimum.bound`), and from there straight on to the end of a run, for the sake of a schedule to
 compare with. Equal states are merged; equal jobs, and equal nodes, stand for each other.
 
 How many states there are grows exponentially with jobs and nodes. Some 20 jobs of three kinds on
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hpcosim_client.heuristics.scripted import Start
-from hpcosim_scenarios.optimum_bound import Bound, Objective
-from hpcosim_scenarios.optimum_instance import Instance
-from hpcosim_scenarios.optimum_moves import Move, Placements, Scene, decisions
-from hpcosim_scenarios.optimum_nodes import NodeState
+from hpcosim_scenarios.optimum.bound import Bound, Objective
+from hpcosim_scenarios.optimum.instance import Instance
+from hpcosim_scenarios.optimum.moves import Move, Placements, Scene, decisions
+from hpcosim_scenarios.optimum.nodes import NodeState
 from hpcosim_scenarios.scenario import Scenario
 from hpcosim_server.workload.table import JobTable
 
@@ -62,7 +62,7 @@ def least(
         scenario: its platform and rules.
         jobs: its jobs.
         objective: what is to be least.
-        placements: the class, see `optimum_moves`.
+        placements: the class, see `optimum.moves`.
         most_states: give up once it went on from so many states, 1 or more; None: never.
 
     Raises:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from hpcosim_scenarios.optimum_instance import Counts
-from hpcosim_scenarios.optimum_nodes import NodeState
+from hpcosim_scenarios.optimum.instance import Counts
+from hpcosim_scenarios.optimum.nodes import NodeState
 
 Placements = Literal["one", "all", "any"]
 

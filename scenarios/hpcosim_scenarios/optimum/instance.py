@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.optimum_nodes import NodeModel
+from hpcosim_scenarios.optimum.nodes import NodeModel
 from hpcosim_scenarios.scenario import Scenario
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.execution import Execution

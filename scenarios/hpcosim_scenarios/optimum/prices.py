@@ -18,8 +18,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpcosim_scenarios.optimum_instance import Counts, OptimumError
-from hpcosim_scenarios.optimum_nodes import NodeModel
+from hpcosim_scenarios.optimum.instance import Counts, OptimumError
+from hpcosim_scenarios.optimum.nodes import NodeModel
 
 MOST_MIXES = 100_000
 

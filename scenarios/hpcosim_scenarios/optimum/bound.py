@@ -3,7 +3,7 @@
 Energy is the idle power of all nodes over the makespan, and what each node draws beyond that while
 jobs run on it. Three things bound what is still to come.
 
-Prices (`optimum_prices`). What is left of the jobs that run, and what is to start, costs at least
+Prices (`optimum.prices`). What is left of the jobs that run, and what is to start, costs at least
 so much for each second's work, one by one, though jobs share static power and slow each other.
 
 Time. A job that comes slows others and is slowed by them, never the reverse: a speed falls with the
@@ -21,9 +21,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from hpcosim_scenarios.optimum_instance import Counts, Instance, Instant
-from hpcosim_scenarios.optimum_nodes import NodeState
-from hpcosim_scenarios.optimum_prices import Price, prices
+from hpcosim_scenarios.optimum.instance import Counts, Instance, Instant
+from hpcosim_scenarios.optimum.nodes import NodeState
+from hpcosim_scenarios.optimum.prices import Price, prices
 
 Objective = Literal["energy", "edp"]
 
