@@ -128,10 +128,14 @@ def open_scenario(
         seed=scenario.seed,
         skipped=jobs.skipped,
     )
-    rng = np.random.default_rng([scenario.seed, SWITCHING])
-    return Opened(
-        Simulation(scenario.platform, jobs, rules_of(scenario, max_jobs), rng), run, len(jobs)
-    )
+    rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
+    simulation = Simulation(scenario.platform, jobs, rules, chance)
+    return Opened(simulation, run, len(jobs))
+
+
+def switching_chance(seed: int) -> np.random.Generator:
+    """Return what draws the times of switching nodes in a simulation of this seed."""
+    return np.random.default_rng([seed, SWITCHING])
 
 
 def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
 from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.forecast import Kind, kind_of
 from hpcosim_client.agents.pairing.rounds import Rounds
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import Platform
+from hpcosim_scenarios.library import switching_chance
 from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.table import JobTable
 
@@ -91,7 +90,7 @@ class PairingEnvironment:
             PolicyError: the jobs can't be placed by a pairing agent, or nothing is to decide.
         """
         task = self.task
-        rng = np.random.default_rng(task.seed)
+        rng = switching_chance(task.seed)
         self.simulation = Simulation(task.platform, self.jobs, task.rules, rng)
         self._view = View(
             task.platform, task.seed, wake_on_allocation=task.rules.wake_on_allocation

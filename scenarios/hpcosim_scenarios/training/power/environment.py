@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from hpcosim_client import Policy, View
 from hpcosim_client.power.account import Account, Bools
 from hpcosim_client.power.features import CALENDAR, FEATURES, Observation, action_mask, features
 from hpcosim_client.power.periodic import Actions, Periodic
 from hpcosim_protocol import Platform
+from hpcosim_scenarios.library import switching_chance
 from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.table import JobTable
 
@@ -128,7 +127,7 @@ class PowerEnvironment:
             bool[nodes, 2]; see `features`.
         """
         task = self.task
-        rng = np.random.default_rng(task.seed)
+        rng = switching_chance(task.seed)
         self.simulation = Simulation(task.platform, self.jobs, task.rules, rng)
         wakes = task.rules.wake_on_allocation
         self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
