@@ -14,7 +14,7 @@ from hpcosim_client.job import Floats
 from hpcosim_scenarios.training.deep_eas.environment import SequenceEnvironment
 from hpcosim_scenarios.training.deep_eas.rollout import Trajectory, explore, logits_of
 
-AT_A_TIME = 512  # decisions whose gradients are found together
+AT_A_TIME = 128  # decisions whose gradients are found together
 
 
 class Gradient(NamedTuple):
