@@ -28,6 +28,7 @@ from hpcosim_scenarios.papers.ineps.outcomes import (
     read_outcomes,
     write_outcomes,
 )
+from hpcosim_scenarios.run import Transport, run_scenario
 from hpcosim_scenarios.training.pairing.train import ACTOR
 
 
@@ -159,6 +160,43 @@ def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> No
     said = (tmp_path / "summary.md").read_text()
     shipped = (FOLDER / "ineps" / study / "summary.md").read_text()
     assert said == shipped
+
+
+@pytest.mark.parametrize("name", ["energy", "edp"])
+@pytest.mark.parametrize("experiment", ["exp1", "exp2", "exp3", "exp4_mem", "exp4_comp"])
+def test_a_shipped_agent_comes_to_what_is_told_of_it(
+    experiment: str, name: str, tmp_path: Path
+) -> None:
+    """`--scheduler pairing-energy` plays the network that one of the seeds' figures are of.
+
+    Where torch adds up in another order a choice may differ, and the figure a little.
+    """
+    path = FOLDER / "ineps" / f"{experiment}.yaml"
+    metrics, _ = run_scenario(path, scheduler=f"pairing-{name}", transport="inproc", out=tmp_path)
+    study = f"pairing-{experiment.partition('_')[0]}"
+    told = [
+        one
+        for one in read_outcomes(FOLDER / "ineps" / study / AGENTS)
+        if (one.experiment, one.variant, one.objective) == (experiment, OURS, name)
+    ]
+    assert len(told) == 5
+    key = "energy_j" if name == "energy" else "edp_js"
+    assert min(abs(getattr(one, key) / metrics[key] - 1) for one in told) < 0.02
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_shipped_agent_plays_the_same_on_every_transport(
+    transport: Transport, tmp_path: Path
+) -> None:
+    """Jobs and metrics are the same to the byte as in one process."""
+    path = FOLDER / "ineps" / "exp2.yaml"
+    for name in ("inproc", transport):
+        out = tmp_path / name
+        run_scenario(path, scheduler="pairing-edp", transport=name, out=out)
+    for file in ("jobs.csv", "metrics.json"):
+        assert (tmp_path / "inproc" / file).read_bytes() == (
+            tmp_path / transport / file
+        ).read_bytes()
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hpcosim_client.agents.pairing.settings import Objective
 from hpcosim_scenarios.figures import COLOURS, drawing
 from hpcosim_scenarios.papers.ineps.agents_tables import MEASURES, Agents, chosen, drawn
+from hpcosim_scenarios.papers.ineps.experiments import UNTRAINED
 from hpcosim_scenarios.papers.ineps.heuristics import SHOWN, WORST, Results, contenders
 from hpcosim_scenarios.papers.ineps.optima import CLASSES, Best
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+BEYOND = 1.05  # the longest of the other bars
 STYLES = ("-", "--", ":")  # a class of schedules each
 
 
@@ -70,8 +72,9 @@ def draw_bars(
                 value = optimum.value / measure.per_unit
                 label = f"optimum: {CLASSES[optimum.placements]}"
                 axes.axvline(value, color="black", linestyle=style, linewidth=0.8, label=label)
-            if lines:
-                axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=3)
+    handles, labels = rows[0, 0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     figure.suptitle(
         "bars: best choices, mean over seeds; by chance: dot the mean, thick line the standard "
         "deviation, thin line from least to most",
@@ -103,15 +106,31 @@ def _bars(agents: Agents, results: Results, experiment: str, objective: Objectiv
     for label in agents.labels(experiment, objective):
         found = agents.shown(experiment, label, objective)
         value = statistics.fmean(chosen(one, objective) for one in found) / measure.per_unit
-        colour = COLOURS[6 if "untrained" in label else 2 if "foreseen" in label else 1]
+        colour = COLOURS[6 if UNTRAINED in label else 2 if "foreseen" in label else 1]
         runs = (number / measure.per_unit for number in drawn(found, objective))
         bars.append(Bar(label, value, colour, *runs))
     return bars
 
 
 def _draw_panel(axes: Axes, bars: Sequence[Bar]) -> None:
+    """Draw the bars; untrained agents' may go beyond the others, and are cut off there."""
     places = range(len(bars))
     axes.barh(places, [bar.value for bar in bars], color=[bar.colour for bar in bars])
+    others = [bar for bar in bars if not bar.label.startswith(UNTRAINED)]
+    most = BEYOND * max(max(bar.value, bar.most) for bar in others)
+    for place, bar in zip(places, bars, strict=True):
+        if bar.value > most:
+            axes.text(
+                most,
+                place,
+                f"{bar.value:,.0f} ",
+                ha="right",
+                va="center",
+                fontsize=7,
+                backgroundcolor=bar.colour,
+            )
+    axes.set_xlim(0.0, most)
+    axes.locator_params(axis="x", nbins=5)
     for place, bar in zip(places, bars, strict=True):
         if bar.mean is not None:
             axes.hlines(place, bar.least, bar.most, color="black", linewidth=0.6)

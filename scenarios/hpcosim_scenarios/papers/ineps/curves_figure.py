@@ -36,7 +36,7 @@ def draw_curves(study: str, trained: Path, path: Path) -> None:
     _, pyplot = drawing()
     kinds = [(variant, aim) for variant in (PAPERS, OURS) for aim in MEASURES]
     figure, panels = pyplot.subplots(
-        len(ROWS), len(kinds), figsize=(12, 8), sharex="col", layout="constrained"
+        len(ROWS), len(kinds), figsize=(12, 7), sharex="col", layout="constrained"
     )
     for column, (variant, objective) in zip(panels.T, kinds, strict=True):
         tasks = [
@@ -51,7 +51,7 @@ def draw_curves(study: str, trained: Path, path: Path) -> None:
         column[-1].set_xlabel("simulations", fontsize=8)
     for axes, label in zip(panels[:, 0], ROWS.values(), strict=True):
         axes.set_ylabel(label, fontsize=8)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=90)
     pyplot.close(figure)
 
 

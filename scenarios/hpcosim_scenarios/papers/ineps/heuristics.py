@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 SEEDS = range(30)  # of the schedulers that draw
 TIE = 1e-9  # means this close, relatively, are the same
-GROUPS = (PAPERS, REFERENCE, ONE, MINMIN) = (
+GROUPS = (PAPERS, REFERENCE, ONE, REFERENCE_ONE, MINMIN) = (
     "all-heuristics",
     "reference-heuristics",
     "one-per-event",
+    "reference-one-per-event",
     "minmin-family",
 )
 WORST = "random-random"
@@ -174,7 +175,7 @@ def contenders() -> dict[str, Sequence[str]]:
         "best": [name for name in expand([PAPERS]) if not draws(name)],
         "best with chance": expand([PAPERS]),
         "best as run": expand([REFERENCE]),
-        "best one an event": [name for name in expand([ONE]) if not draws(name)],
+        "best one an event": [name for name in expand([ONE, REFERENCE_ONE]) if not draws(name)],
         "best MinMin": expand([MINMIN]),
     }
 

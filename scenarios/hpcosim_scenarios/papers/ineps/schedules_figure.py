@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+FEW_CORES = 200  # jobs on more are too thin to have edges
+
+
 def draw_schedules(
     experiment: str, results: Results, models: Mapping[str, Path], path: Path
 ) -> None:
@@ -105,11 +108,11 @@ def _draw(axes: Axes, simulation: Simulation, jobs: JobTable) -> None:
         top = box.last + 1
         shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
         colours.append(COLOURS[int(jobs.profile[box.row]) % len(COLOURS)])
-    axes.add_collection(
-        PolyCollection(shapes, facecolors=colours, edgecolors="white", linewidths=0.3)
-    )
+    few = sum(cores_by_node) <= FEW_CORES
+    edges = {"edgecolors": "white", "linewidths": 0.3} if few else {"edgecolors": "none"}
+    axes.add_collection(PolyCollection(shapes, facecolors=colours, zorder=2, **edges))
     for edge in np.cumsum(cores_by_node)[:-1]:
-        axes.axhline(edge, color="black", linewidth=0.2)
+        axes.axhline(edge, color="#dddddd", linewidth=0.5, zorder=1)
     axes.set_ylim(0, sum(cores_by_node))
     axes.set_ylabel("core", fontsize=8)
     axes.tick_params(labelsize=7)
