@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import jobs_of
+from conftest import cluster_of, jobs_of, simulate
 from hpcosim_protocol import (
     AllocateJob,
     Contention,
@@ -22,9 +24,12 @@ from hpcosim_protocol import (
     SetAlarm,
 )
 from hpcosim_server.attribution import job_energies_j
+from hpcosim_server.cluster import Cluster, places
 from hpcosim_server.metrics import outcome_of
 from hpcosim_server.recording import STATES
+from hpcosim_server.replay import replay
 from hpcosim_server.simulation import Rules, Simulation
+from hpcosim_server.workload.poisson import poisson
 from hpcosim_server.workload.table import PLACEMENTS, JobTable, job_table
 from test_contention import ask_oracle, scenes
 from test_physics import Monkey, Played, Scene
@@ -53,7 +58,61 @@ def energies_of(simulation: Simulation) -> list[float]:
     return list(job_energies_j(platform, recording, simulation.now_s))
 
 
+def exact_energies_j(simulation: Simulation) -> list[float]:
+    """Return the same, every processor looked at between any two changes, in exact numbers."""
+    platform, recording = simulation.cluster.platform, simulation.recording
+    energies_j = [Fraction(0)] * len(recording)
+    there: dict[tuple[int, int], tuple[Processor, dict[int, int]]] = {}
+    since_s = Fraction(0)
+
+    def charge(now_s: Fraction) -> None:
+        for processor, jobs in there.values():
+            for row, tasks in jobs.items():
+                share_w = Fraction(processor.static_w) / len(jobs)
+                power_w = share_w + tasks * Fraction(processor.dynamic_w)
+                energies_j[row] += power_w * (now_s - since_s)
+
+    for now_s, changes, _ in replay(Cluster(platform, 0.0), recording):
+        charge(Fraction(now_s))
+        since_s = Fraction(now_s)
+        for row, starts, parts in changes:
+            for slot, processor, node, tasks in places(parts):
+                _, jobs = there.setdefault((node, slot), (processor, {}))
+                if starts:
+                    jobs[row] = tasks
+                else:
+                    del jobs[row]
+    charge(Fraction(simulation.now_s))
+    return [float(energy_j) for energy_j in energies_j]
+
+
 MANY = settings(max_examples=300)
+
+
+@MANY
+@given(scenes(), st.integers(0, 60))
+def test_a_job_used_what_the_exact_sum_says(scene: Scene, batches: int) -> None:
+    """In the middle of a run or at its end, to the last digits."""
+    simulation = play_some(scene, batches).simulation
+    assert energies_of(simulation) == pytest.approx(exact_energies_j(simulation), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 16])
+@pytest.mark.parametrize("processors", [1, 2])
+def test_energies_are_exact_where_nodes_are_never_idle(cores: int, processors: int) -> None:
+    """Many jobs share a processor, one after the other, and none has a sum of rounded ones."""
+    [group] = cluster_of(3, cores, static_w=97.3, dynamic_w=3.1).nodes
+    platform = Platform((NodeGroup(3, group.processors * processors),))
+    jobs = poisson(
+        np.random.default_rng(4),
+        jobs=400,
+        mean_interarrival_s=1.0,
+        cores=(1, 3),
+        run_s=(0.1, 300.0),
+        overestimate=1.0,
+    )
+    simulation = simulate(platform, jobs)
+    assert energies_of(simulation) == pytest.approx(exact_energies_j(simulation), rel=1e-12, abs=0)
 
 
 @MANY

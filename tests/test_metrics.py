@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from conftest import cluster_of, jobs_of, simulate
-from hpcosim_protocol import AllocateJob, KillJob, RejectJob
+from hpcosim_client import make_policy
+from hpcosim_protocol import AllocateJob, KillJob, NodeGroup, Platform, Processor, RejectJob
+from hpcosim_scenarios.in_process import run_in_process
+from hpcosim_scenarios.library import Library, open_scenario
+from hpcosim_server.attribution import job_energies_j
 from hpcosim_server.metrics import METRICS, Outcome, measure, outcome_of
 from hpcosim_server.power import NODE_STATES
 from hpcosim_server.simulation import Rules, Simulation
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 def small_run() -> Simulation:
@@ -83,6 +92,14 @@ BY_HAND: dict[str, float] = {
     "switching_off_energy_j": 0.0,
     "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
     "edp_js": ENERGY_J * 34,
+    # Jobs 1 to 4: their energies, over the requested time; times their responses over it.
+    "mean_normalised_edp": (
+        20 * 120 / 20 * 20 / 20
+        + 5 * (200 + 30) / 5 * 25 / 5
+        + 8 * 110 / 8 * 8 / 8
+        + 4 * 110 / 50 * 24 / 50
+    )
+    / 4,
     "node_shutdowns": 0,
     "job_filling_rate": (20 + 5 + 4 + 8 + 5) / (2 * 34),
 }
@@ -113,6 +130,7 @@ def test_names() -> None:
         "energy_j",
         "wasted_energy_j",
         "edp_js",
+        "mean_normalised_edp",
         "node_shutdowns",
         "job_filling_rate",
     }
@@ -134,6 +152,8 @@ def of_waits(waits_s: list[float], runs_s: list[float] | None = None) -> Outcome
         wait_s=np.array(waits_s, dtype=np.float64),
         run_s=np.array(runs_s or [1.0] * count, dtype=np.float64),
         cores=np.ones(count),
+        job_energy_j=np.zeros(count),
+        least_run_s=np.ones(count),
         duration_s=10.0,
         core_count=1,
         node_count=1,
@@ -178,6 +198,64 @@ def test_slowdown_leaves_out_runs_of_no_time() -> None:
 def test_bounded_slowdown(wait_s: float, run_s: float, expected: float) -> None:
     """Short jobs count as of 10 s, and none has less than 1."""
     assert measure(of_waits([wait_s], [run_s]))["mean_bounded_slowdown"] == pytest.approx(expected)
+
+
+def unlike(*clocks_ghz: float) -> Platform:
+    """Return nodes of one processor each, of these clocks: 4 cores, 100 W, and 10 W a GHz."""
+    return Platform(
+        tuple(NodeGroup(1, (Processor(4, ghz, 100.0, 10.0 * ghz, 0.5),)) for ghz in clocks_ghz)
+    )
+
+
+@pytest.mark.parametrize(("reference_ghz", "run_s"), [(None, 6.0), (1.0, 3.0), (8.0, 24.0)])
+def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_s: float) -> None:
+    """What a job asks for holds at the slowest clock, not that of reference, and is scaled."""
+    table = jobs_of((0.0, 6.0, 3, 8.0))
+    simulation = Simulation(unlike(1.0, 2.0, 4.0), table, Rules(reference_ghz=reference_ghz))
+    simulation.advance(elapsed_s=5.0)
+    simulation.advance([AllocateJob(1, [1])])
+    energy_j, least_s = run_s * (100 + 3 * 20), 8.0 / 4
+    expected = (energy_j / least_s) * ((5.0 + run_s) / least_s)
+    assert measure(outcome_of(simulation))["mean_normalised_edp"] == pytest.approx(expected)
+
+
+def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
+    """Jobs that asked for less than a nanosecond do not count, nor make anything infinite."""
+    outcome = replace(
+        of_waits([1.0, 2.0, 3.0], [4.0, 4.0, 4.0]),
+        job_energy_j=np.array([10.0, 10.0, 10.0]),
+        least_run_s=np.array([0.0, 2.0, 5e-324]),
+    )
+    assert measure(outcome)["mean_normalised_edp"] == 10 / 2 * 6 / 2
+    of_no_time = replace(outcome, least_run_s=np.zeros(3))
+    assert measure(of_no_time)["mean_normalised_edp"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "sequences"), [("deep_eas/lambda_0.9", 4), ("ineps/exp2", None), ("demo", None)]
+)
+def test_normalised_edp_is_that_of_jobs_csv(
+    name: str, sequences: int | None, tmp_path: Path
+) -> None:
+    """It follows from the rows of `jobs.csv` and the requested times, one by one."""
+    folder = SCENARIOS if name == "demo" else SCENARIOS / "papers"
+    overrides = {"workload.synthetic.sequences": sequences} if sequences else {}
+    library = Library([folder / f"{name}.yaml"], overrides)
+    clocks = [group.ops_per_s for group in library.first.platform.nodes]
+    asked_s = {job.job_id: job.requested_s for job in library.first_jobs.rows()}
+    opened = open_scenario(library.first, library.first_jobs, "fcfs")
+    metrics = run_in_process(opened, make_policy("fcfs"), tmp_path / "out")
+    values = []
+    with (tmp_path / "out" / "jobs.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if not row["start_s"]:
+                continue
+            least_s = asked_s[int(row["job_id"])] * min(clocks) / max(clocks)
+            response_s = float(row["end_s"]) - float(row["submit_s"])
+            values.append(float(row["energy_j"]) / least_s * response_s / least_s)
+    assert len(values) == metrics["jobs_completed"] > 0
+    expected = sum(values) / len(values)
+    assert metrics["mean_normalised_edp"] == pytest.approx(expected, rel=1e-12)
 
 
 NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected"}}
@@ -227,6 +305,9 @@ def test_measuring_twice_changes_nothing() -> None:
             simulation.advance(decisions)
             if looks:
                 measure(outcome_of(simulation))
+                assert simulation.job_energies_j() == job_energies_j(
+                    simulation.cluster.platform, simulation.recording, simulation.now_s
+                )
         return measure(outcome_of(simulation))
 
     assert run(True) == pytest.approx(run(False), rel=1e-14)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.logs import imitated_jobs, log_jobs
-from hpcosim_scenarios.scenario import Imitated, Lublin, Poisson, Scenario, Workload
+from hpcosim_scenarios.scenario import Bernoulli, Imitated, Lublin, Poisson, Scenario, Workload
 from hpcosim_server.workload import shaping
+from hpcosim_server.workload.bernoulli import bernoulli
 from hpcosim_server.workload.catalogue import KNOWN
 from hpcosim_server.workload.imitation import MOST_JOBS
 from hpcosim_server.workload.job_line import (
@@ -35,7 +37,7 @@ def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable
     Args:
         scenario: it.
         folder: where its file lies; paths in it are relative to that.
-        most: a model that fills days with jobs may not draw more.
+        most: a model that fills days or sequences with jobs may not draw more.
 
     Raises:
         ScenarioError: a job that stands in it is at fault, or a model of a log.
@@ -60,7 +62,7 @@ def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
     if isinstance(spec.synthetic, Imitated):
         return imitated_jobs(spec.synthetic, spec, folder, np.random.default_rng(seed), most)
     if spec.synthetic is not None:
-        table = _drawn(spec.synthetic, np.random.default_rng(seed))
+        table = _drawn(spec.synthetic, np.random.default_rng(seed), most)
         code = PLACEMENTS.index(spec.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
     if spec.inline is not None:
@@ -71,9 +73,11 @@ def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
     return log_jobs(spec, spec, folder)
 
 
-def _drawn(model: Lublin | Poisson, rng: np.random.Generator) -> JobTable:
+def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: int) -> JobTable:
     if isinstance(model, Lublin):
         return lublin(rng, jobs=model.jobs, processors=model.processors)
+    if isinstance(model, Bernoulli):
+        return bernoulli(rng, **asdict(model), most_jobs=most)
     return poisson(
         rng,
         jobs=model.jobs,

@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.jobs import jobs_of
-from hpcosim_scenarios.scenario import Scalar, Scenario, Seasonal
+from hpcosim_scenarios.scenario import Lublin, Poisson, Sampled, Scalar, Scenario
 from hpcosim_scenarios.scenario_file import load_scenario
 from hpcosim_server.errors import SessionRefused, WorkloadError
 from hpcosim_server.results import Run
@@ -103,8 +103,8 @@ class Library:
     def _load(self, path: Path, changes: Mapping[str, Scalar]) -> tuple[Scenario, JobTable]:
         scenario = load_scenario(path, self._overrides | dict(changes))
         synthetic = scenario.workload.synthetic
-        drawn = 0 if synthetic is None or isinstance(synthetic, Seasonal) else synthetic.jobs
-        if drawn > self._max_jobs:
+        # Of other models the jobs are counted as they are drawn.
+        if isinstance(synthetic, Lublin | Poisson | Sampled) and synthetic.jobs > self._max_jobs:
             raise ScenarioError(f"has more than {self._max_jobs} jobs, the most allowed", path)
         try:
             jobs = jobs_of(scenario, path.parent, self._max_jobs)

@@ -11,7 +11,7 @@ from hpcosim_client.agents.trained import is_trained
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.settings import AlwaysOn, Oracle, Power
 from hpcosim_protocol import Placement
-from hpcosim_protocol.platform import NotNegative
+from hpcosim_protocol.platform import Fraction, NotNegative
 from hpcosim_server.contention import check_contention
 from hpcosim_server.workload.job_line import (
     JobLine,
@@ -33,6 +33,8 @@ Seconds = Annotated[float, Meta(gt=0, le=1e12)]
 Span = Annotated[float, Meta(ge=0, le=1e12)]
 Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
 Days = Annotated[int, Meta(gt=0, le=36_525)]
+Steps = Annotated[int, Meta(gt=0, le=100_000_000)]
+WholeSeconds = Annotated[int, Meta(gt=0, le=10**12)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Scalar = bool | int | float | str | None
 
@@ -126,6 +128,44 @@ class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model"
     overestimate: Annotated[float, Meta(ge=1, le=1e6)] = 2.0
 
 
+class Bernoulli(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="bernoulli"
+):
+    """Sequences of short and long jobs, of which one or none comes at each second.
+
+    See `workload.bernoulli`. At a slowdown of 2, and the defaults of all else, 60 jobs that are all
+    long and run one after the other on the slowest machine take 59 s + 60 x 30 s = 1,859 s at the
+    most in the mean, with a standard deviation of about 30 s. So with sequences 2,000 s apart every
+    job of one is over before the next begins, if no machine idles on purpose.
+
+    Attributes:
+        arrival_probability: that a job comes at a step of 1 s, lambda in the paper.
+        short_probability: that a job is a short one, beta in the paper.
+        short_run_s: least and greatest mean run time of a short job on the fastest machine, whole
+            seconds, uniform; `slowdown` times that is the requested time.
+        long_run_s: the same of a long job.
+        cores: least and most cores, uniform.
+        accuracy: on the fastest machine, the variance of the true run time is the mean / this, c in
+            the paper; null: there is none.
+        slowdown: how many times as long a job takes on the slowest machine as on the fastest; its
+            times in the workload hold on the slowest, whose clock `reference_clock_ghz` must be.
+        steps: at so many a job may come, in each sequence.
+        sequences: how many.
+        apart_s: time from the beginning of one to that of the next, `steps` at the least.
+    """
+
+    arrival_probability: Fraction
+    short_probability: Fraction = 0.5
+    short_run_s: tuple[WholeSeconds, WholeSeconds] = (1, 3)
+    long_run_s: tuple[WholeSeconds, WholeSeconds] = (10, 15)
+    cores: tuple[Cores, Cores] = (1, 10)
+    accuracy: Factor | None = 4.0
+    slowdown: Annotated[float, Meta(ge=1, le=1e6)] = 1.0
+    steps: Steps = 60
+    sequences: Steps = 1
+    apart_s: Seconds = 2000.0
+
+
 class Imitated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The log that a model imitates; one of the first two.
 
@@ -196,7 +236,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     swf: str | None = None
     json: str | None = None
     trace: str | None = None
-    synthetic: Lublin | Poisson | Sampled | Seasonal | None = None
+    synthetic: Lublin | Poisson | Bernoulli | Sampled | Seasonal | None = None
     inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
     profiles: dict[str, Profile] = {}
     lenient: bool = False
@@ -305,6 +345,7 @@ KINDS: tuple[type[Struct], ...] = (
     JobLine,
     Lublin,
     Poisson,
+    Bernoulli,
     Sampled,
     Seasonal,
     Scheduler,

@@ -13,6 +13,7 @@ import typer
 from hpcosim_scenarios.options import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
 
 if TYPE_CHECKING:
+    from hpcosim_scenarios.training.deep_eas.train import Iteration
     from hpcosim_scenarios.training.pairing.progress import Simulation
     from hpcosim_scenarios.training.power.cross_entropy import Generation
     from hpcosim_scenarios.training.power.curriculum import Epoch
@@ -216,6 +217,65 @@ def pairing(
                     told=_tell_simulation,
                 )
         typer.echo(f"network: {network}")
+
+
+@app.command("deep-eas")
+def deep_eas(
+    scenario: ScenarioFile,
+    out: Annotated[Path, typer.Option(help="Folder for the network and how it was learned.")],
+    iterations: Annotated[int, typer.Option(min=0, help="How often it learns.")] = 1000,
+    pool: Annotated[int, typer.Option(min=1, help="Sequences there are to learn from.")] = 150,
+    sequences: Annotated[int, typer.Option(min=1, help="Of these, run each time.")] = 10,
+    trajectories: Annotated[int, typer.Option(min=2, help="Runs of each.")] = 20,
+    rate: Annotated[float, typer.Option(min=1e-9, help="Learning rate of Adam.")] = 1e-3,
+    imitation: Annotated[
+        int, typer.Option(min=0, help="How often it goes through what ESJF does, first.")
+    ] = 0,
+    masked: Annotated[
+        bool, typer.Option("--masked", help="It never chooses what can't be.")
+    ] = False,
+    validate_every: Annotated[
+        int, typer.Option(min=1, help="Iterations between two tries; the best one is kept.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes to run it in.")] = 1,
+    changes: Set = None,
+) -> None:
+    """Train Deep-EAS on sequences like a scenario's, and say how it gets on."""
+    with errors_in_one_line():
+        from hpcosim_client.extras import rl_extra
+
+        with rl_extra("training"):
+            from hpcosim_scenarios.training.deep_eas.settings import Reinforce
+            from hpcosim_scenarios.training.deep_eas.train import Training, train_deep_eas
+
+        training = Training(
+            masked=masked,
+            reinforce=Reinforce(
+                iterations=iterations,
+                pool=pool,
+                sequences=sequences,
+                trajectories=trajectories,
+                rate=rate,
+                imitation=imitation,
+            ),
+            seed=seed,
+            validate_every=validate_every,
+            workers=workers,
+        )
+        overrides = overrides_of(changes, None, lenient=False)
+        with _writing_to(out):
+            network = train_deep_eas(
+                scenario, out, training, overrides=overrides, told=_tell_iteration
+            )
+        typer.echo(f"network: {network}")
+
+
+def _tell_iteration(done: Iteration) -> None:
+    typer.echo(
+        f"{done.iteration:4}  normalised EDP {done.normalised_edp:8.2f}  "
+        f"best choices / ESJF {done.validation:7.4f}  took {done.seconds:.1f} s"
+    )
 
 
 def _names(curriculum: str) -> list[str]:

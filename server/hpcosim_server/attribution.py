@@ -1,69 +1,34 @@
-"""Which job used how much energy, replayed from the recording."""
+"""Which job used how much energy, worked out from the recording."""
 
 from __future__ import annotations
 
 from array import array
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_server.cluster import Cluster, Part, places
+from hpcosim_server.cluster import Cluster, places
 from hpcosim_server.recording import Recording
 from hpcosim_server.replay import replay
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intc]  # there may be many stays
 
-class _Bill:
-    """The static energy of one processor, for each of the jobs on it.
+
+class _Stays(NamedTuple):
+    """The stays of jobs on processors on which they have tasks.
 
     Attributes:
-        jobs: how many have tasks on it.
-        each_j: what a job would have been charged that was there since the processor was last
-            idle, J; a job pays what this has grown by while the job was there.
-        settled_s: up to when.
+        row: the job's in the recording.
+        processor: its number; those of node 0 come first, then those of node 1 and so on.
+        tasks: how many the job has there.
     """
 
-    __slots__ = ("each_j", "jobs", "settled_s")
-
-    def __init__(self) -> None:
-        self.jobs = 0
-        self.each_j = 0.0
-        self.settled_s = 0.0
-
-    def settle(self, now_s: float, static_w: float) -> float:
-        """Charge up to now and return `each_j`."""
-        if self.jobs:
-            self.each_j += static_w * (now_s - self.settled_s) / self.jobs
-        else:
-            self.each_j = 0.0  # anew, so that it stays small and exact
-        self.settled_s = now_s
-        return self.each_j
-
-
-class _Bills:
-    """Those of all processors that have ever had a job."""
-
-    def __init__(self) -> None:
-        self._by_processor: dict[tuple[int, int], _Bill] = {}
-        self._starts: dict[int, tuple[float, list[float]]] = {}
-
-    def begin(self, row: int, parts: list[Part], now_s: float) -> None:
-        """Let a job be charged from now on."""
-        starts_j = []
-        for slot, processor, node, _ in places(parts):
-            bill = self._by_processor.setdefault((node, slot), _Bill())
-            starts_j.append(bill.settle(now_s, processor.static_w))
-            bill.jobs += 1
-        self._starts[row] = (now_s, starts_j)
-
-    def end(self, row: int, parts: list[Part], now_s: float) -> float:
-        """Charge a job no more, and return what it used, J."""
-        since_s, starts_j = self._starts.pop(row)
-        energy_j = 0.0
-        for place, start_j in zip(places(parts), starts_j, strict=True):
-            slot, processor, node, tasks = place
-            bill = self._by_processor[node, slot]
-            energy_j += bill.settle(now_s, processor.static_w) - start_j
-            energy_j += processor.dynamic_w * tasks * (now_s - since_s)
-            bill.jobs -= 1
-        return energy_j
+    row: Ints
+    processor: Ints
+    tasks: Ints
 
 
 def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> array[float]:
@@ -74,15 +39,84 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     Stafford, Bosque 2025, as they change over time). Nobody is charged for idle processors; with
     what they draw, the jobs' energies sum to the energy of the platform.
     """
-    energies_j = array("d", bytes(8 * len(recording)))
-    bills, running = _Bills(), dict[int, list[Part]]()
-    for now_s, changes, _ in replay(Cluster(platform, 0.0), recording):
-        for row, starts, parts in changes:
-            if starts:
-                running[row] = parts
-                bills.begin(row, parts, now_s)
-            else:
-                energies_j[row] = bills.end(row, running.pop(row), now_s)
-    for row, parts in running.items():
-        energies_j[row] = bills.end(row, parts, end_s)
-    return energies_j
+    changes = np.array(recording.changes)
+    starts = changes >= 0
+    rows = np.where(starts, changes, ~changes)
+    start_s, ended_s = np.array(recording.start_s), np.array(recording.end_s)
+    # Of every change, and of the end of all that has not ended.
+    times_s = np.append(np.where(starts, start_s[rows], ended_s[rows]), end_s)
+    first = np.zeros(len(recording), np.intc)
+    last = np.full(len(recording), len(changes), np.intc)
+    first[rows[starts]] = np.flatnonzero(starts)
+    last[rows[~starts]] = np.flatnonzero(~starts)
+
+    row, processor, tasks = _stays(platform, recording, rows[starts])
+    begin, end = first[row], last[row]
+    run_s = times_s[end] - times_s[begin]
+    static_w, dynamic_w, cores = _processors(platform)
+    energies_j = dynamic_w[processor] * tasks * run_s
+    shares = tasks < cores[processor]  # one whose tasks fill the processor is alone there
+    run_s[shares] = _share_s(processor[shares], begin[shares], end[shares], times_s)
+    energies_j += static_w[processor] * run_s
+    return array("d", np.bincount(row, energies_j, len(recording)).tobytes())
+
+
+def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64]) -> _Stays:
+    """Return the stays of all jobs, whose rows are given in the order they started."""
+    if all(len(group.processors) == 1 for group in platform.nodes):
+        row = np.repeat(started.astype(np.intc), np.array(recording.places)[started])
+        return _Stays(row, np.array(recording.nodes), np.array(recording.tasks))
+    # Which processors of a node a job's tasks are on depends on those that were there before.
+    slots = [len(group.processors) for group in platform.nodes for _ in range(group.count)]
+    first_of_node = (np.cumsum(slots) - slots).tolist()
+    found = (
+        (row, first_of_node[node] + slot, tasks)
+        for _, changes, _ in replay(Cluster(platform, 0.0), recording)
+        for row, starts, parts in changes
+        if starts
+        for slot, _, node, tasks in places(parts)
+    )
+    return _Stays(*np.fromiter(found, np.dtype((np.intc, 3))).T)
+
+
+def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
+    """Return for each stay the sum of its time, every second over how many jobs were there.
+
+    Args:
+        processor: of each stay.
+        begin: where its first time is in `times_s`.
+        end: where its last is.
+        times_s: ascending.
+    """
+    count = len(processor)
+    if not count:
+        return np.zeros(0)
+    # All begins, then all ends; and these by processor, in order.
+    at = np.concatenate((begin, end))
+    order = np.argsort(np.tile(processor.astype(np.int64) * len(times_s), 2) + at)
+    begins = order < count
+    jobs = np.cumsum(np.where(begins, 1, -1))[:-1]  # between each and the next
+    each_s = np.diff(times_s[at[order]]) / np.maximum(jobs, 1)
+    place = np.empty_like(order)
+    place[order] = np.arange(2 * count)
+    # A stay is summed by itself: the difference of two running sums would be less precise.
+    stays = order[begins]
+    spans = np.column_stack((place[stays], place[stays + count])).ravel()
+    share_s = np.empty(count)
+    share_s[stays] = np.add.reduceat(np.append(each_s, 0.0), spans)[::2]
+    return share_s
+
+
+def _processors(platform: Platform) -> tuple[Floats, Floats, Ints]:
+    """Return the static power, the dynamic power and the cores of each processor."""
+    processors = [
+        processor
+        for group in platform.nodes
+        for _ in range(group.count)
+        for processor in group.processors
+    ]
+    return (
+        np.array([processor.static_w for processor in processors]),
+        np.array([processor.dynamic_w for processor in processors]),
+        np.array([processor.cores for processor in processors]),
+    )

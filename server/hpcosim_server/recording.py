@@ -31,6 +31,7 @@ class Recording:
         job_id: numbers.
         submit_s, start_s, end_s: seconds; NaN: has not come.
         state: index into `STATES`.
+        requested_s: run time asked for, seconds.
         cores: asked for.
         placement: index into `PLACEMENTS`.
         over: how many jobs are over.
@@ -50,6 +51,7 @@ class Recording:
         self.start_s = array("d")
         self.end_s = array("d")
         self.state = array("b")
+        self.requested_s = array("d")
         self.cores = array("q")
         self.placement = array("b")
         self.first_place = array("q")
@@ -73,6 +75,7 @@ class Recording:
         self.start_s.append(NAN)
         self.end_s.append(NAN)
         self.state.append(0)
+        self.requested_s.append(job.requested_s)
         self.cores.append(job.cores)
         self.placement.append(PLACEMENTS.index(job.placement))
         self.first_place.append(-1)

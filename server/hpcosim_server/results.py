@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_protocol import PROTOCOL_VERSION
-from hpcosim_server.attribution import job_energies_j
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.recording import STATES, Recording
@@ -122,8 +121,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 def _job_lines(simulation: Simulation) -> Iterator[str]:
     recording = simulation.recording
-    platform = simulation.cluster.platform
-    energies_j = job_energies_j(platform, recording, simulation.now_s)
+    energies_j = simulation.job_energies_j()
     yield "job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason\n"
     for row in range(len(recording)):
         yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.events import snake_case
 from hpcosim_server.allocation import Refusal, check_power, check_switch, impossible, tasks_by_node
+from hpcosim_server.attribution import job_energies_j
 from hpcosim_server.clock import Clock, Rank, Timer
 from hpcosim_server.cluster import Cluster
 from hpcosim_server.endings import Endings
@@ -143,6 +145,7 @@ class Simulation:
         self._events: list[Event] = []
         self._kinds = 0  # the bits of the kinds in `_events`
         self._refused_in_a_row = 0
+        self._energies: tuple[tuple[float, int, int], array[float]] | None = None
         self._tell(SimulationBegan(self.start_s), BIT["simulation_began"])
         self._await_next_submission()
 
@@ -221,6 +224,17 @@ class Simulation:
     def settle(self) -> None:
         """Integrate all energies up to now."""
         self.cluster.settle(self.now_s)
+
+    def job_energies_j(self) -> array[float]:
+        """Return the energy each job used up to now, see `attribution`; not to be changed.
+
+        It is worked out anew only when something has happened since.
+        """
+        recording, now_s = self.recording, self.now_s
+        state = now_s, len(recording), len(recording.changes)
+        if self._energies is None or self._energies[0] != state:
+            self._energies = state, job_energies_j(self.cluster.platform, recording, now_s)
+        return self._energies[1]
 
     # Time
 

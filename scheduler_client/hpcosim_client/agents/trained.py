@@ -19,7 +19,16 @@ def _pairing(model: Path, sample: bool) -> Policy:
     return pairing(model, sample=sample)
 
 
-TRAINED: Mapping[str, Callable[[Path, bool], Policy]] = {"pairing": _pairing}
+def _deep_eas(model: Path, sample: bool) -> Policy:
+    with rl_extra("the scheduler deep-eas"):
+        from hpcosim_client.agents.deep_eas.policy import deep_eas
+    return deep_eas(model, sample=sample)
+
+
+TRAINED: Mapping[str, Callable[[Path, bool], Policy]] = {
+    "pairing": _pairing,
+    "deep-eas": _deep_eas,
+}
 """Makes one of a file, and of whether it draws."""
 
 

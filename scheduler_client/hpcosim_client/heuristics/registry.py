@@ -13,6 +13,7 @@ from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
+from hpcosim_client.heuristics.esjf import esjf
 from hpcosim_client.heuristics.job_node import JOB_KEYS, job_node
 from hpcosim_client.heuristics.list_scheduling import (
     by_changing_key,
@@ -45,6 +46,8 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
     "easy": lambda: easy,
     "conservative": conservative,
+    "esjf": esjf,
+    "esjf-now": partial(esjf, now_only=True),
     "minmin": lambda: min_min,
     "maxmin": lambda: max_min,
     "duplex": lambda: duplex,
@@ -94,7 +97,7 @@ BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
 }
 """Makes those that estimate, and reserve, with an eye on power states."""
 
-_SET_IN_PLACE = ("scripted", "pairing", "minmin", "maxmin", "duplex")
+_SET_IN_PLACE = ("scripted", "pairing", "deep-eas", "minmin", "maxmin", "duplex", "esjf")
 """The beginnings of the names of those that choose a node for another reason than any of ours."""
 
 

@@ -1,0 +1,50 @@
+"""The files of trained Deep-EAS agents, safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import torch
+
+from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
+from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
+
+FORMAT = "hpcosim deep-eas 1"
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says of the network in it.
+
+    Attributes:
+        settings: what it decides, and what it is shown.
+        training: how it was trained, for whoever wants to know.
+    """
+
+    settings: DeepEas
+    training: Mapping[str, str | int | float | bool] = {}
+
+
+def save_deep_eas(path: Path, network: DeepEasNetwork, about: About) -> None:
+    """Write a network, the same bytes for the same network.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    write_network(path, network.state_dict(), FORMAT, about)
+
+
+def load_deep_eas(path: Path) -> tuple[DeepEasNetwork, About]:
+    """Return the network in a file, and what the file says of it.
+
+    Raises:
+        PolicyError: there is none; it says which file, and what would be right.
+    """
+    about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
+    with torch.device("meta"):
+        network = DeepEasNetwork(about.settings)
+    check_weights(path, network, tensors)
+    network.load_state_dict(tensors, assign=True)
+    return network.eval().requires_grad_(requires_grad=False), about

@@ -1,0 +1,54 @@
+"""What Deep-EAS is shown and asked: all that its model must agree with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Few = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The decision: a waiting job and a machine, or to hold; the defaults are the paper's.
+
+    Attributes:
+        machines: how many nodes there are.
+        cores: of each.
+        horizon: H, how many steps ahead are seen, and planned.
+        queue: Q, how many waiting jobs are seen, the first ones.
+        backlog: B, how many waiting jobs behind these are counted; a multiple of `horizon`.
+        since_arrival: L, how many steps since the last job came are counted; likewise.
+        step_s: the length of a step.
+        masked: what can't be is never chosen; the paper's agent may, and so ends the step.
+    """
+
+    machines: Few = 2
+    cores: Few = 10
+    horizon: Few = 30
+    queue: Few = 10
+    backlog: Few = 90
+    since_arrival: Few = 30
+    step_s: Annotated[float, Meta(gt=0, le=1e6)] = 1.0
+    masked: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("backlog", self.backlog), ("since_arrival", self.since_arrival)):
+            if value % self.horizon:
+                raise ValueError(f"{name} is {value}, no multiple of the horizon, {self.horizon}")
+
+    @property
+    def width(self) -> int:
+        """Columns of the picture."""
+        counts = (self.backlog + self.since_arrival) // self.horizon
+        return self.machines * self.cores * (1 + self.queue) + counts
+
+    @property
+    def actions(self) -> int:
+        """How many there are: machine x queue + slot, and the last, to hold."""
+        return self.machines * self.queue + 1
+
+    @property
+    def hold(self) -> int:
+        """The action to hold."""
+        return self.machines * self.queue
