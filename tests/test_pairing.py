@@ -20,9 +20,10 @@ from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, dr
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.cli import app
+from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.papers import FOLDER
-from hpcosim_scenarios.run import run_scenario
+from hpcosim_scenarios.run import Transport, run_scenario
 from hpcosim_scenarios.train_command import app as train_app
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
 from hpcosim_scenarios.training.pairing.session import Training
@@ -265,6 +266,16 @@ def test_a_scenarios_agents_are_called_by_name(trained: Path, tmp_path: Path) ->
         for number, (file, name) in enumerate(models.items())
     )
     assert mine == its
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_job_no_node_holds_is_told_whoever_ends_first(
+    transport: Transport, trained: Path, tmp_path: Path
+) -> None:
+    """The scheduler's own words come through, though the server is over before its process."""
+    demo = FOLDER.parent / "demo.yaml"
+    with pytest.raises(RunError, match=r"asks for 34 cores.* at most 32 here"):
+        run_scenario(demo, scheduler=f"pairing:{trained}", transport=transport, out=tmp_path)
 
 
 def _broken(path: Path, trained: Path) -> dict[str, Path]:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.progress import Report, ignore
+from hpcosim_server.service import CLIENT_LEFT
 
 Wire = Literal["ipc", "tcp"]
 OURS = (sys.executable, "-m", "hpcosim_scenarios")
@@ -95,6 +96,7 @@ def _watch(
     if server.returncode == BAD_INPUT:
         raise ScenarioError(log.reason())
     if server.returncode:
+        _blame_a_client_that_left(client, log)
         raise RunError(log.reason() or f"the server died, status {server.returncode}")
     try:
         client.wait(LAST_WORDS_S)
@@ -102,6 +104,18 @@ def _watch(
         raise RunError("the scheduler does not end, though the simulation has") from None
     if client.returncode:
         raise RunError(f"the scheduler failed: {_last_line(client)}")
+
+
+def _blame_a_client_that_left(client: subprocess.Popen[str], log: _Log) -> None:
+    """Raise RunError with the scheduler's own last words if it failed, and left the server first.
+
+    It takes its leave before it ends, and the server may be over sooner than it is.
+    """
+    if log.reason() == CLIENT_LEFT:
+        with suppress(subprocess.TimeoutExpired):
+            client.wait(LAST_WORDS_S)
+        if client.returncode:
+            raise RunError(f"the scheduler failed: {_last_line(client)}")
 
 
 class _Log:

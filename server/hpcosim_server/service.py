@@ -37,6 +37,9 @@ Opener = Callable[[Hello], Opened]
 PROGRESS_EVERY_S = 0.25
 REMEMBERED = 1000  # epitaphs, failures
 
+CLIENT_LEFT = "the client left"
+"""Why a session ended whose client took its leave before every job was over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -193,7 +196,7 @@ class Service:
         if message.session in self._over:  # the goodbye was lost
             return encode(Goodbye())
         session = self._find(message.session)
-        session.end("the client left")
+        session.end(CLIENT_LEFT)
         self._close(session, failed=True)
         return encode(Goodbye())
 

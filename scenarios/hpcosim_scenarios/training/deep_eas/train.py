@@ -107,8 +107,8 @@ def train_deep_eas(
     """
     scenario = Library([path], overrides).first
     torch.set_num_threads(1)
-    out.mkdir(parents=True, exist_ok=True)
     ground = _ground(scenario, training, path)
+    out.mkdir(parents=True, exist_ok=True)
     with (
         (out / CURVE).open("w", newline="", encoding="utf-8") as file,
         _steps(ground, training) as steps,
