@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.papers import FOLDER, PAIRING, reproduce_study
+from hpcosim_scenarios.papers import FOLDER, PAIRING, STUDIES, TRAINED, reproduce_study
 from hpcosim_scenarios.papers.ineps import experiments
 from hpcosim_scenarios.papers.ineps.agents_tables import Agents, drawn, summary
 from hpcosim_scenarios.papers.ineps.experiments import (
@@ -197,6 +197,14 @@ def test_a_shipped_agent_plays_the_same_on_every_transport(
         assert (tmp_path / "inproc" / file).read_bytes() == (
             tmp_path / transport / file
         ).read_bytes()
+
+
+@pytest.mark.parametrize("study", [study for study in STUDIES if study not in TRAINED])
+def test_where_nothing_is_trained_train_is_refused(study: str, tmp_path: Path) -> None:
+    """`--train` is not passed over in silence; the studies that train are named."""
+    with pytest.raises(ScenariosError, match=f"nothing is trained in {study}; .*pairing-exp1"):
+        reproduce_study(study, tmp_path / "out", train=True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

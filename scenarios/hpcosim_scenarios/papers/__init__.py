@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_client.extras import rl_extra
+from hpcosim_scenarios.errors import ScenariosError
 
 FOLDER = Path(__file__).parents[2] / "papers"
 
@@ -20,6 +21,9 @@ POWER = (
 PAIRING = ("pairing-exp1", "pairing-exp2", "pairing-exp3", "pairing-exp4")
 """The experiments of the pairing agent, each run by itself."""
 
+TRAINED = (*PAIRING, "power-curricula")
+"""The studies in which networks are trained."""
+
 STUDIES = ("ineps", *PAIRING, "node-centric", *POWER)
 
 
@@ -29,12 +33,15 @@ def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
     Args:
         study: one of `STUDIES`.
         out: where to.
-        train: train the networks of `PAIRING` or `power-curricula` anew, which takes from half an
+        train: train the networks of one of `TRAINED` anew, which takes from half an
             hour to many.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or a job log is not on this machine.
+        ScenariosError: nothing is trained in the study that is to be trained.
     """
+    if train and study not in TRAINED:
+        raise ScenariosError(f"nothing is trained in {study}; it is in {', '.join(TRAINED)}")
     if study == "ineps":
         from hpcosim_scenarios.papers.ineps.heuristics import reproduce as reproduce_ineps
 
