@@ -152,6 +152,14 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
         load_deep_eas(path)
 
 
+def test_a_file_of_a_picture_too_small_for_a_filter_is_refused(tmp_path: Path) -> None:
+    """A horizon of two rows is no network's: it is told as any file that is no good."""
+    path = model_in(tmp_path, SMALL)
+    path.write_bytes(path.read_bytes().replace(b'\\"horizon\\": 6', b'\\"horizon\\": 2'))
+    with pytest.raises(PolicyError, match=r"0\.safetensors does not say what is in it: .*horizon"):
+        load_deep_eas(path)
+
+
 def test_counts_must_fill_columns() -> None:
     """A backlog that is no multiple of the horizon has no place in the picture."""
     with pytest.raises(ValueError, match="backlog is 7, no multiple of the horizon, 6"):

@@ -11,17 +11,21 @@ pytest.importorskip("torch")
 
 import torch
 
+from hpcosim_client import PolicyError
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_client.agents.deep_eas.network import DeepEasNetwork, draw
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.papers import FOLDER
+from hpcosim_scenarios.scenario import Scalar
 from hpcosim_scenarios.training.deep_eas.environment import Machines, SequenceEnvironment
 from hpcosim_scenarios.training.deep_eas.imitation import imitate
 from hpcosim_scenarios.training.deep_eas.reinforce import advantages, gradient
 from hpcosim_scenarios.training.deep_eas.rollout import explore, watch_esjf
 from hpcosim_scenarios.training.deep_eas.settings import Reinforce
 from hpcosim_scenarios.training.deep_eas.train import Training, train_deep_eas
+from hpcosim_server.errors import WorkloadError
+from hpcosim_server.metrics import measure, outcome_of
 from hpcosim_server.simulation import Rules
 from test_esjf import Drawn, machines, schedule, table
 
@@ -72,6 +76,14 @@ def test_what_is_still_to_come() -> None:
     assert environment.normalised_edps().tolist() == [40.0, 24.0]
     worths = environment.worths(np.array([0.0, 1.0, 2.0, 3.0]))
     assert worths.tolist() == [-64.0, -16.0, -8.0, 0.0]
+
+
+def test_what_jobs_came_to_is_the_metric() -> None:
+    """Their mean is the server's `mean_normalised_edp` of the run."""
+    (environment,) = environments(1)
+    explore(network(), [environment], rngs(1))
+    metric = measure(outcome_of(environment.simulation))["mean_normalised_edp"]
+    assert environment.normalised_edps().mean() == pytest.approx(metric, rel=1e-12)
 
 
 def test_what_is_to_come_is_the_sum_of_the_papers_rewards() -> None:
@@ -159,8 +171,30 @@ def test_the_same_training_writes_the_same_bytes(tmp_path: Path) -> None:
     assert tuple(network.dense.weight.shape) == (21, 8 * 14 * 111)
 
 
+def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> None:
+    """They are not drawn anew for ever: the field at fault is named, and no folder is made."""
+    overrides: dict[str, Scalar] = {
+        "workload.synthetic.arrival_probability": 1e-5,
+        "workload.synthetic.sequences": 10_000,
+        "workload.synthetic.apart_s": 60.0,
+    }
+    out = tmp_path / "out"
+    with pytest.raises(WorkloadError, match="arrival_probability is 1e-05"):
+        train_deep_eas(SCENARIO, out, Training(reinforce=QUICK), overrides=overrides)
+    assert not out.exists()
+
+
+def test_a_job_wider_than_a_machine_leaves_nothing_behind(tmp_path: Path) -> None:
+    """It is told before anything is written."""
+    narrow, out = tmp_path / "narrow.yaml", tmp_path / "out"
+    narrow.write_text(SCENARIO.read_text().replace("cores: 10", "cores: 4"))
+    with pytest.raises(PolicyError, match="of at most 4 here"):
+        train_deep_eas(narrow, out, Training(reinforce=QUICK))
+    assert not out.exists()
+
+
 def test_another_workload_is_refused(tmp_path: Path) -> None:
     """A scenario that has no sequences to draw is at fault, and nothing is written."""
     with pytest.raises(ScenarioError, match="not of the model bernoulli"):
         train_deep_eas(FOLDER / "ineps" / "exp1.yaml", tmp_path / "out", Training(reinforce=QUICK))
-    assert not (tmp_path / "out" / "deep-eas.safetensors").exists()
+    assert not (tmp_path / "out").exists()

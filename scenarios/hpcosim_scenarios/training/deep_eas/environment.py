@@ -85,8 +85,7 @@ class SequenceEnvironment:
 
     def normalised_edps(self) -> Floats:
         """Return what each job came to, float64[jobs] (paper, section II-A)."""
-        costs = self._costs()
-        return costs.weight * (costs.end_s - costs.submit_s)
+        return self._costs().normalised_edps
 
     def worths(self, times_s: Floats) -> Floats:
         """Return what is still to come from some times on, float64[times] (paper, equation 2).
@@ -100,7 +99,7 @@ class SequenceEnvironment:
         is_bound = costs.bound_s < times_s[:, None]
         weights = np.where(is_bound, costs.weight, costs.least_weight)
         counted = (weights * np.maximum(spans_s, 0.0)).sum(axis=1)
-        worths: Floats = counted - self.normalised_edps().sum()
+        worths: Floats = counted - costs.normalised_edps.sum()
         return worths
 
     def _costs(self) -> _Costs:
@@ -149,3 +148,8 @@ class _Costs(NamedTuple):
     end_s: Floats
     weight: Floats
     least_weight: Floats
+
+    @property
+    def normalised_edps(self) -> Floats:
+        """What each job came to."""
+        return self.weight * (self.end_s - self.submit_s)

@@ -7,7 +7,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,6 +38,7 @@ NETWORK = "deep-eas.safetensors"
 CURVE = "curve.csv"
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # streams of chance
 VALIDATED_ON = 20  # sequences
+DRAWN_ANEW = 100  # a sequence without a job, at the most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Training:
         masked, reinforce: what is never chosen, see `DeepEas`; how it learns.
         seed: of weights, of choices and of sequences.
         validate_every: after how many iterations its best choices are tried, on sequences of their
-            own. It ends with the network that did best.
+            own, and at the end. It ends with the network that did best.
         workers: processes to run sequences in.
     """
 
@@ -103,11 +104,14 @@ def train_deep_eas(
 
     Raises:
         ScenarioError: its workload is not of the model `bernoulli`, or nodes are not alike.
+        WorkloadError: hardly a job comes.
+        PolicyError: a job fits on no machine.
         OSError: the folder can't be written to.
     """
     scenario = Library([path], overrides).first
     torch.set_num_threads(1)
     ground = _ground(scenario, training, path)
+    learner = Learner(ground, training)
     out.mkdir(parents=True, exist_ok=True)
     with (
         (out / CURVE).open("w", newline="", encoding="utf-8") as file,
@@ -115,7 +119,6 @@ def train_deep_eas(
     ):
         table = csv.writer(file, lineterminator="\n")
         table.writerow(Iteration._fields)
-        learner = Learner(ground, training)
         for done in learner.learn(steps):
             table.writerow((*done[:-1], f"{done.seconds:.2f}"))
             file.flush()
@@ -198,7 +201,8 @@ class Learner:
             some = rng.choice(settings.pool, min(settings.sequences, settings.pool), replace=False)
             found = steps(self._network, iteration, some.tolist())
             self._descend(found)
-            is_due = iteration % self._training.validate_every == 0
+            is_last = iteration == settings.iterations
+            is_due = is_last or iteration % self._training.validate_every == 0
             yield Iteration(
                 iteration,
                 sum(one.decisions for one in found),
@@ -284,12 +288,14 @@ def _ground(scenario: Scenario, training: Training, path: Path) -> Ground:
 
 
 def _sequence(model: Bernoulli, seed: int, *stream: int) -> JobTable:
-    """Return one sequence of a model, another for every stream; one without a job is drawn anew."""
+    """Return one sequence of a model, another for every stream.
+
+    Raises:
+        WorkloadError: not one job comes, however often it is drawn anew.
+    """
     rng = np.random.default_rng([seed, *stream])
     arguments = asdict(model) | {"sequences": 1}
-    while True:
-        try:
+    for _ in range(DRAWN_ANEW):
+        with suppress(WorkloadError):
             return bernoulli(rng, **arguments)
-        except WorkloadError:
-            if model.arrival_probability == 0.0:
-                raise
+    return bernoulli(rng, **arguments)

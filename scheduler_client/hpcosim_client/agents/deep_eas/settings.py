@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 Few = Annotated[int, Meta(ge=1, le=1000)]
+Rows = Annotated[int, Meta(ge=3, le=1000)]  # as many as a filter of the network has
 
 
 class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,7 +26,7 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     machines: Few = 2
     cores: Few = 10
-    horizon: Few = 30
+    horizon: Rows = 30
     queue: Few = 10
     backlog: Few = 90
     since_arrival: Few = 30
