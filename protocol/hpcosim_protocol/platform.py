@@ -124,6 +124,11 @@ class NodeGroup(Struct, frozen=True):
         return sum(processor.static_w for processor in self.processors)
 
     @property
+    def idle_w(self) -> float:
+        """Power of a node that is on and computes nothing, W: the sum over its processors."""
+        return sum(processor.static_w * processor.idle_fraction for processor in self.processors)
+
+    @property
     def dynamic_w(self) -> float:
         """Power of a core that has a task, W: the most over the processors."""
         return max(processor.dynamic_w for processor in self.processors)

@@ -31,9 +31,8 @@ def every_node(platform: Platform) -> EveryNode:
     group = _only_group(platform)
     if group.power_states is None:
         raise OracleError("the oracle has nothing to switch: the nodes say no power_states")
-    idle_w = sum(p.static_w * p.idle_fraction for p in group.processors)
-    check_states(idle_w, group.power_states)
-    return EveryNode(idle_w, group.power_states)
+    check_states(group.idle_w, group.power_states)
+    return EveryNode(group.idle_w, group.power_states)
 
 
 def _only_group(platform: Platform) -> NodeGroup:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True)
 
+Out = Annotated[Path, typer.Option(help="Folder for what is learned, and how it was.")]
+TrainingSeed = Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes to run it in.")]
+
 
 class Algorithm(StrEnum):
     """How it learns."""
@@ -31,13 +35,13 @@ class Algorithm(StrEnum):
 @app.command()
 def power(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option(help="Folder for the network and its learning curve.")],
+    out: Out,
     curriculum: Annotated[
         str, typer.Option(help="What it learns from, in order: sampled, real, synthetic.")
     ] = "sampled,real,synthetic",
     epochs: Annotated[int, typer.Option(min=1, help="How often it learns from each.")] = 10,
     algorithm: Annotated[Algorithm, typer.Option(help="How it learns.")] = Algorithm.a2c,
-    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
+    seed: TrainingSeed = 0,
     days: Annotated[
         int, typer.Option(min=1, max=36_525, help="How many days the synthetic one fills.")
     ] = 365,
@@ -75,7 +79,7 @@ def power(
 @app.command()
 def adaptive(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option(help="Folder for the rule and its learning curve.")],
+    out: Out,
     wait_w: Annotated[
         float, typer.Option(min=0.0, help="What a second of a job's wait counts for, J/s.")
     ] = 350.0,
@@ -84,8 +88,8 @@ def adaptive(
     ] = 0.0,
     generations: Annotated[int, typer.Option(min=1, help="How often rules are drawn.")] = 12,
     candidates: Annotated[int, typer.Option(min=5, help="Rules in a generation.")] = 12,
-    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes to try them in.")] = 1,
+    seed: TrainingSeed = 0,
+    workers: Workers = 1,
     changes: Set = None,
     lenient: Lenient = False,
 ) -> None:
@@ -133,7 +137,7 @@ class Placements(StrEnum):
 @app.command()
 def pairing(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option(help="Folder for the network and how it was learned.")],
+    out: Out,
     objective: Annotated[Objective, typer.Option(help="What is to be small.")] = Objective.energy,
     sees: Annotated[Sees, typer.Option(help="What it is shown of a pair.")] = Sees.foreseen,
     placements: Annotated[
@@ -170,8 +174,8 @@ def pairing(
     patience: Annotated[
         int, typer.Option(min=0, help="Stop after so many tries no better; 0: never.")
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes to run it in.")] = 1,
+    seed: TrainingSeed = 0,
+    workers: Workers = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
     changes: Set = None,
     lenient: Lenient = False,
@@ -182,6 +186,7 @@ def pairing(
 
         with rl_extra("training"):
             from hpcosim_client.agents.pairing.settings import Pairing
+            from hpcosim_scenarios.training.pairing.environment import usual_reward
             from hpcosim_scenarios.training.pairing.session import Training
             from hpcosim_scenarios.training.pairing.settings import hyperparameters_for
             from hpcosim_scenarios.training.pairing.train import train_pairing
@@ -199,7 +204,7 @@ def pairing(
                 hyperparameters=hyperparameters_for(sees.value, simulations, trajectories),
                 windows=Windows(jobs, kinds),
                 seed=seed,
-                reward="foreseen" if sees == Sees.foreseen else "spent",
+                reward=usual_reward(sees.value),
                 validate_every=validate_every,
                 validation_windows=validation_windows,
                 patience=patience,
@@ -222,7 +227,7 @@ def pairing(
 @app.command("deep-eas")
 def deep_eas(
     scenario: ScenarioFile,
-    out: Annotated[Path, typer.Option(help="Folder for the network and how it was learned.")],
+    out: Out,
     iterations: Annotated[int, typer.Option(min=0, help="How often it learns.")] = 1000,
     pool: Annotated[int, typer.Option(min=1, help="Sequences there are to learn from.")] = 150,
     sequences: Annotated[int, typer.Option(min=1, help="Of these, run each time.")] = 10,
@@ -237,8 +242,8 @@ def deep_eas(
     validate_every: Annotated[
         int, typer.Option(min=1, help="Iterations between two tries; the best one is kept.")
     ] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes to run it in.")] = 1,
+    seed: TrainingSeed = 0,
+    workers: Workers = 1,
     changes: Set = None,
 ) -> None:
     """Train Deep-EAS on sequences like a scenario's, and say how it gets on."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from hpcosim_protocol import Platform
+from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_server import metrics
@@ -46,6 +48,26 @@ def task_and_jobs(
         raise ValueError("scenario= says task and jobs; give it without task= and jobs=")
     library = Library([Path(scenario)], overrides)
     return task_of(library.first), library.first_jobs
+
+
+def refuse_without_power(platform: Platform, path: Path | None) -> None:
+    """Make sure that there is energy to save.
+
+    Args:
+        platform: the nodes.
+        path: the scenario's file; None: there is none.
+
+    Raises:
+        ScenarioError: no node draws any power.
+    """
+    processors = [processor for group in platform.nodes for processor in group.processors]
+    if all(processor.static_w == processor.dynamic_w == 0.0 for processor in processors):
+        raise ScenarioError(
+            "has nodes that draw no power, static_w and dynamic_w of all are 0: no choice of node "
+            "saves energy, and nothing can be learned",
+            path,
+            field="$.platform.nodes",
+        )
 
 
 def totals(simulation: Simulation) -> dict[str, float]:

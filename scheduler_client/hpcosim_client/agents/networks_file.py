@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from hpcosim_client.errors import PolicyError
 
 Said = TypeVar("Said", bound=msgspec.Struct)
+Net = TypeVar("Net", bound=nn.Module)
 
 
 def write_network(
@@ -66,6 +67,19 @@ def read_network(
         return msgspec.json.decode(said[form], type=about), tensors
     except msgspec.DecodeError as error:
         raise PolicyError(f"{path} does not say what is in it: {error}") from None
+
+
+def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tensor]) -> Net:
+    """Return a new network with the weights of a file, to be asked, not to learn.
+
+    Raises:
+        PolicyError: the weights are not its; it says which.
+    """
+    with torch.device("meta"):
+        network = new()
+    check_weights(path, network, weights)
+    network.load_state_dict(weights, assign=True)
+    return network.eval().requires_grad_(requires_grad=False)
 
 
 def check_weights(path: Path, network: nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
+from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.power.account import Bools
 from hpcosim_client.power.features import CALENDAR, FEATURES, SCALES, Observation
@@ -199,11 +199,7 @@ def load_actor(path: Path) -> tuple[Actor, About]:
         what = f"was trained on features of scales {about.scales}; these are of {SCALES}"
         raise PolicyError(f"{path} {what}: train it anew")
     _check_shape(path, about)
-    with torch.device("meta"):
-        actor = Actor(about.shape)
-    check_weights(path, actor, tensors)
-    actor.load_state_dict(tensors, assign=True)
-    return actor.eval().requires_grad_(requires_grad=False), about
+    return with_weights(path, lambda: Actor(about.shape), tensors), about
 
 
 def _check_shape(path: Path, about: About) -> None:

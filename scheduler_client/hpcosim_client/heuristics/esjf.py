@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
 from hpcosim_client.heuristics.step_plan import Bound, StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
@@ -52,19 +53,6 @@ def eligible(view: View, plan: StepPlan, queue: int) -> list[Job]:
     return list(islice(free, queue))
 
 
-def normalised_edp(view: View, plan: StepPlan, job: Job, node: int, row: int) -> float:
-    """Return what a job is expected to come to on a node from a row on (paper, section II-A).
-
-    Both its energy and the time from its submission to its end are over its least expected run
-    time.
-    """
-    steps = plan.steps(job, node)
-    least = min(plan.steps(job, other) for other in range(len(view.nodes.capacity)))
-    energy = job.cores * float(view.nodes.dynamic_w[node]) * steps / least
-    waited = (view.now_s - job.submit_s) / plan.step_s
-    return energy * (waited + row + steps) / least
-
-
 def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = False) -> Bound | None:
     """Return the pair of least expected normalised energy-delay product; None: nothing fits.
 
@@ -77,12 +65,17 @@ def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = Fals
         now_only: pairs that start at once alone.
     """
     best, least_value = None, math.inf
+    watts: list[float] = view.nodes.dynamic_w.tolist()
     for job in jobs:
-        for node in range(len(view.nodes.capacity)):
+        waited = (view.now_s - job.submit_s) / plan.step_s
+        steps = [plan.steps(job, node) for node in range(len(watts))]
+        for node, core_w in enumerate(watts):
             row = plan.first_step(job, node)
             if row is None or (now_only and row > 0):
                 continue
-            value = normalised_edp(view, plan, job, node, row)
+            # Energy and time, each over the least expected run time (paper, section II-A).
+            energy = job.cores * core_w * steps[node] / min(steps)
+            value = energy * (waited + row + steps[node]) / min(steps)
             if value < least_value:
                 best, least_value = Bound(job, node), value
     return best
@@ -96,13 +89,9 @@ def wake_at_next_step(view: View, step_s: float) -> None:
 
 def refuse_what_never_fits(view: View, plan: StepPlan) -> None:
     """Raise PolicyError for a job that fits on no machine even if all is free."""
+    refuse_what_needs_several_nodes(view, "a plan of machines places")
     for job in view.arrived:
         wide = [node for node, cores in enumerate(view.nodes.capacity) if cores >= job.cores]
-        if job.placement == "whole_nodes" or not wide:
-            raise PolicyError(
-                f"job {job.job_id} asks for {job.cores} cores, placement {job.placement}; a job "
-                f"goes to cores of one node here, of at most {view.nodes.largest}"
-            )
         steps = min(plan.steps(job, node) for node in wide)
         if steps > plan.horizon:
             raise PolicyError(

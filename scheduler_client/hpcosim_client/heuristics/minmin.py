@@ -20,15 +20,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.list_scheduling import sleep_while_nothing_can_start
-from hpcosim_client.heuristics.node_keys import energy_estimates_j, run_time_scale
+from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
+from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 
 TAKEN = np.iinfo(np.int64).max  # cores of a job already mapped: more than any node has free
+
+FAMILY = "MinMin, MaxMin and Duplex place"  # for what they refuse
 
 
 class Problem(NamedTuple):
@@ -147,35 +148,9 @@ def problem_of(view: View) -> Problem:
     )
 
 
-def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[np.bool_]:
-    """Return bool[nodes, jobs]: where a job's energy estimate is within the most it may cost.
-
-    Args:
-        view: for its platform.
-        jobs: they.
-        jobs_on: how many jobs run on each.
-    """
-    within = np.ones((len(view.nodes.free), len(jobs)), dtype=np.bool_)
-    for row, job in enumerate(jobs):
-        if job.max_energy_j < math.inf:
-            within[:, row] = energy_estimates_j(view, job, jobs_on) <= job.max_energy_j
-    return within
-
-
-def refuse_what_needs_several_nodes(view: View) -> None:
-    """Raise PolicyError for a job that can't be placed on cores of one node."""
-    widest = view.nodes.largest
-    for job in view.arrived:
-        if job.placement == "whole_nodes" or job.cores > widest:
-            raise PolicyError(
-                f"job {job.job_id} asks for {job.cores} cores, placement {job.placement}; MinMin, "
-                f"MaxMin and Duplex place a job on cores of one node, of at most {widest} here"
-            )
-
-
 def _decide(view: View, ways: Sequence[bool]) -> None:
     """Start what the best of the maps starts now; `ways` holds their `latest_first`."""
-    refuse_what_needs_several_nodes(view)
+    refuse_what_needs_several_nodes(view, FAMILY)
     if _some_job_has_room(view):
         problem = problem_of(view)
         whole = len(ways) > 1

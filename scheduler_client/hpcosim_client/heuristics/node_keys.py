@@ -6,9 +6,11 @@ Rauhut 2023, table 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
@@ -77,6 +79,21 @@ def energy_estimates_j(view: View, job: Job, jobs_on: Ints | int) -> Floats:
     run_s = job.requested_s * run_time_scale(view)
     power_w = nodes.static_w / (jobs_on + 1.0) + job.cores * nodes.dynamic_w
     return np.asarray(run_s * power_w)
+
+
+def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[np.bool_]:
+    """Return bool[nodes, jobs]: where a job's energy estimate is within the most it may cost.
+
+    Args:
+        view: for its platform.
+        jobs: they.
+        jobs_on: how many jobs run on each.
+    """
+    within = np.ones((len(view.nodes.free), len(jobs)), dtype=np.bool_)
+    for row, job in enumerate(jobs):
+        if job.max_energy_j < math.inf:
+            within[:, row] = energy_estimates_j(view, job, jobs_on) <= job.max_energy_j
+    return within
 
 
 class Load:

@@ -146,7 +146,7 @@ class Account:
 
 def _wasting_w(group: NodeGroup) -> list[float]:
     """Return the power of a node on which nothing runs, by `POWER_CODES`, W."""
-    idle_w = sum(processor.static_w * processor.idle_fraction for processor in group.processors)
+    idle_w = group.idle_w
     states = group.power_states
     if states is None:
         return [0.0, 0.0, 0.0, idle_w]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
+from hpcosim_scenarios.training.pairing.environment import usual_reward
 from hpcosim_scenarios.training.pairing.session import Training
 from hpcosim_scenarios.training.pairing.settings import FORESEEING, Hyperparameters
 from hpcosim_scenarios.training.pairing.windows import Windows
@@ -176,7 +177,7 @@ class Trained(NamedTuple):
             hyperparameters=hyperparameters,
             windows=learning.windows,
             seed=self.seed,
-            reward="foreseen" if pairing.sees == "foreseen" else "spent",
+            reward=usual_reward(pairing.sees),
             validate_every=learning.validate_every if self.trained else 0,
             validation_windows=learning.validation_windows,
         )

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
 from hpcosim_client.agents.deep_eas.picture import Picture
 from hpcosim_client.job import Floats
@@ -61,9 +62,7 @@ def explore(
     """Run each environment to its end, each choice drawn by its probability."""
     trajectories = [Trajectory() for _ in environments]
     for run, logits in _runs(network, environments):
-        noise = -np.log(rngs[run].exponential(size=len(logits)))
-        # The largest of logits with Gumbel noise is a draw by their probabilities.
-        action = int((logits + noise).argmax())
+        action = drawn(logits, rngs[run])
         trajectories[run].note(environments[run], action)
         environments[run].step(action)
     return trajectories

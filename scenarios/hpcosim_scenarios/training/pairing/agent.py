@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from hpcosim_client.agents.pairing.model import actor_of, features_of
+from hpcosim_client.agents.pairing.model import actor_of
 from hpcosim_client.agents.pairing.networks import Actor, ForeseenCritic, PapersCritic, draw
+from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.training.pairing.settings import Hyperparameters
 

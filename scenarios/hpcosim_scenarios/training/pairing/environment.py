@@ -10,13 +10,18 @@ from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.forecast import Kind, kind_of
 from hpcosim_client.agents.pairing.rounds import Rounds
-from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.agents.pairing.settings import Pairing, Sees
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.library import switching_chance
 from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.workload.table import JobTable
 
 Reward = Literal["spent", "foreseen"]
+
+
+def usual_reward(sees: Sees) -> Reward:
+    """Return the reward that suits what an agent sees."""
+    return "foreseen" if sees == "foreseen" else "spent"
 
 
 @dataclass(frozen=True, slots=True)

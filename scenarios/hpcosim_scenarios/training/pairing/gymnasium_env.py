@@ -58,14 +58,18 @@ import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
-from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
 from hpcosim_client.agents.pairing.choices import Choices, Rows
+from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import rules_of
 from hpcosim_scenarios.scenario import Scalar, Scenario
-from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Reward, Task
-from hpcosim_scenarios.training.subject import task_and_jobs, totals
+from hpcosim_scenarios.training.pairing.environment import (
+    PairingEnvironment,
+    Reward,
+    Task,
+    usual_reward,
+)
+from hpcosim_scenarios.training.subject import refuse_without_power, task_and_jobs, totals
 from hpcosim_server.workload.table import JobTable
 
 Invalid = Literal["raise", "first"]
@@ -219,10 +223,7 @@ def _forbidden(choices: Choices, action: int) -> str:
 
 def _shape(task: Task) -> tuple[int, int]:
     settings = task.settings
-    columns = (
-        foreseen_rows.COLUMNS if settings.sees == "foreseen" else papers_rows.columns(settings)
-    )
-    return settings.window_jobs * task.platform.node_count + 1, columns
+    return settings.window_jobs * task.platform.node_count + 1, features_of(settings)
 
 
 def _task_of(settings: Mapping[str, Any], reward: Reward | None, scenario: Scenario) -> Task:
@@ -230,8 +231,8 @@ def _task_of(settings: Mapping[str, Any], reward: Reward | None, scenario: Scena
         pairing = msgspec.convert(settings, Pairing)
     except msgspec.ValidationError as error:
         raise ValueError(f"settings of a pairing agent: {error}") from None
-    default: Reward = "foreseen" if pairing.sees == "foreseen" else "spent"
-    return Task(scenario.platform, pairing, reward or default, rules_of(scenario), scenario.seed)
+    reward = reward or usual_reward(pairing.sees)
+    return Task(scenario.platform, pairing, reward, rules_of(scenario), scenario.seed)
 
 
 def _check(reward_scale: float, most_decisions: int | None, invalid: str) -> None:
@@ -250,11 +251,4 @@ def _check_task(task: Task, scenario: str | Path | None) -> None:
         )
     if task.reward == "foreseen" and task.settings.sees != "foreseen":
         raise ValueError(f"who sees {task.settings.sees} foresees no reward; reward must be spent")
-    processors = [processor for group in task.platform.nodes for processor in group.processors]
-    if all(processor.static_w == processor.dynamic_w == 0.0 for processor in processors):
-        raise ScenarioError(
-            "has nodes that draw no power, static_w and dynamic_w of all are 0: no choice of node "
-            "saves energy, and nothing can be learned",
-            None if scenario is None else Path(scenario),
-            field="$.platform.nodes",
-        )
+    refuse_without_power(task.platform, None if scenario is None else Path(scenario))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.pairing.choices import Choices, Rows
 from hpcosim_client.agents.pairing.networks import Actor, best
 from hpcosim_client.job import Floats, Ints
@@ -93,8 +94,7 @@ def explore(
             its = its[: len(one.rows)].astype(np.float64)
             its -= its.max()
             its -= np.log(np.exp(its).sum())
-            # The largest of logits with Gumbel noise is a draw by their probabilities.
-            chosen = int((its - np.log(rngs[run].exponential(size=len(its)))).argmax())
+            chosen = drawn(its, rngs[run])
             trajectory = trajectories[run]
             trajectory.rows.append(one.rows)
             trajectory.actions.append(one.actions)

@@ -72,7 +72,7 @@ class Training:
     windows: Windows = field(default_factory=Windows)
     seed: int = 0
     reward: Reward = "foreseen"
-    validate_every: int = 5
+    validate_every: int = 1
     validation_windows: int = 0
     patience: int = 0
     workers: int = 1

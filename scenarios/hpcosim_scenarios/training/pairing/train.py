@@ -13,12 +13,12 @@ import torch
 
 from hpcosim_client.agents.pairing.model import save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.pairing.exploring import Pooled, here
 from hpcosim_scenarios.training.pairing.progress import Curve, Simulation
 from hpcosim_scenarios.training.pairing.session import Session, Training
+from hpcosim_scenarios.training.subject import refuse_without_power
 from hpcosim_server.workload.table import JobTable
 
 ACTOR = "actor.safetensors"
@@ -58,7 +58,7 @@ def train_pairing(
     """
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
-    refuse_without_power(scenario, path)
+    refuse_without_power(scenario.platform, path)
     training = dataclasses.replace(training, pairing=scaled_for(training.pairing, scenario, jobs))
     tried = jobs if validation is None else Library([validation]).first_jobs
     torch.set_num_threads(1)
@@ -78,16 +78,6 @@ def train_pairing(
             told(done)
     save_pairing(out / ACTOR, session.actor(), session.about())
     return out / ACTOR
-
-
-def refuse_without_power(scenario: Scenario, path: Path) -> None:
-    """Raise ScenarioError if nodes draw no power: nothing could be learned."""
-    if all(group.static_w + group.dynamic_w == 0.0 for group in scenario.platform.nodes):
-        raise ScenarioError(
-            "has nodes that draw no power at all (static_w, dynamic_w): there is no energy to "
-            "make small",
-            path,
-        )
 
 
 def scaled_for(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:

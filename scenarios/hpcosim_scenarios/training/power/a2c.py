@@ -14,6 +14,7 @@ from hpcosim_scenarios.training.power.learner import (
     Hyperparameters,
     Learner,
     Rewards,
+    Steps,
     choices,
     entropies,
     log_probabilities,
@@ -36,15 +37,11 @@ class A2CSettings(Hyperparameters):
 
 
 @dataclass(slots=True)
-class _Steps:
-    """What is kept of some steps of all runs; of tensors, a row for each run not over."""
+class _Steps(Steps):
+    """See `Steps`; and what this algorithm learns from beside."""
 
-    log_probabilities: list[Tensor] = field(default_factory=list)
     entropies: list[Tensor] = field(default_factory=list)
     values: list[Tensor] = field(default_factory=list)
-    rewards: list[Rewards] = field(default_factory=list)
-    before: list[Rewards] = field(default_factory=list)
-    after: list[Rewards] = field(default_factory=list)
 
 
 class A2C(Learner):
@@ -86,9 +83,7 @@ class A2C(Learner):
         steps.log_probabilities.append((log_probabilities(logits, actions) * chosen).sum(dim=1))
         steps.entropies.append(mean_where(entropies(logits), chosen))
         steps.values.append(self.critic(seen))
-        steps.before.append(runs.active.astype(np.float64))
-        steps.rewards.append(runs.step(actions.numpy()))
-        steps.after.append(runs.active.astype(np.float64))
+        steps.go_on(runs, actions)
 
 
 def discounted(

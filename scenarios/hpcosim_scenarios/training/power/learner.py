@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -39,6 +39,28 @@ class Hyperparameters:
     entropy: float = 0.01
     runs: int = 8
     normalise: bool = True
+
+
+@dataclass(slots=True)
+class Steps:
+    """What is kept of some steps of all runs; of tensors, a row for each run not over.
+
+    Attributes:
+        log_probabilities: of what was chosen.
+        rewards: float64[runs] of each step.
+        before, after: float64[runs], 1 where a run was not over before, after the step.
+    """
+
+    log_probabilities: list[Tensor] = field(default_factory=list)
+    rewards: list[Rewards] = field(default_factory=list)
+    before: list[Rewards] = field(default_factory=list)
+    after: list[Rewards] = field(default_factory=list)
+
+    def go_on(self, runs: Lockstep, actions: Tensor) -> None:
+        """Let the runs do what was chosen, and keep what came of it."""
+        self.before.append(runs.active.astype(np.float64))
+        self.rewards.append(runs.step(actions.numpy()))
+        self.after.append(runs.active.astype(np.float64))
 
 
 class Learner(ABC):

@@ -14,6 +14,7 @@ from hpcosim_scenarios.training.power.learner import (
     Hyperparameters,
     Learner,
     Rewards,
+    Steps,
     choices,
     entropies,
     log_probabilities,
@@ -44,17 +45,13 @@ class PPOSettings(Hyperparameters):
 
 
 @dataclass(slots=True)
-class _Steps:
-    """What is kept of some steps of all runs; of tensors, a row for each run not over."""
+class _Steps(Steps):
+    """See `Steps`; and what this algorithm learns from beside."""
 
     seen: list[Tensor] = field(default_factory=list)
     chosen: list[Tensor] = field(default_factory=list)
     actions: list[Tensor] = field(default_factory=list)
-    log_probabilities: list[Tensor] = field(default_factory=list)
     values: list[Rewards] = field(default_factory=list)
-    rewards: list[Rewards] = field(default_factory=list)
-    before: list[Rewards] = field(default_factory=list)
-    after: list[Rewards] = field(default_factory=list)
 
 
 class PPO(Learner):
@@ -100,9 +97,7 @@ class PPO(Learner):
         steps.chosen.append(choices(mask))
         steps.actions.append(actions)
         steps.values.append(self._values(runs))
-        steps.before.append(runs.active.astype(np.float64))
-        steps.rewards.append(runs.step(actions.numpy()))
-        steps.after.append(runs.active.astype(np.float64))
+        steps.go_on(runs, actions)
 
     def _advantages(self, steps: _Steps, last: Rewards) -> Rewards:
         return generalised(

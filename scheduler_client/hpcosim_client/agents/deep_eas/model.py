@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import torch
 
 from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
+from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 
 FORMAT = "hpcosim deep-eas 1"
 
@@ -43,8 +42,4 @@ def load_deep_eas(path: Path) -> tuple[DeepEasNetwork, About]:
         PolicyError: there is none; it says which file, and what would be right.
     """
     about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
-    with torch.device("meta"):
-        network = DeepEasNetwork(about.settings)
-    check_weights(path, network, tensors)
-    network.load_state_dict(tensors, assign=True)
-    return network.eval().requires_grad_(requires_grad=False), about
+    return with_weights(path, lambda: DeepEasNetwork(about.settings), tensors), about

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
 from hpcosim_client.agents.deep_eas.picture import Picture
@@ -62,7 +63,4 @@ def choose(
         logits = network(torch.from_numpy(seen)[None].to(torch.float32))[0].numpy()
     if mask is not None:
         logits = np.where(mask, logits, -np.inf)
-    if rng is not None:
-        # The largest of logits with Gumbel noise is a draw by their probabilities.
-        logits = logits - np.log(rng.exponential(size=len(logits)))
-    return int(logits.argmax())
+    return int(logits.argmax()) if rng is None else drawn(logits, rng)

@@ -286,10 +286,7 @@ class Forecast:
             for group, node in enumerate(platform.nodes)
             for _ in range(node.count)
         ]
-        self.idle_w = sum(
-            node.count * sum(p.static_w * p.idle_fraction for p in node.processors)
-            for node in platform.nodes
-        )
+        self.idle_w = sum(node.count * node.idle_w for node in platform.nodes)
         self.committed_j = 0.0
         self._where: dict[int, int] = {}
 

@@ -53,8 +53,9 @@ from numpy.typing import NDArray
 
 from hpcosim_client.agents.pairing.choices import Choices, Rows
 from hpcosim_client.agents.pairing.forecast import Forecast, Kind, Option, Site, kind_of
+from hpcosim_client.agents.pairing.scales import share_of
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_client.heuristics.node_keys import energy_estimates_j, run_time_scale
+from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 
@@ -124,10 +125,7 @@ class ForeseenRows:
         now_s, settings = view.now_s, self._settings
         fits = grid.starts_s <= now_s
         fits &= view.nodes.free[nodes] >= np.array([[one.job.cores] for one in waiting])
-        for row, one in enumerate(waiting):
-            if one.job.max_energy_j < np.inf:
-                estimates_j = energy_estimates_j(view, one.job, view.nodes.jobs)[nodes]
-                fits[row] &= estimates_j <= one.job.max_energy_j
+        fits &= affordable(view, [one.job for one in waiting], view.nodes.jobs)[nodes].T
         slot, place = fits.nonzero()
         if not len(slot):
             return None
@@ -199,14 +197,14 @@ class ForeseenRows:
         start_s, end_s, extra_j, delay_s = grid.options[slot, place].T
         run_s = end_s - start_s
         requested_s = np.array([one.kind.requested_s for one in grid.waiting])
-        pairs[:, 10] = _share(run_s, time_s)
+        pairs[:, 10] = share_of(run_s, time_s)
         alone_s = requested_s[slot] * self._scale[grid.nodes[place]]
         pairs[:, 11] = np.minimum(alone_s / np.maximum(run_s, 1e-12), 1.0)
-        pairs[:, 12] = _share(delay_s, time_s)
-        pairs[:, 13] = _share(extra_j, energy_j)
-        pairs[:, 14] = _share(end_s - horizon_s, time_s)
-        pairs[:, 15] = _share(horizon_s - end_s, time_s)
-        pairs[:, 16] = _share(end_s - grid.options[:, :, 1].min(axis=1)[slot], time_s)
+        pairs[:, 12] = share_of(delay_s, time_s)
+        pairs[:, 13] = share_of(extra_j, energy_j)
+        pairs[:, 14] = share_of(end_s - horizon_s, time_s)
+        pairs[:, 15] = share_of(horizon_s - end_s, time_s)
+        pairs[:, 16] = share_of(end_s - grid.options[:, :, 1].min(axis=1)[slot], time_s)
         prices_w = self._prices_w(view, horizon_s)
         blocks = pairs[:, FIRST_WEIGHT:].reshape(len(pairs), len(WEIGHTS), PER_WEIGHT)
         self._show_costs(blocks, now_s, grid, grid.costs_j(horizon_s, prices_w), slot, place)
@@ -232,9 +230,9 @@ class ForeseenRows:
         second_j = np.partition(costs_j, 1, axis=1)[:, 1] if costs_j.shape[1] > 1 else least_j
         now_j = np.full_like(least_j, np.inf)
         np.minimum.at(now_j, slot, cost_j)
-        blocks[..., COST] = _share(cost_j, self._settings.energy_j)
+        blocks[..., COST] = share_of(cost_j, self._settings.energy_j)
         blocks[..., LEAST] = least_j[slot] / cost_j
-        blocks[..., UNTIL] = _share(until_s[slot], self._settings.time_s)
+        blocks[..., UNTIL] = share_of(until_s[slot], self._settings.time_s)
         blocks[..., SECOND] = (least_j / second_j)[slot]
         blocks[..., NOW] = now_j[slot] / cost_j
 
@@ -244,8 +242,8 @@ class ForeseenRows:
         rows[:, 17] = nodes.free_cores / nodes.capacity.sum()
         rows[:, 18] = (nodes.jobs == 0).mean()
         if ends_s:
-            rows[:, 19] = _share(max(ends_s) - now_s, time_s)
-            rows[:, 20] = _share(min(ends_s) - now_s, time_s)
+            rows[:, 19] = share_of(max(ends_s) - now_s, time_s)
+            rows[:, 20] = share_of(min(ends_s) - now_s, time_s)
         rows[:, 21] = len(view.queue) / (len(view.queue) + JOBS)
         rows[:, 22] = view.no_more_jobs
 
@@ -254,8 +252,8 @@ class ForeseenRows:
         return np.array(
             [
                 (
-                    _share(view.now_s - one.job.submit_s, time_s),
-                    _share(one.kind.requested_s, time_s),
+                    share_of(view.now_s - one.job.submit_s, time_s),
+                    share_of(one.kind.requested_s, time_s),
                     one.kind.cores / largest,
                     one.waiting / (one.waiting + JOBS_OF_A_KIND),
                 )
@@ -290,9 +288,3 @@ class _Grid(NamedTuple):
         # At a price of 0, an option that is never (NONE) costs infinity times 0.
         costs = np.where(later_s[..., None] < np.inf, later_s[..., None], 0.0) * prices_w
         return np.maximum(extra_j[..., None] + costs, 1e-9)
-
-
-def _share(value: Floats | float, scale: float) -> Floats | float:
-    """Return the share of a value by a scale; of one below 0, 0."""
-    value = np.maximum(value, 0.0)
-    return value / (value + scale)

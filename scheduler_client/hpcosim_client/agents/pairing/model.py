@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import torch
 
-from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
-from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
+from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 from hpcosim_client.agents.pairing.networks import Actor, ForeseenActor, PapersActor
+from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.errors import PolicyError
 
@@ -33,11 +32,6 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = ROWS
     features: int = 0
     training: Mapping[str, str | int | float | bool] = {}
-
-
-def features_of(pairing: Pairing) -> int:
-    """Return how many columns a row has."""
-    return foreseen_rows.COLUMNS if pairing.sees == "foreseen" else papers_rows.columns(pairing)
 
 
 def actor_of(pairing: Pairing) -> Actor:
@@ -71,8 +65,4 @@ def load_pairing(path: Path) -> tuple[Actor, About]:
         raise PolicyError(
             f"{path} takes {about.features} features of a pair; {sees!r} has {features}"
         )
-    with torch.device("meta"):
-        actor = actor_of(about.pairing)
-    check_weights(path, actor, tensors)
-    actor.load_state_dict(tensors, assign=True)
-    return actor.eval().requires_grad_(requires_grad=False), about
+    return with_weights(path, lambda: actor_of(about.pairing), tensors), about

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.agents.pairing.choices import Choices, Rows
+from hpcosim_client.agents.pairing.scales import share_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.job import Floats, Job
@@ -52,8 +53,7 @@ class PapersRows:
     def __init__(self, settings: Pairing, view: View) -> None:
         self._settings = settings
         nodes, groups = view.nodes, view.platform.nodes
-        idle_w = [sum(p.static_w * p.idle_fraction for p in group.processors) for group in groups]
-        self._idle_w: Floats = np.array(idle_w)[nodes.group]
+        self._idle_w: Floats = np.array([group.idle_w for group in groups])[nodes.group]
         self._scale = run_time_scale(view)
         self._clock = nodes.ops_per_s / nodes.ops_per_s.max()
         self._first_s: float | None = None
@@ -72,7 +72,7 @@ class PapersRows:
         pairs = rows[: len(slot)]
         pairs[:, :4] = self._of_jobs(jobs, view)[slot]
         pairs[:, 4:9] = self._of_nodes(nodes)[node]
-        pairs[:, 9] = _share(estimates_j[slot, node], settings.energy_j)
+        pairs[:, 9] = share_of(estimates_j[slot, node], settings.energy_j)
         rows = rows[:, : columns(settings)]
         count = len(nodes.free)
         actions = slot * count + node
@@ -99,9 +99,9 @@ class PapersRows:
         return np.array(
             [
                 (
-                    _share(view.now_s - job.submit_s, time_s),
-                    _share(job.requested_s, time_s),
-                    _share(max(job.submit_s - self._first_s, 0.0), time_s),
+                    share_of(view.now_s - job.submit_s, time_s),
+                    share_of(job.requested_s, time_s),
+                    share_of(max(job.submit_s - self._first_s, 0.0), time_s),
                     job.cores / largest,
                 )
                 for job in jobs
@@ -125,7 +125,3 @@ class PapersRows:
             axis=1,
             dtype=np.float32,
         )
-
-
-def _share(value: float | Floats, scale: float) -> float | Floats:
-    return value / (value + scale)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.agents.pairing.networks import Actor, best
@@ -55,7 +56,4 @@ def choose(actor: Actor, choices: Choices, rng: np.random.Generator | None = Non
     rows = torch.from_numpy(choices.rows)[None]
     with torch.inference_mode():
         logits = actor(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0].numpy()
-    if rng is None:
-        return best(logits)
-    # The largest of logits with Gumbel noise is a draw by their probabilities.
-    return int((logits - np.log(rng.exponential(size=len(logits)))).argmax())
+    return best(logits) if rng is None else drawn(logits, rng)

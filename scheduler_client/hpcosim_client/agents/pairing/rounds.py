@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.forecast import Forecast
 from hpcosim_client.agents.pairing.foreseen_rows import ForeseenRows
 from hpcosim_client.agents.pairing.papers_rows import PapersRows
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
 from hpcosim_client.view import View
 
 ALARM = 0
+
+
+def features_of(settings: Pairing) -> int:
+    """Return how many columns a row has."""
+    if settings.sees == "foreseen":
+        return foreseen_rows.COLUMNS
+    return papers_rows.columns(settings)
 
 
 class Shows(Protocol):
@@ -58,7 +67,7 @@ class Rounds:
         Raises:
             PolicyError: a job can't go to one node.
         """
-        refuse_what_needs_several_nodes(view)
+        refuse_what_needs_several_nodes(view, "a pairing agent places")
         self._over = False
         if ALARM in view.alarms:
             self._alarm_set = False
@@ -116,14 +125,3 @@ class Rounds:
         if until_s > view.now_s:
             view.set_alarm(until_s, ALARM)
             self._alarm_set = True
-
-
-def refuse_what_needs_several_nodes(view: View) -> None:
-    """Raise PolicyError for a job that can't be placed on cores of one node."""
-    widest = view.nodes.largest
-    for job in view.arrived:
-        if job.placement == "whole_nodes" or job.cores > widest:
-            raise PolicyError(
-                f"job {job.job_id} asks for {job.cores} cores, placement {job.placement}; a "
-                f"pairing agent places a job on cores of one node, of at most {widest} here"
-            )
