@@ -46,15 +46,20 @@ def table(drawn: list[Drawn]) -> JobTable:
     return jobs_of(*((job.submit_s, 2 * job.actual, job.cores, 2 * job.expected) for job in drawn))
 
 
-def schedule(policy: Policy, jobs: JobTable, cores: int = CORES) -> Schedule:
-    """Return when and where each job started."""
+def simulated(policy: Policy, jobs: JobTable, cores: int = CORES) -> Simulation:
+    """Return the simulation of a workload, which is over."""
     simulation = Simulation(machines(cores), jobs, Rules(reference_ghz=1.0))
 
     def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
         return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
 
     play(policy, machines(cores), ask)
-    recording = simulation.recording
+    return simulation
+
+
+def schedule(policy: Policy, jobs: JobTable, cores: int = CORES) -> Schedule:
+    """Return when and where each job started."""
+    recording = simulated(policy, jobs, cores).recording
     return {
         recording.job_id[row]: (recording.start_s[row], recording.nodes_of(row)[0])
         for row in range(len(recording))

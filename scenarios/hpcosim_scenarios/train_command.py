@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcosim_scenarios.options import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
 
 if TYPE_CHECKING:
-    from hpcosim_scenarios.training.deep_eas.train import Iteration
+    from hpcosim_scenarios.training.deep_eas.session import Iteration
     from hpcosim_scenarios.training.pairing.progress import Simulation
     from hpcosim_scenarios.training.power.cross_entropy import Generation
     from hpcosim_scenarios.training.power.curriculum import Epoch
@@ -22,6 +23,7 @@ app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True
 
 Out = Annotated[Path, typer.Option(help="Folder for what is learned, and how it was.")]
 TrainingSeed = Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes to run it in.")]
 
 
@@ -176,7 +178,7 @@ def pairing(
     ] = 0,
     seed: TrainingSeed = 0,
     workers: Workers = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
+    resume: Resume = False,
     changes: Set = None,
     lenient: Lenient = False,
 ) -> None:
@@ -224,54 +226,61 @@ def pairing(
         typer.echo(f"network: {network}")
 
 
+class Form(StrEnum):
+    """What of Deep-EAS is trained."""
+
+    pairs = "pairs"
+    picture = "picture"
+    paper = "paper"
+
+
 @app.command("deep-eas")
 def deep_eas(
     scenario: ScenarioFile,
     out: Out,
-    iterations: Annotated[int, typer.Option(min=0, help="How often it learns.")] = 1000,
-    pool: Annotated[int, typer.Option(min=1, help="Sequences there are to learn from.")] = 150,
-    sequences: Annotated[int, typer.Option(min=1, help="Of these, run each time.")] = 10,
-    trajectories: Annotated[int, typer.Option(min=2, help="Runs of each.")] = 20,
-    rate: Annotated[float, typer.Option(min=1e-9, help="Learning rate of Adam.")] = 1e-3,
-    imitation: Annotated[
-        int, typer.Option(min=0, help="How often it goes through what ESJF does, first.")
-    ] = 0,
-    masked: Annotated[
-        bool, typer.Option("--masked", help="It never chooses what can't be.")
-    ] = False,
+    form: Annotated[
+        Form,
+        typer.Option(
+            help="pairs: ours; picture: the paper's picture and network, with PPO; paper: all as "
+            "in the paper."
+        ),
+    ] = Form.pairs,
+    iterations: Annotated[int | None, typer.Option(min=1, help="How often it learns.")] = None,
+    pool: Annotated[
+        int | None, typer.Option(min=0, help="Sequences to learn from; 0: always new ones.")
+    ] = None,
+    sequences: Annotated[int | None, typer.Option(min=1, help="Run each time.")] = None,
+    trajectories: Annotated[int | None, typer.Option(min=2, help="Runs of each.")] = None,
+    rate: Annotated[float | None, typer.Option(min=1e-9, help="Learning rate of Adam.")] = None,
     validate_every: Annotated[
-        int, typer.Option(min=1, help="Iterations between two tries; the best one is kept.")
-    ] = 10,
+        int | None, typer.Option(min=1, help="Iterations between two tries; the best one is kept.")
+    ] = None,
     seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    resume: Resume = False,
     changes: Set = None,
 ) -> None:
-    """Train Deep-EAS on sequences like a scenario's, and say how it gets on."""
+    """Train Deep-EAS on sequences like a scenario's; what is not given is the form's."""
     with errors_in_one_line():
         from hpcosim_client.extras import rl_extra
 
         with rl_extra("training"):
-            from hpcosim_scenarios.training.deep_eas.settings import Reinforce
-            from hpcosim_scenarios.training.deep_eas.train import Training, train_deep_eas
+            from hpcosim_scenarios.training.deep_eas.settings import FORMS
+            from hpcosim_scenarios.training.deep_eas.train import train_deep_eas
 
-        training = Training(
-            masked=masked,
-            reinforce=Reinforce(
-                iterations=iterations,
-                pool=pool,
-                sequences=sequences,
-                trajectories=trajectories,
-                rate=rate,
-                imitation=imitation,
-            ),
-            seed=seed,
-            validate_every=validate_every,
-            workers=workers,
-        )
+        given: dict[str, Any] = {
+            "iterations": iterations,
+            "pool": pool,
+            "sequences": sequences,
+            "trajectories": trajectories,
+            "rate": rate,
+            "validate_every": validate_every,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        training = dataclasses.replace(FORMS[form.value], seed=seed, **chosen)
         overrides = overrides_of(changes, None, lenient=False)
         with _writing_to(out):
             network = train_deep_eas(
-                scenario, out, training, overrides=overrides, told=_tell_iteration
+                scenario, out, training, resume=resume, overrides=overrides, told=_tell_iteration
             )
         typer.echo(f"network: {network}")
 

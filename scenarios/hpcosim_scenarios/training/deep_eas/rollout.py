@@ -1,101 +1,90 @@
-"""Trajectories of Deep-EAS: many runs of a sequence side by side, decided on together."""
+"""Runs of an agent on sequences, side by side, and what it decided in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from hpcosim_client.agents.chance import drawn
-from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
-from hpcosim_client.agents.deep_eas.picture import Picture
+from hpcosim_client.agents.deep_eas.network import Network, logits_of
+from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_client.job import Floats
-from hpcosim_scenarios.training.deep_eas.environment import SequenceEnvironment
+from hpcosim_scenarios.training.deep_eas.esjf import esjf_actions
+from hpcosim_scenarios.training.deep_eas.first_rows import Ints
+from hpcosim_scenarios.training.deep_eas.sequences import Sequences
+
+Watch = Callable[[Sequences, Ints], NDArray[np.float32]]
+"""Returns float32[runs, features] of some runs."""
 
 
-@dataclass(slots=True)
-class Trajectory:
-    """One run, decision by decision.
+class Decisions(NamedTuple):
+    """What was decided; the decisions of a run are one behind the other.
 
     Attributes:
-        seen: the pictures.
-        masks: which actions were possible; empty: none was masked.
-        actions: what was chosen.
-        times_s: when.
+        run: int64[decisions].
+        step: when, int64[decisions].
+        scene: what was told.
+        action: what was chosen, int64[decisions].
+        log: the logarithm of its probability, float64[decisions].
+        watched: what was told of the runs to a critic, float32[decisions, features].
     """
 
-    seen: list[Picture] = field(default_factory=list)
-    masks: list[NDArray[np.bool_]] = field(default_factory=list)
-    actions: list[int] = field(default_factory=list)
-    times_s: list[float] = field(default_factory=list)
+    run: Ints
+    step: Ints
+    scene: Scene
+    action: Ints
+    log: Floats
+    watched: NDArray[np.float32]
 
-    def note(self, environment: SequenceEnvironment, action: int) -> None:
-        """Keep a decision that is about to be carried out."""
-        self.seen.append(environment.seen)
-        if environment.mask is not None:
-            self.masks.append(environment.mask)
-        self.actions.append(action)
-        self.times_s.append(environment.now_s)
-
-
-def logits_of(
-    network: DeepEasNetwork,
-    seen: Sequence[Picture],
-    masks: Sequence[NDArray[np.bool_]],
-) -> Tensor:
-    """Return logits, float32[decisions, actions]; minus infinity for what is masked."""
-    logits: Tensor = network(torch.from_numpy(np.stack(seen)).to(torch.float32))
-    if masks:
-        logits = logits.masked_fill(torch.from_numpy(~np.stack(masks)), -torch.inf)
-    return logits
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.run)
 
 
 def explore(
-    network: DeepEasNetwork,
-    environments: Sequence[SequenceEnvironment],
-    rngs: Sequence[np.random.Generator],
-) -> list[Trajectory]:
-    """Run each environment to its end, each choice drawn by its probability."""
-    trajectories = [Trajectory() for _ in environments]
-    for run, logits in _runs(network, environments):
-        action = drawn(logits, rngs[run])
-        trajectories[run].note(environments[run], action)
-        environments[run].step(action)
-    return trajectories
+    network: Network, sequences: Sequences, rng: np.random.Generator, watch: Watch
+) -> Decisions:
+    """Run all to their end, each choice drawn by its probability."""
+    parts = []
+    while len(runs := sequences.asked()):
+        scene = sequences.scene(runs)
+        logits = logits_of(network, scene)
+        action = (logits - np.log(rng.exponential(size=logits.shape))).argmax(axis=1)
+        log = np.take_along_axis(_log_softmax(logits), action[:, None], axis=1)[:, 0]
+        watched = watch(sequences, runs)
+        parts.append(Decisions(runs, sequences.now[runs], scene, action, log, watched))
+        sequences.take(runs, action)
+    return _by_run(parts)
 
 
-def exploit(network: DeepEasNetwork, environments: Sequence[SequenceEnvironment]) -> Floats:
-    """Run each environment to its end with the best choices; return the EDPs of all jobs."""
-    for run, logits in _runs(network, environments):
-        environments[run].step(int(logits.argmax()))
-    return np.concatenate([environment.normalised_edps() for environment in environments])
+def exploit(network: Network, sequences: Sequences) -> None:
+    """Run all to their end with the best choices."""
+    while len(runs := sequences.asked()):
+        sequences.take(runs, logits_of(network, sequences.scene(runs)).argmax(axis=1))
 
 
-def watch_esjf(environments: Sequence[SequenceEnvironment]) -> list[Trajectory]:
-    """Run each environment as energy-aware shortest job first does."""
-    trajectories = [Trajectory() for _ in environments]
-    for environment, trajectory in zip(environments, trajectories, strict=True):
-        environment.reset()
-        while not environment.done:
-            action = environment.teach()
-            trajectory.note(environment, action)
-            environment.step(action)
-    return trajectories
+def run_esjf(sequences: Sequences) -> None:
+    """Run all to their end as energy-aware shortest job first does."""
+    while len(runs := sequences.asked()):
+        sequences.take(runs, esjf_actions(sequences.scene(runs)))
 
 
-def _runs(
-    network: DeepEasNetwork, environments: Sequence[SequenceEnvironment]
-) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield the number and the logits of every run that is to be decided on, until none is."""
-    for environment in environments:
-        environment.reset()
-    while active := [run for run, one in enumerate(environments) if not one.done]:
-        seen = [environments[run].seen for run in active]
-        masks = [mask for run in active if (mask := environments[run].mask) is not None]
-        with torch.inference_mode():
-            logits = logits_of(network, seen, masks).numpy()
-        yield from zip(active, logits, strict=True)
+def _log_softmax(logits: NDArray[np.float32]) -> Floats:
+    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
+    logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
+
+
+def _by_run(parts: list[Decisions]) -> Decisions:
+    run = np.concatenate([part.run for part in parts])
+    order = np.argsort(run, kind="stable")
+    return Decisions(
+        run[order],
+        np.concatenate([part.step for part in parts])[order],
+        joined([part.scene for part in parts]).some(order),
+        np.concatenate([part.action for part in parts])[order],
+        np.concatenate([part.log for part in parts])[order],
+        np.concatenate([part.watched for part in parts])[order],
+    )

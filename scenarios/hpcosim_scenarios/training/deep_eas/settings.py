@@ -2,30 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hpcosim_client.agents.deep_eas.settings import DeepEas
+
+OURS = DeepEas(sees="pairs", masked=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforce:
-    """Settings of REINFORCE with a baseline (paper, sections II-C and III-C).
+class Ppo:
+    """Settings of proximal policy optimisation (Schulman et al. 2017).
 
     Attributes:
-        iterations: how often it learns, one step each; the paper has 1000.
-        pool: how many sequences there are to learn from; the paper has 150.
-        sequences: how many of these are run for a step; the paper runs all.
-        trajectories: runs of each; the paper has 20.
-        rate: of Adam.
-        entropy: weight of the entropy of a choice; the paper has none.
-        imitation: before all that, how often it goes through what ESJF does; 0: never, as in the
-            paper.
-        imitation_rate: of Adam, there.
+        epochs: how often it goes through the decisions of an iteration.
+        minibatch: decisions a step.
+        clip: how far a probability may be moved, as a ratio less 1.
+        trace: lambda of generalised advantage estimation.
+        entropy: weight of the entropy of a choice; it falls to 0 with the rate.
+        critic_rate: learning rate of the critic's Adam.
+        gradient_norm: longer gradients are shortened to that.
+        most_shift: it goes through the decisions no more once probabilities have moved so far,
+            nats.
     """
 
-    iterations: int = 1000
-    pool: int = 150
-    sequences: int = 10
-    trajectories: int = 20
+    epochs: int = 3
+    minibatch: int = 1024
+    clip: float = 0.2
+    trace: float = 0.97
+    entropy: float = 0.01
+    critic_rate: float = 1e-3
+    gradient_norm: float = 0.5
+    most_shift: float = 0.03
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How Deep-EAS is trained; the defaults are not the paper's, see `FORMS`.
+
+    Attributes:
+        settings: what is decided, and seen.
+        ppo: how it learns; None: REINFORCE with the mean of a sequence's runs as baseline.
+        iterations: how often it learns.
+        pool: how many sequences there are to learn from; 0: each iteration has new ones.
+        sequences: how many are run for an iteration.
+        trajectories: runs of each.
+        rate: of Adam; with PPO it falls to 0.
+        seed: of weights, of choices and of sequences.
+        validate_every: after how many iterations its best choices are tried, on sequences of their
+            own, and at the end. It ends with the network that did best.
+    """
+
+    settings: DeepEas = OURS
+    ppo: Ppo | None = field(default_factory=Ppo)
+    iterations: int = 60
+    pool: int = 0
+    sequences: int = 16
+    trajectories: int = 16
     rate: float = 1e-3
-    entropy: float = 0.0
-    imitation: int = 0
-    imitation_rate: float = 1e-3
+    seed: int = 0
+    validate_every: int = 1
+
+
+FORMS: Mapping[str, Training] = {
+    "pairs": Training(),
+    "picture": Training(settings=DeepEas(masked=True), rate=1.5e-4),
+    "paper": Training(
+        settings=DeepEas(), ppo=None, iterations=1000, pool=150, sequences=150, trajectories=20
+    ),
+}
+"""Deep-EAS by form: ours; the paper's picture and network with PPO; all as in the paper."""

@@ -1,16 +1,11 @@
-"""What is told of a training: a table, and TensorBoard's logs."""
+"""What is told of each simulation of a training."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
-
-CURVE = "curve.csv"
-TENSORBOARD = "tensorboard"
+from hpcosim_scenarios.training.curve import read_lines
 
 
 class Simulation(NamedTuple):
@@ -39,61 +34,12 @@ class Simulation(NamedTuple):
     seconds: float
 
 
-class Curve:
-    """Writes `curve.csv` and TensorBoard's logs, a line for each simulation.
-
-    Args:
-        out: the folder.
-        after: simulations up to this one stay, as a training that goes on wrote them.
-
-    Raises:
-        OSError: they can't be written.
-    """
-
-    def __init__(self, out: Path, after: int | None = None) -> None:
-        kept = [] if after is None else _lines(out / CURVE, after)
-        self._file = (out / CURVE).open("w", newline="", encoding="utf-8")
-        self._table = csv.writer(self._file, lineterminator="\n")
-        self._table.writerow(Simulation._fields)
-        self._table.writerows(kept)
-        self._board = _board(out / TENSORBOARD, after)
-
-    def __enter__(self) -> Curve:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._board.close()
-
-    def add(self, done: Simulation) -> None:
-        """Write a line."""
-        self._table.writerow((*done[:-1], f"{done.seconds:.2f}"))
-        self._file.flush()
-        for name, value in done._asdict().items():
-            if name != "simulation":
-                self._board.add_scalar(name, value, done.simulation)
-
-
 def read_curve(folder: Path) -> list[Simulation]:
     """Return what a training told.
 
     Raises:
         OSError: there is no curve in the folder.
     """
-    with (folder / CURVE).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
-    return [Simulation(int(row[0]), int(row[1]), *map(float, row[2:])) for row in rows]
-
-
-def _lines(path: Path, after: int) -> list[list[str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in list(csv.reader(file))[1:] if int(row[0]) <= after]
-
-
-def _board(folder: Path, after: int | None) -> SummaryWriter:
-    from torch.utils.tensorboard import SummaryWriter
-
-    purge = None if after is None else after + 1
-    return SummaryWriter(str(folder), purge_step=purge)
+    return [
+        Simulation(int(row[0]), int(row[1]), *map(float, row[2:])) for row in read_lines(folder)
+    ]

@@ -19,12 +19,8 @@ from hpcosim_client.agents.pairing.networks import Actor
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.library import rules_of
 from hpcosim_scenarios.scenario import Scenario
+from hpcosim_scenarios.training.checkpoint import Progress, read_checkpoint, write_checkpoint
 from hpcosim_scenarios.training.pairing.agent import Agent
-from hpcosim_scenarios.training.pairing.checkpoint import (
-    Progress,
-    read_checkpoint,
-    write_checkpoint,
-)
 from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Reward, Task
 from hpcosim_scenarios.training.pairing.exploring import Explorer, Ground
 from hpcosim_scenarios.training.pairing.imitation import imitate, lessons
@@ -106,7 +102,7 @@ class Session:
     @property
     def done(self) -> int:
         """How many simulations are over."""
-        return self._progress.simulations
+        return self._progress.iterations
 
     @property
     def over(self) -> bool:
@@ -121,12 +117,14 @@ class Session:
         Raises:
             PolicyError: there is none of this training.
         """
-        self._progress, self._best = read_checkpoint(out, self._agent, self._progress.training)
+        self._progress, self._best = read_checkpoint(
+            out, self._agent.restore, self._progress.training
+        )
         self._begun = True
 
     def write_checkpoint(self, out: Path) -> None:
         """Write down where it is."""
-        write_checkpoint(out, self._agent, self._best, self._progress)
+        write_checkpoint(out, self._agent.state(), self._best, self._progress)
 
     def advance(self, explore: Explorer) -> Simulation:
         """Learn once: from a teacher at first if that is wanted, then from trajectories."""
@@ -138,7 +136,7 @@ class Session:
         self._set_rates()
         trajectories = explore(agent.actor, self.done, settings.trajectories)
         losses = learn(agent, trajectories, settings, self.ground.rng(self.done, UPDATE))
-        self._progress.simulations += 1
+        self._progress.iterations += 1
         if settings.swa and self.done > SWA_FROM * settings.simulations:
             agent.average()
         return _told(self.done, trajectories, losses, self._validate(), began_s)

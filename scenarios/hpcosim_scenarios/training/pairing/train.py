@@ -15,8 +15,9 @@ from hpcosim_client.agents.pairing.model import save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.scenario import Scalar, Scenario
+from hpcosim_scenarios.training.curve import Curve
 from hpcosim_scenarios.training.pairing.exploring import Pooled, here
-from hpcosim_scenarios.training.pairing.progress import Curve, Simulation
+from hpcosim_scenarios.training.pairing.progress import Simulation
 from hpcosim_scenarios.training.pairing.session import Session, Training
 from hpcosim_scenarios.training.subject import refuse_without_power
 from hpcosim_server.workload.table import JobTable
@@ -67,7 +68,7 @@ def train_pairing(
     if resume:
         session.resume(out)
     with ExitStack() as stack:
-        curve = stack.enter_context(Curve(out, session.done if resume else None))
+        curve = stack.enter_context(Curve(out, Simulation, session.done if resume else None))
         explorer = here(session.ground)
         if training.workers > 1:
             explorer = stack.enter_context(Pooled(session.ground, training.workers))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
+from hpcosim_client.agents.deep_eas.network import Network, network_of
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 
@@ -26,7 +26,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_deep_eas(path: Path, network: DeepEasNetwork, about: About) -> None:
+def save_deep_eas(path: Path, network: Network, about: About) -> None:
     """Write a network, the same bytes for the same network.
 
     Raises:
@@ -35,11 +35,11 @@ def save_deep_eas(path: Path, network: DeepEasNetwork, about: About) -> None:
     write_network(path, network.state_dict(), FORMAT, about)
 
 
-def load_deep_eas(path: Path) -> tuple[DeepEasNetwork, About]:
+def load_deep_eas(path: Path) -> tuple[Network, About]:
     """Return the network in a file, and what the file says of it.
 
     Raises:
         PolicyError: there is none; it says which file, and what would be right.
     """
     about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
-    return with_weights(path, lambda: DeepEasNetwork(about.settings), tensors), about
+    return with_weights(path, lambda: network_of(about.settings), tensors), about

@@ -1,19 +1,27 @@
-"""The network of Deep-EAS (paper, section III-C)."""
+"""The networks of Deep-EAS: the paper's, of a picture, and one that weighs pairs."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hpcosim_client.agents.deep_eas.pairs import OF_PAIR, OF_QUEUE, pairs, queues
+from hpcosim_client.agents.deep_eas.picture import pictures
+from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 
 FILTERS = 8
 SIDE = 3
 STRIDE = 2
+UNITS = 48
 
 
-class DeepEasNetwork(nn.Module):
+class PictureNetwork(nn.Module):
     """Eight filters of 3 x 3, stride 2, ReLU, and one dense layer to the actions.
+
+    The paper's (section III-C).
 
     Args:
         settings: the picture's measures.
@@ -21,31 +29,85 @@ class DeepEasNetwork(nn.Module):
 
     def __init__(self, settings: DeepEas) -> None:
         super().__init__()
+        self.settings = settings
         rows, columns = (_along(size) for size in (settings.horizon, settings.width))
         self.filters = nn.Conv2d(1, FILTERS, SIDE, STRIDE)
-        self.dense = nn.Linear(FILTERS * rows * columns, settings.actions)
+        self.last = nn.Linear(FILTERS * rows * columns, settings.actions)
 
-    def forward(self, pictures: Tensor) -> Tensor:
-        """Return logits, float32[batch, actions], of float32[batch, horizon, width]."""
-        seen = torch.relu(self.filters(pictures[:, None]))
-        logits: Tensor = self.dense(seen.flatten(1))
+    def forward(self, scene: Scene) -> Tensor:
+        """Return logits, float32[moments, actions]."""
+        drawn = torch.from_numpy(pictures(self.settings, scene)).to(torch.float32)
+        seen = torch.relu(self.filters(drawn[:, None]))
+        logits: Tensor = self.last(seen.flatten(1))
         return logits
+
+
+class PairsNetwork(nn.Module):
+    """The same layers for every pair of a machine and a slot, which also see the mean of all pairs.
+
+    So it is for any number of machines. Whether to hold is said by the mean alone.
+
+    Args:
+        settings: what is decided.
+    """
+
+    def __init__(self, settings: DeepEas) -> None:
+        super().__init__()
+        self.settings = settings
+        self.pair = nn.Sequential(
+            nn.Linear(OF_PAIR, UNITS), nn.ReLU(), nn.Linear(UNITS, UNITS), nn.ReLU()
+        )
+        self.all = nn.Sequential(nn.Linear(UNITS + OF_QUEUE, UNITS), nn.ReLU())
+        self.both = nn.Sequential(nn.Linear(2 * UNITS, UNITS), nn.ReLU())
+        self.last = nn.Linear(UNITS, 1)
+        self.hold = nn.Linear(UNITS, 1)
+
+    def forward(self, scene: Scene) -> Tensor:
+        """Return logits, float32[moments, actions]."""
+        told = torch.from_numpy(pairs(self.settings, scene))
+        of_queue = torch.from_numpy(queues(self.settings, scene))
+        each = self.pair(told)
+        there = told[:, :, :1]
+        mean = self.all(torch.cat([(each * there).mean(dim=1), of_queue], dim=1))
+        beside = mean[:, None].expand(-1, each.shape[1], -1)
+        both = self.both(torch.cat([each, beside], dim=2))
+        return torch.cat([self.last(both)[:, :, 0], self.hold(mean)], dim=1)
+
+
+Network = PictureNetwork | PairsNetwork
+
+
+def network_of(settings: DeepEas) -> Network:
+    """Return a network of the form that settings ask for; its weights are yet to be drawn."""
+    return (PictureNetwork if settings.sees == "picture" else PairsNetwork)(settings)
+
+
+def draw(network: Network, generator: torch.Generator) -> None:
+    """Draw weights from this generator alone: mean 0, variance 2 / inputs; biases are 0.
+
+    So activations keep their size through a layer of ReLU (He et al. 2015). Those of the last
+    layer are a hundredth of that, for an agent that begins with hardly a preference.
+    """
+    for name, layer in network.named_modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            inputs = layer.weight[0].numel()
+            spread = (2.0 / inputs) ** 0.5 * (0.01 if name in {"last", "hold"} else 1.0)
+            nn.init.normal_(layer.weight, 0.0, spread, generator=generator)
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias)
+
+
+def logits_of(network: Network, scene: Scene) -> NDArray[np.float32]:
+    """Return what speaks for each action, float32[moments, actions].
+
+    Minus infinity for what a masked agent never chooses.
+    """
+    with torch.inference_mode():
+        logits: NDArray[np.float32] = network(scene).numpy()
+    if network.settings.masked:
+        logits[~scene.possible()] = -np.inf
+    return logits
 
 
 def _along(size: int) -> int:
     return (size - SIDE) // STRIDE + 1
-
-
-def draw(network: DeepEasNetwork, generator: torch.Generator) -> None:
-    """Draw weights from this generator alone: mean 0, variance 2 / inputs; biases are 0.
-
-    So activations keep their size through a layer of ReLU (He et al. 2015). The last layer's are
-    a hundredth of that, for an agent that begins with no preference.
-    """
-    inputs = SIDE * SIDE
-    nn.init.normal_(network.filters.weight, 0.0, (2.0 / inputs) ** 0.5, generator=generator)
-    last = 0.01 * network.dense.in_features**-0.5
-    nn.init.normal_(network.dense.weight, 0.0, last, generator=generator)
-    for layer in (network.filters, network.dense):
-        assert layer.bias is not None
-        nn.init.zeros_(layer.bias)

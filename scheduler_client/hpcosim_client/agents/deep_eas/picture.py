@@ -11,46 +11,30 @@ From left to right
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.deep_eas.scene import Counts, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.heuristics.step_plan import StepPlan
-from hpcosim_client.job import Job
 
 Picture = NDArray[np.bool_]
 
 
-def picture(
-    settings: DeepEas, plan: StepPlan, jobs: Sequence[Job], behind: int, since_arrival: int
-) -> Picture:
-    """Return the picture, bool[horizon, width].
+def pictures(settings: DeepEas, scene: Scene) -> Picture:
+    """Return a picture for each moment of a scene, bool[moments, horizon, width]."""
+    column = np.arange(settings.cores)
+    rows = np.arange(settings.horizon)[:, None, None, None]
+    plans = column < scene.used.swapaxes(1, 2)[..., None]
+    # moments, horizon, queue, machines, cores
+    jobs = (rows < scene.steps.swapaxes(1, 2)[:, None, :, :, None]) & (
+        column < scene.cores[:, None, :, None, None]
+    )
+    parts = [part.reshape(len(scene), settings.horizon, -1) for part in (plans, jobs)]
+    parts.append(_line(scene.behind, settings.backlog, settings.horizon))
+    parts.append(_line(scene.since_arrival, settings.since_arrival, settings.horizon))
+    return np.concatenate(parts, axis=2)
 
-    Args:
-        settings: its measures.
-        plan: for what is taken.
-        jobs: those of the slots, `queue` at most.
-        behind: how many wait behind them.
-        since_arrival: steps since the last job came.
-    """
-    drawn = np.zeros((settings.horizon, settings.width), dtype=np.bool_)
-    columns = np.arange(settings.cores)
-    for machine in range(settings.machines):
-        taken = np.array(plan.used[machine][: settings.horizon])
-        drawn[:, machine * settings.cores : (machine + 1) * settings.cores] = (
-            columns < taken[:, None]
-        )
-    first = settings.machines * settings.cores
-    for job in jobs:
-        for machine in range(settings.machines):
-            drawn[: plan.steps(job, machine), first : first + job.cores] = True
-            first += settings.cores
-    first = settings.machines * settings.cores * (1 + settings.queue)
-    for most, count in ((settings.backlog, behind), (settings.since_arrival, since_arrival)):
-        chunks = most // settings.horizon
-        line = np.arange(most) < count
-        drawn[:, first : first + chunks] = line.reshape(chunks, settings.horizon).T
-        first += chunks
-    return drawn
+
+def _line(counts: Counts, most: int, horizon: int) -> Picture:
+    line = np.arange(most) < counts[:, None]
+    return line.reshape(len(counts), -1, horizon).swapaxes(1, 2)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
-from hpcosim_client.agents.deep_eas.network import DeepEasNetwork
-from hpcosim_client.agents.deep_eas.picture import Picture
+from hpcosim_client.agents.deep_eas.network import logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.view import Policy, View
 
@@ -24,7 +21,8 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
 
     Args:
         model: a file that `save_deep_eas` wrote.
-        sample: draw each choice by its probability, from the view's chance; else the best.
+        sample: draw each choice by its probability, from the view's chance; else the best, the
+            first of equals.
 
     Raises:
         PolicyError: the file holds no such agent.
@@ -38,29 +36,8 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
         if rounds is None:
             rounds = Rounds(about.settings, view)
         rounds.begin(view)
-        while (seen := rounds.look(view)) is not None:
-            mask = rounds.possible() if about.settings.masked else None
-            rounds.take(view, choose(network, seen, mask, view.rng if sample else None))
+        while (scene := rounds.look(view)) is not None:
+            logits = logits_of(network, scene)[0]
+            rounds.take(view, drawn(logits, view.rng) if sample else int(logits.argmax()))
 
     return decide
-
-
-def choose(
-    network: DeepEasNetwork,
-    seen: Picture,
-    mask: NDArray[np.bool_] | None = None,
-    rng: np.random.Generator | None = None,
-) -> int:
-    """Return the action that most speaks for, the first of equals, or one drawn.
-
-    Args:
-        network: who says.
-        seen: the picture.
-        mask: which actions there are; None: all.
-        rng: what draws; None: nothing is drawn.
-    """
-    with torch.inference_mode():
-        logits = network(torch.from_numpy(seen)[None].to(torch.float32))[0].numpy()
-    if mask is not None:
-        logits = np.where(mask, logits, -np.inf)
-    return int(logits.argmax()) if rng is None else drawn(logits, rng)

@@ -1,7 +1,7 @@
-"""When Deep-EAS is asked, what it may choose, and what becomes of it; in training and on the wire.
+"""When Deep-EAS is asked, what it may choose, and what becomes of it.
 
 At each step it binds jobs to machines until it holds, or chooses what can't be; then time goes on.
-It is asked only where there is a choice: while a job is in a slot.
+It is asked only where there is a choice: while a job is in a slot and fits on a machine.
 
 An agent that holds for ever would never end. Once it has held for as many steps as the horizon has
 while nothing ran and nothing was bound, what energy-aware shortest job first would bind is bound in
@@ -10,10 +10,11 @@ its stead; the paper cuts such a run off.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
 
-from hpcosim_client.agents.deep_eas.picture import Picture, picture
+import numpy as np
+
+from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.esjf import (
@@ -35,24 +36,20 @@ class Rounds:
         view: that of the run.
 
     Raises:
-        PolicyError: the cluster is not the one that was learned on.
+        PolicyError: the cluster is not one that the agent can decide for.
 
     Attributes:
         plan: what is bound.
     """
 
     def __init__(self, settings: DeepEas, view: View) -> None:
-        capacity = view.nodes.capacity.tolist()
-        if capacity != [settings.cores] * settings.machines:
-            raise PolicyError(
-                f"this agent was trained for {settings.machines} machines of {settings.cores} "
-                f"cores; here are {len(capacity)}, of {', '.join(map(str, sorted(set(capacity))))}"
-            )
-        self.settings = settings
+        refuse_other_machines(settings, view.nodes.capacity.tolist())
         self.plan = StepPlan(view, settings.horizon, settings.step_s)
-        self._last_arrival_s = -np.inf
+        self._settings = settings
+        self._machines = len(view.nodes.capacity)
+        self._last_arrival_s = 0.0
         self._over = False
-        self._idle_s = np.inf  # since when it has held on an idle cluster
+        self._idle_s = math.inf  # since when it has held on an idle cluster
         self._slots: list[Job] = []
 
     def begin(self, view: View) -> None:
@@ -65,39 +62,24 @@ class Rounds:
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
         self.plan.follow(view)
-        wake_at_next_step(view, self.settings.step_s)
+        wake_at_next_step(view, self._settings.step_s)
         self._over = False
 
-    def look(self, view: View) -> Picture | None:
-        """Return what is seen; None: there is nothing to choose until time has gone on."""
+    def look(self, view: View) -> Scene | None:
+        """Return what there is to decide on; None: nothing, until time has gone on."""
         if self._over:
             return None
-        settings = self.settings
-        self._slots = eligible(view, self.plan, settings.queue)
-        if not self._slots:
-            return None
-        behind = len(view.queue) - len(self.plan.bound) - len(self._slots)
-        since_s = min(view.now_s - self._last_arrival_s, settings.since_arrival * settings.step_s)
-        return picture(settings, self.plan, self._slots, behind, int(since_s / settings.step_s))
-
-    def possible(self) -> NDArray[np.bool_]:
-        """Return which actions are, bool[actions]; to hold always is."""
-        settings = self.settings
-        mask = np.zeros(settings.actions, dtype=np.bool_)
-        mask[settings.hold] = True
-        for slot, job in enumerate(self._slots):
-            for machine in range(settings.machines):
-                fits = self.plan.first_step(job, machine) is not None
-                mask[machine * settings.queue + slot] = fits
-        return mask
+        self._slots = eligible(view, self.plan, self._settings.queue)
+        scene = self._scene(view)
+        return scene if (scene.rows != NEVER).any() else None
 
     def take(self, view: View, action: int) -> Job | None:
         """Carry an action out; return the job that was bound, None: the step is over."""
         if self._holds_for_ever(view):
-            action = self.teach(view)
-        machine, slot = divmod(action, self.settings.queue)
+            action = self._teach(view)
+        machine, slot = divmod(action, self._settings.queue)
         if (
-            action == self.settings.hold
+            machine == self._machines
             or slot >= len(self._slots)
             or self.plan.first_step(self._slots[slot], machine) is None
         ):
@@ -105,17 +87,58 @@ class Rounds:
             if not view.running and not self.plan.bound:
                 self._idle_s = min(self._idle_s, view.now_s)
             return None
-        self._idle_s = np.inf
+        self._idle_s = math.inf
         job = self._slots[slot]
         self.plan.bind(view, job, machine)
         return job
 
-    def _holds_for_ever(self, view: View) -> bool:
-        return view.now_s - self._idle_s >= self.settings.horizon * self.settings.step_s
+    def _scene(self, view: View) -> Scene:
+        settings, plan, jobs = self._settings, self.plan, self._slots
+        shape = (1, self._machines, settings.queue)
+        steps, rows = np.zeros(shape, dtype=np.int16), np.full(shape, NEVER, dtype=np.int16)
+        cores, waited = (np.zeros((1, settings.queue), dtype=np.int16) for _ in range(2))
+        for slot, job in enumerate(jobs):
+            cores[0, slot] = job.cores
+            waited[0, slot] = _capped((view.now_s - job.submit_s) / settings.step_s)
+            for machine in range(self._machines):
+                row = plan.first_step(job, machine)
+                steps[0, machine, slot] = _capped(plan.steps(job, machine))
+                rows[0, machine, slot] = NEVER if row is None else row
+        used = np.array([plan.used[machine][: settings.horizon] for machine in range(shape[1])])
+        since = (view.now_s - self._last_arrival_s) / settings.step_s
+        behind = len(view.queue) - len(plan.bound) - len(jobs)
+        counts = (np.array([_capped(count)], dtype=np.int16) for count in (behind, since))
+        return Scene(
+            view.nodes.dynamic_w, used[None].astype(np.int16), cores, waited, steps, rows, *counts
+        )
 
-    def teach(self, view: View) -> int:
+    def _holds_for_ever(self, view: View) -> bool:
+        return view.now_s - self._idle_s >= self._settings.horizon * self._settings.step_s
+
+    def _teach(self, view: View) -> int:
         """Return the action of energy-aware shortest job first."""
         bound = least(view, self.plan, self._slots)
         if bound is None:
-            return self.settings.hold
-        return bound.node * self.settings.queue + self._slots.index(bound.job)
+            return self._machines * self._settings.queue
+        return bound.node * self._settings.queue + self._slots.index(bound.job)
+
+
+def refuse_other_machines(settings: DeepEas, cores: list[int]) -> None:
+    """Make sure that an agent can decide for machines of so many cores.
+
+    One that weighs pairs does for any number of them.
+
+    Raises:
+        PolicyError: it can't.
+    """
+    right = set(cores) == {settings.cores}
+    if not right or (settings.sees == "picture" and len(cores) != settings.machines):
+        raise PolicyError(
+            f"this agent was trained for {settings.machines} machines of {settings.cores} "
+            f"cores; here are {len(cores)}, of {', '.join(map(str, sorted(set(cores))))}"
+        )
+
+
+def _capped(count: float) -> int:
+    """Return whole steps that an int16 can hold."""
+    return min(int(count), np.iinfo(np.int16).max)

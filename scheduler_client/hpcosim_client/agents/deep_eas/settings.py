@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+Sees = Literal["picture", "pairs"]
 Few = Annotated[int, Meta(ge=1, le=1000)]
 Rows = Annotated[int, Meta(ge=3, le=1000)]  # as many as a filter of the network has
 
@@ -22,6 +23,8 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         since_arrival: L, how many steps since the last job came are counted; likewise.
         step_s: the length of a step.
         masked: what can't be is never chosen; the paper's agent may, and so ends the step.
+        sees: the paper's picture of the cluster; or what each pair of a machine and a job would
+            mean, which goes for any number of machines.
     """
 
     machines: Few = 2
@@ -32,6 +35,7 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     since_arrival: Few = 30
     step_s: Annotated[float, Meta(gt=0, le=1e6)] = 1.0
     masked: bool = False
+    sees: Sees = "picture"
 
     def __post_init__(self) -> None:
         for name, value in (("backlog", self.backlog), ("since_arrival", self.since_arrival)):
@@ -48,8 +52,3 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def actions(self) -> int:
         """How many there are: machine x queue + slot, and the last, to hold."""
         return self.machines * self.queue + 1
-
-    @property
-    def hold(self) -> int:
-        """The action to hold."""
-        return self.machines * self.queue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -9,10 +10,10 @@ from torch import Tensor
 
 from hpcosim_client.agents.networks_file import read_network, write_network
 from hpcosim_client.errors import PolicyError
-from hpcosim_scenarios.training.pairing.agent import Agent
+from hpcosim_scenarios.training.state import under
 
 CHECKPOINT = "checkpoint.safetensors"
-FORMAT = "hpcosim pairing checkpoint 1"
+FORMAT = "hpcosim training checkpoint 1"
 
 
 class Progress(msgspec.Struct, kw_only=True):
@@ -20,38 +21,47 @@ class Progress(msgspec.Struct, kw_only=True):
 
     Attributes:
         training: what it is, as text; one of another can't go on from here.
-        simulations: how many are over.
-        best: the least objective in validation so far, and after which simulation.
+        iterations: how many are over.
+        best: the least objective in validation so far, and after which iteration.
         since_best: how often validation was no better since.
     """
 
     training: str
-    simulations: int = 0
+    iterations: int = 0
     best: float | None = None
     best_at: int = 0
     since_best: int = 0
 
 
-def write_checkpoint(out: Path, agent: Agent, best: dict[str, Tensor], progress: Progress) -> None:
+def write_checkpoint(
+    out: Path, state: Mapping[str, Tensor], best: Mapping[str, Tensor], progress: Progress
+) -> None:
     """Write it, whole or not at all.
 
     Args:
         out: the folder.
-        agent: as it is now.
-        best: the weights of the best actor so far; empty: there is none.
+        state: what learning goes on from.
+        best: the weights of the best network so far; empty: there is none.
         progress: how far it has got.
 
     Raises:
         OSError: it can't be written.
     """
-    state = agent.state() | {f"best.{name}": tensor for name, tensor in best.items()}
+    tensors = {**state} | {f"best.{name}": tensor for name, tensor in best.items()}
     scratch = out / f"{CHECKPOINT}.part"
-    write_network(scratch, state, FORMAT, progress)
+    write_network(scratch, tensors, FORMAT, progress)
     scratch.replace(out / CHECKPOINT)
 
 
-def read_checkpoint(out: Path, agent: Agent, training: str) -> tuple[Progress, dict[str, Tensor]]:
-    """Set an agent to where it was, and return how far that is, and the best actor's weights.
+def read_checkpoint(
+    out: Path, restore: Callable[[Mapping[str, Tensor]], None], training: str
+) -> tuple[Progress, dict[str, Tensor]]:
+    """Set what learns to where it was; return how far that is, and the best weights so far.
+
+    Args:
+        out: the folder.
+        restore: sets it, and raises KeyError or RuntimeError for a state of another.
+        training: what it is, as text.
 
     Raises:
         PolicyError: there is no checkpoint, or it is of another training.
@@ -61,12 +71,7 @@ def read_checkpoint(out: Path, agent: Agent, training: str) -> tuple[Progress, d
     if progress.training != training:
         raise PolicyError(f"{path} is of another training: {progress.training}, not {training}")
     try:
-        agent.restore(state)
+        restore(state)
     except (KeyError, RuntimeError) as error:
         raise PolicyError(f"{path} does not fit the agent: {error}") from None
-    best = {
-        name.removeprefix("best."): tensor
-        for name, tensor in state.items()
-        if name.startswith("best.")
-    }
-    return progress, best
+    return progress, under(state, "best")

@@ -1,0 +1,39 @@
+"""Where jobs would start in plans, many at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_client.agents.deep_eas.scene import NEVER, Counts
+
+Ints = NDArray[np.int64]
+
+
+def first_rows(used: Counts, room: Counts, steps: Counts) -> Counts:
+    """Return the first row from which on there is room for all steps of a job, int16[..., jobs].
+
+    `NEVER`, where there is none.
+
+    Args:
+        used: cores taken, int16[..., rows].
+        room: the most that may be taken beside each job, int16[..., jobs].
+        steps: that each job takes, int16[..., jobs].
+    """
+    rows = used.shape[-1]
+    full = used[..., None, :] > room[..., None]
+    until = np.zeros((*full.shape[:-1], rows + 1), dtype=np.int16)
+    np.cumsum(full, axis=-1, dtype=np.int16, out=until[..., 1:])  # full rows before each
+    ends = np.arange(rows) + steps[..., None]
+    before_end = np.take_along_axis(until, np.minimum(ends, rows).astype(np.int64), axis=-1)
+    fits = (ends <= rows) & (before_end == until[..., :-1])
+    first = fits.argmax(axis=-1)
+    found = np.take_along_axis(fits, first[..., None], axis=-1)[..., 0]
+    return np.where(found, first, NEVER).astype(np.int16)
+
+
+def blocks(first: Counts, steps: Counts, cores: Counts, rows: int) -> Counts:
+    """Return what jobs take, int16[jobs, rows]: so many cores from a first row on."""
+    row = np.arange(rows)
+    first, steps, cores = first[:, None], steps[:, None], cores[:, None]
+    return np.where((row >= first) & (row < first + steps), cores, 0).astype(np.int16)
