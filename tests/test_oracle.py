@@ -23,11 +23,11 @@ from hpcosim_client.power.oracle import Plan, Switch, on_time, oracle, read_plan
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.cheapest_switching import (
     CheapestPlan,
-    OracleError,
     Schedule,
     cheapest_switching,
     wake_times_s,
 )
+from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.oracle import plan_of, plan_scenario, run_oracle, schedule_of

@@ -34,24 +34,20 @@ too short for both transitions, two middling gaps may cost less than that one an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.power.oracle import State, Switch
 from hpcosim_protocol import PowerStates
-from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.errors import OracleError
+from hpcosim_scenarios.solver import scipy_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE = 1e-6  # by which a number of nodes may miss a whole one in the solver's arithmetic
 SAME_COST = 1e-7  # likewise a cost, of itself
-
-
-class OracleError(ScenariosError):
-    """There is no such plan for this scenario, or SciPy is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +261,7 @@ def _switches(times_s: Floats, counts: Ints, state: State) -> list[Switch]:
 
 def _solve(flow: _Flow) -> Ints:
     """Return the cheapest flow, and make sure that it is one."""
-    optimize, sparse = _scipy()
+    optimize, sparse = scipy_for("the oracle")
     rows, columns, values = flow.entries()
     supply = flow.supply
     shape = (len(supply), len(flow.cost_j))
@@ -284,16 +280,3 @@ def _solve(flow: _Flow) -> Ints:
     assert abs(cost_j - result.fun) <= SAME_COST * max(cost_j, 1.0)
     whole: Ints = count.astype(np.int64)
     return whole
-
-
-def _scipy() -> tuple[Any, Any]:
-    """Return SciPy's optimizers and sparse matrices.
-
-    Raises:
-        OracleError: it is not installed.
-    """
-    try:
-        from scipy import optimize, sparse
-    except ImportError:
-        raise OracleError("the oracle needs SciPy: pip install 'hpcosim[oracle]'") from None
-    return optimize, sparse

@@ -54,6 +54,13 @@ class Study(StrEnum):
     power_radar = "power-radar"
     power_sensitivity = "power-sensitivity"
     power_pareto = "power-pareto"
+    deep_eas_fig3 = "deep-eas-fig3"
+    deep_eas_fig4 = "deep-eas-fig4"
+    deep_eas_fig5 = "deep-eas-fig5"
+    deep_eas_beta = "deep-eas-beta"
+    deep_eas_perfect = "deep-eas-perfect"
+    deep_eas_machines = "deep-eas-machines"
+    deep_eas_optimum = "deep-eas-optimum"
 
 
 class Awareness(StrEnum):

@@ -37,3 +37,7 @@ class ScenarioError(ScenariosError):
 
 class RunError(ScenariosError):
     """The run failed: a process died, or the simulation could not end."""
+
+
+class OracleError(ScenariosError):
+    """There is no such plan for this scenario, or SciPy is missing."""

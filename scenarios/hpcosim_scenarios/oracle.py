@@ -14,10 +14,10 @@ from hpcosim_client.power.oracle import Plan, by_plan, write_plan
 from hpcosim_client.power.settings import Oracle, title
 from hpcosim_scenarios.cheapest_switching import (
     CheapestPlan,
-    OracleError,
     Schedule,
     cheapest_switching,
 )
+from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
 from hpcosim_scenarios.oracle_nodes import every_node

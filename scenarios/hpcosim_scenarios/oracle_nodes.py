@@ -7,7 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates
-from hpcosim_scenarios.cheapest_switching import OracleError, check_states
+from hpcosim_scenarios.cheapest_switching import check_states
+from hpcosim_scenarios.errors import OracleError
 
 
 class EveryNode(NamedTuple):

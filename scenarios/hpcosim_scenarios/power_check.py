@@ -5,8 +5,7 @@ from __future__ import annotations
 from hpcosim_client import PolicyError
 from hpcosim_client.power.settings import Oracle, check_together
 from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_scenarios.cheapest_switching import OracleError
-from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.oracle_nodes import every_node
 from hpcosim_scenarios.scenario import Scenario
 

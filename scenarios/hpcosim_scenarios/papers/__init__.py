@@ -21,10 +21,21 @@ POWER = (
 PAIRING = ("pairing-exp1", "pairing-exp2", "pairing-exp3", "pairing-exp4")
 """The experiments of the pairing agent, each run by itself."""
 
-TRAINED = (*PAIRING, "power-curricula")
+DEEP_EAS = (
+    "deep-eas-fig3",
+    "deep-eas-fig4",
+    "deep-eas-fig5",
+    "deep-eas-beta",
+    "deep-eas-perfect",
+    "deep-eas-machines",
+    "deep-eas-optimum",
+)
+"""The figures and comparisons of Deep-EAS, each run by itself."""
+
+TRAINED = (*PAIRING, *DEEP_EAS, "power-curricula")
 """The studies in which networks are trained."""
 
-STUDIES = ("ineps", *PAIRING, "node-centric", *POWER)
+STUDIES = ("ineps", *PAIRING, "node-centric", *POWER, *DEEP_EAS)
 
 
 def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
@@ -51,6 +62,11 @@ def reproduce_study(study: str, out: Path, *, train: bool = False) -> None:
             from hpcosim_scenarios.papers.ineps.agents import reproduce as reproduce_agents
 
         reproduce_agents(study, out, train=train)
+    elif study in DEEP_EAS:
+        with rl_extra("what agents learned"):
+            from hpcosim_scenarios.papers.deep_eas.reproduce import reproduce as reproduce_deep_eas
+
+        reproduce_deep_eas(study, out, train=train)
     elif study in POWER:
         from hpcosim_scenarios.papers.power import reproduce as reproduce_power
 

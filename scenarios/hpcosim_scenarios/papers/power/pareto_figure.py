@@ -6,15 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_scenarios.papers.canvas import GREY, PALE, panels, text_on_white
 from hpcosim_scenarios.papers.power.batch import Row
-from hpcosim_scenarios.papers.power.canvas import (
-    GREY,
-    MARKS,
-    OF_AWARENESS,
-    PALE,
-    panels,
-    text_on_white,
-)
+from hpcosim_scenarios.papers.power.canvas import MARKS, OF_AWARENESS
 from hpcosim_scenarios.papers.power.managers import (
     ALWAYS_ON,
     KEEP_IDLE,

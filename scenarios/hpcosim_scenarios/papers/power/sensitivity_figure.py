@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcosim_scenarios.figures import COLOURS
-from hpcosim_scenarios.papers.power.canvas import panels, titled
+from hpcosim_scenarios.papers.canvas import panels, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

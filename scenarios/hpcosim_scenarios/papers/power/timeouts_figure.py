@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_scenarios.papers.canvas import GREY, PALE, panels, titled
 from hpcosim_scenarios.papers.power.batch import Row
-from hpcosim_scenarios.papers.power.canvas import GREY, MARKS, OF_AWARENESS, PALE, panels, titled
+from hpcosim_scenarios.papers.power.canvas import MARKS, OF_AWARENESS
 from hpcosim_scenarios.papers.power.claims import of_kind
 from hpcosim_scenarios.papers.power.managers import ALWAYS_ON, TIMEOUT
 from hpcosim_scenarios.papers.power.readings import AWARENESSES, BEST, CALLED

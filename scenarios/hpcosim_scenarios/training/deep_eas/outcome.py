@@ -6,7 +6,8 @@ import numpy as np
 
 from hpcosim_client.job import Floats
 from hpcosim_scenarios.training.deep_eas.first_rows import Ints
-from hpcosim_scenarios.training.deep_eas.sequences import Sequences
+from hpcosim_scenarios.training.deep_eas.jobs import StepJobs
+from hpcosim_scenarios.training.deep_eas.sequences import Machines, Sequences
 
 
 def normalised_edps(sequences: Sequences) -> Floats:
@@ -14,8 +15,8 @@ def normalised_edps(sequences: Sequences) -> Floats:
 
     All runs must be over.
     """
-    weights, end = _weights(sequences), _end(sequences)
-    own = np.take_along_axis(weights, _machine(sequences), axis=1)[:, 0]
+    each, end = weights(sequences.machines, sequences.jobs), _end(sequences)
+    own = np.take_along_axis(each, _machine(sequences), axis=1)[:, 0]
     return np.where(sequences.jobs.there, own * (end - sequences.jobs.submit), 0.0)
 
 
@@ -32,9 +33,9 @@ def rewards(sequences: Sequences) -> Floats:
     all rewards of a run add up to minus its normalised energy-delay products.
     """
     jobs, there = sequences.jobs, sequences.jobs.there
-    weights, end = _weights(sequences), _end(sequences)
-    own = np.take_along_axis(weights, _machine(sequences), axis=1)[:, 0][there]
-    least = weights.min(axis=1)[there]
+    each, end = weights(sequences.machines, sequences.jobs), _end(sequences)
+    own = np.take_along_axis(each, _machine(sequences), axis=1)[:, 0][there]
+    least = each.min(axis=1)[there]
     run = np.nonzero(there)[0]
     submit, bound = jobs.submit[there], sequences.bound[there]
     shape = (len(there), int(end[there].max()) + 1)
@@ -52,11 +53,13 @@ def to_come(rewards: Floats) -> Floats:
     return np.cumsum(rewards[:, ::-1], axis=1)[:, ::-1]
 
 
-def _weights(sequences: Sequences) -> Floats:
-    """Return what a step of each job costs on each machine, float64[runs, machines, jobs]."""
-    jobs = sequences.jobs
+def weights(machines: Machines, jobs: StepJobs) -> Floats:
+    """Return what a step of each job costs on each machine, float64[runs, machines, jobs].
+
+    Times its steps from submission to end it is its normalised energy-delay product.
+    """
     least = np.maximum(jobs.expected.min(axis=1), 1)[:, None].astype(np.float64)
-    energy = jobs.cores[:, None] * sequences.machines.watts[:, None] * jobs.actual
+    energy = jobs.cores[:, None] * machines.watts[:, None] * jobs.actual
     return np.asarray(energy / least**2)
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from hpcosim_scenarios.training.checkpoint import Progress, read_checkpoint, wri
 from hpcosim_scenarios.training.deep_eas.agent import Agent
 from hpcosim_scenarios.training.deep_eas.baseline import better_than_mean, by_spread
 from hpcosim_scenarios.training.deep_eas.critic import watch
+from hpcosim_scenarios.training.deep_eas.ground import sequence
 from hpcosim_scenarios.training.deep_eas.jobs import StepJobs, step_jobs
 from hpcosim_scenarios.training.deep_eas.outcome import mean_edp, rewards, to_come
 from hpcosim_scenarios.training.deep_eas.ppo import ppo
@@ -28,13 +28,10 @@ from hpcosim_scenarios.training.deep_eas.reinforce import reinforce
 from hpcosim_scenarios.training.deep_eas.rollout import Decisions, exploit, explore, run_esjf
 from hpcosim_scenarios.training.deep_eas.sequences import Machines, Sequences
 from hpcosim_scenarios.training.deep_eas.settings import Training
-from hpcosim_server.errors import WorkloadError
-from hpcosim_server.workload.bernoulli import bernoulli
 from hpcosim_server.workload.table import JobTable
 
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # streams of chance
 VALIDATED_ON = 100  # sequences
-DRAWN_ANEW = 100  # a sequence without a job, at the most
 
 
 class Iteration(NamedTuple):
@@ -190,17 +187,7 @@ class Session:
         return np.random.default_rng([self.training.seed, *stream])
 
     def _sequence(self, *stream: int) -> JobTable:
-        """Return one sequence, another for every stream.
-
-        Raises:
-            WorkloadError: not one job comes, however often it is drawn anew.
-        """
-        rng = self._rng(*stream)
-        arguments = msgspec.structs.asdict(self._model) | {"sequences": 1}
-        for _ in range(DRAWN_ANEW):
-            with suppress(WorkloadError):
-                return bernoulli(rng, **arguments)
-        return bernoulli(rng, **arguments)
+        return sequence(self._model, self._rng(*stream))
 
 
 def _as_text(machines: Machines, model: Bernoulli, training: Training) -> str:

@@ -55,18 +55,18 @@ class Training:
 
     settings: DeepEas = OURS
     ppo: Ppo | None = field(default_factory=Ppo)
-    iterations: int = 60
+    iterations: int = 50
     pool: int = 0
-    sequences: int = 16
-    trajectories: int = 16
+    sequences: int = 32
+    trajectories: int = 8
     rate: float = 1e-3
     seed: int = 0
-    validate_every: int = 1
+    validate_every: int = 2
 
 
 FORMS: Mapping[str, Training] = {
     "pairs": Training(),
-    "picture": Training(settings=DeepEas(masked=True), rate=1.5e-4),
+    "picture": Training(settings=DeepEas(masked=True), iterations=40, sequences=16, rate=4e-4),
     "paper": Training(
         settings=DeepEas(), ppo=None, iterations=1000, pool=150, sequences=150, trajectories=20
     ),

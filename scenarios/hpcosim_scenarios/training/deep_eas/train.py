@@ -7,19 +7,17 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import msgspec
 import torch
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import make_policy
 from hpcosim_client.agents.deep_eas.model import save_deep_eas
-from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.library import Library, open_scenario
-from hpcosim_scenarios.scenario import Bernoulli, Scalar, Scenario
+from hpcosim_scenarios.scenario import Scalar, Scenario
 from hpcosim_scenarios.training.curve import Curve
+from hpcosim_scenarios.training.deep_eas.ground import machines_of, model_of
 from hpcosim_scenarios.training.deep_eas.outcome import normalised_edps
-from hpcosim_scenarios.training.deep_eas.sequences import Machines
 from hpcosim_scenarios.training.deep_eas.session import Iteration, Session
 from hpcosim_scenarios.training.deep_eas.settings import Training
 
@@ -79,27 +77,11 @@ def train_deep_eas(
 
 
 def _session(scenario: Scenario, training: Training, path: Path) -> Session:
-    model = scenario.workload.synthetic
-    if not isinstance(model, Bernoulli):
-        raise ScenarioError(
-            "has a workload that is not of the model bernoulli: agents are trained on sequences of "
-            "that model",
-            path,
-            field="$.workload.synthetic",
-        )
-    cores = scenario.platform.cores_by_node()
-    if len(set(cores)) > 1:
-        raise ScenarioError(
-            f"has nodes of {min(cores)} and of {max(cores)} cores; Deep-EAS takes machines of as "
-            "many cores each",
-            path,
-            field="$.platform.nodes",
-        )
-    settings = msgspec.structs.replace(training.settings, machines=len(cores), cores=cores[0])
-    view = View(scenario.platform)
-    machines = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
+    model = model_of(scenario, path)
+    machines = machines_of(scenario, training.settings, path)
+    training = dataclasses.replace(training, settings=machines.settings)
     try:
-        return Session(machines, model, dataclasses.replace(training, settings=settings))
+        return Session(machines, model, training)
     except ScenariosError as error:
         raise ScenarioError(f"can't be learned on: {error}", path, field="$.workload") from None
 

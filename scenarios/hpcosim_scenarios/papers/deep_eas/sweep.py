@@ -1,0 +1,152 @@
+"""Scenarios side by side: heuristics, agents and what the paper says, in a table and a picture."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcosim_scenarios.figures import COLOURS
+from hpcosim_scenarios.papers.canvas import panels, titled
+from hpcosim_scenarios.papers.deep_eas.agents import Outcome, edp
+from hpcosim_scenarios.papers.deep_eas.studies import Case, Sweep
+
+ESJF = "esjf"
+HEURISTICS = (ESJF, "esjf-now", "minmin-immediate", "fcfs")
+FORMS = {
+    "pairs": "Deep-EAS, pairs (ours)",
+    "picture": "Deep-EAS, the paper's picture, PPO",
+    "paper": "Deep-EAS as in the paper",
+}
+
+
+class Compared(NamedTuple):
+    """A scenario of a sweep, and what all come to on it.
+
+    Attributes:
+        case: it.
+        heuristics: mean normalised energy-delay product by scheduler.
+        agents: what was trained on it.
+    """
+
+    case: Case
+    heuristics: dict[str, float]
+    agents: list[Outcome]
+
+    def of(self, form: str) -> list[Outcome]:
+        """Return the agents of a form, a seed each."""
+        return [one for one in self.agents if one.form == form]
+
+    def less(self, value: float) -> float:
+        """Return by how much a value is less than ESJF's, per cent, as a negative number."""
+        return 100.0 * (value / self.heuristics[ESJF] - 1.0)
+
+
+def compare(sweep: Sweep, outcomes: Sequence[Outcome]) -> list[Compared]:
+    """Run the heuristics on a sweep's scenarios, and set agents beside them."""
+    return [
+        Compared(
+            case,
+            {name: edp(case.path, name) for name in HEURISTICS},
+            [one for one in outcomes if one.scenario == case.scenario],
+        )
+        for case in sweep.cases
+    ]
+
+
+def table(sweep: Sweep, found: Sequence[Compared]) -> str:
+    """Return the comparison, Markdown."""
+    lines = [
+        f"# {sweep.title}",
+        "",
+        "Mean normalised energy-delay product of all jobs of 150 sequences that no agent has seen; "
+        "in brackets against ESJF. Agents: mean of the best choices, least to most over so many "
+        "seeds; one of each form's networks before training, with choices drawn.",
+        "",
+        f"| {sweep.differs} | " + " | ".join(one.case.label for one in found) + " |",
+        "|---" * (len(found) + 1) + "|",
+    ]
+    lines += [
+        f"| {name} | " + " | ".join(_heuristic(one, name) for one in found) + " |"
+        for name in HEURISTICS
+    ]
+    for form, title in FORMS.items():
+        if any(one.of(form) for one in found):
+            lines.append(f"| {title} | " + " | ".join(_agents(one, form) for one in found) + " |")
+            before = " | ".join(_before(one, form) for one in found)
+            lines.append(f"| before training | {before} |")
+    said = ["" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found]
+    lines.append("| Deep-EAS, published | " + " | ".join(said) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _heuristic(one: Compared, name: str) -> str:
+    value = one.heuristics[name]
+    return f"{value:.2f}" + ("" if name == ESJF else f" ({one.less(value):+.1f} %)")
+
+
+def _agents(one: Compared, form: str) -> str:
+    values = [agent.best for agent in one.of(form)]
+    if not values:
+        return ""
+    mean = statistics.fmean(values)
+    told = f"**{mean:.2f}** ({one.less(mean):+.1f} %)"
+    if len(values) == 1:
+        return told
+    return f"{told}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
+
+
+def _before(one: Compared, form: str) -> str:
+    values = [agent.untrained_drawn for agent in one.of(form)]
+    return f"{statistics.fmean(values):.2f}" if values else ""
+
+
+def draw(sweep: Sweep, found: Sequence[Compared], path: Path) -> None:
+    """Draw what all come to, and by how much that is less than ESJF's.
+
+    Raises:
+        FigureError: matplotlib is missing, or the file can't be written.
+    """
+    at = list(range(len(found)))
+    with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
+        titled(values, "mean normalised energy-delay product")
+        values.set_yscale("log")
+        ours = [statistics.fmean(agent.best for agent in one.of("pairs")) for one in found]
+        values.plot(
+            at, [one.heuristics[ESJF] for one in found], "-o", color=COLOURS[7], label="ESJF"
+        )
+        values.plot(at, ours, "-o", color=COLOURS[0], label=FORMS["pairs"])
+        titled(percents, "against ESJF (%)")
+        percents.axhline(0.0, color=COLOURS[7], linewidth=1.0)
+        percents.plot(
+            at,
+            [one.less(value) for one, value in zip(found, ours, strict=True)],
+            "-o",
+            color=COLOURS[0],
+            label=FORMS["pairs"],
+        )
+        for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
+            points = [
+                (x, one.less(agent.best))
+                for x, one in zip(at, found, strict=True)
+                for agent in one.of(form)
+            ]
+            if points:
+                percents.plot(
+                    *zip(*points, strict=True),
+                    "o",
+                    color=colour,
+                    markersize=4,
+                    label=f"{FORMS[form]}, a seed each",
+                )
+        said = [
+            (x, one.case.published)
+            for x, one in zip(at, found, strict=True)
+            if one.case.published is not None
+        ]
+        percents.plot(*zip(*said, strict=True), "x", color="black", label="published")
+        for axes in (values, percents):
+            axes.set_xticks(at, [one.case.label for one in found])
+            axes.set_xlabel(sweep.differs)
+            axes.legend(frameon=False, fontsize=8)
