@@ -19,7 +19,7 @@ from hpcosim_protocol import Hello, Platform
 from hpcosim_server.results import Run
 from hpcosim_server.service import Service
 from hpcosim_server.session import Opened
-from hpcosim_server.simulation import Simulation
+from hpcosim_server.simulation import Rules, Simulation
 from hpcosim_server.socket_loop import serve
 from hpcosim_server.workload.table import JobTable
 
@@ -75,11 +75,15 @@ def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
 
 
 def two_processes(
-    address: str, platform: Platform, jobs: JobTable, scheduler: str
+    address: str,
+    platform: Platform,
+    jobs: JobTable,
+    scheduler: str,
+    rules: Rules | None = None,
 ) -> tuple[float, Sizes]:
     """Return the scheduler's wall time from hello to the end, and the sizes of all messages."""
     ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.Process(target=_serve, args=(address, platform, jobs, theirs))
+    server = multiprocessing.Process(target=_serve, args=(address, platform, jobs, rules, theirs))
     server.start()
     endpoint = ours.recv()
     policy = make_policy(scheduler)
@@ -91,13 +95,15 @@ def two_processes(
     return wall_s, sizes
 
 
-def _serve(address: str, platform: Platform, jobs: JobTable, pipe: Pipe) -> None:
+def _serve(
+    address: str, platform: Platform, jobs: JobTable, rules: Rules | None, pipe: Pipe
+) -> None:
     if address.endswith("*"):
         address = address.replace("*", str(_free_port()))
     about = Run(hpcosim="", scenario="benchmark", scheduler="benchmark", seed=0)
 
     def opener(_: Hello) -> Opened:
-        return Opened(Simulation(platform, jobs), about, len(jobs))
+        return Opened(Simulation(platform, jobs, rules), about, len(jobs))
 
     service = _Weighed(opener, sessions=1)
     service.sizes = []

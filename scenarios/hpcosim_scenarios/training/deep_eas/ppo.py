@@ -43,7 +43,7 @@ def ppo(
     before = torch.from_numpy(decisions.log.astype(np.float32))
     for _ in range(settings.epochs):
         shifts = []
-        order = rng.permutation(len(decisions))
+        order = rng.permutation(decisions.size)
         for first in range(0, len(order), settings.minibatch):
             some = order[first : first + settings.minibatch]
             log, entropy = chosen(agent.network, decisions.scene.some(some), decisions.action[some])

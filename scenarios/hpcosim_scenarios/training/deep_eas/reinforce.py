@@ -26,8 +26,8 @@ def reinforce(agent: Agent, decisions: Decisions, worth: Floats, runs: int) -> N
         runs: how many there were.
     """
     agent.steps.zero_grad(set_to_none=True)
-    for first in range(0, len(decisions), AT_A_TIME):
-        some = np.arange(first, min(first + AT_A_TIME, len(decisions)))
+    for first in range(0, decisions.size, AT_A_TIME):
+        some = np.arange(first, min(first + AT_A_TIME, decisions.size))
         log, _ = chosen(agent.network, decisions.scene.some(some), decisions.action[some])
         gain = torch.from_numpy(worth[some] / runs).to(torch.float32)
         (-(log * gain).sum()).backward()  # type: ignore[no-untyped-call]

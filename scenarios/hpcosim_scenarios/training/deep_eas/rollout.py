@@ -38,7 +38,8 @@ class Decisions(NamedTuple):
     log: Floats
     watched: NDArray[np.float32]
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """How many there are."""
         return len(self.run)
 

@@ -127,7 +127,7 @@ class Session:
         is_due = self.over or self.done % training.validate_every == 0
         return Iteration(
             self.done,
-            len(decisions),
+            decisions.size,
             mean_edp(sequences),
             -float(decisions.log.mean()),
             self._validate() if is_due else np.nan,

@@ -17,6 +17,7 @@ Features = NDArray[np.float32]
 SOON = (1, 2, 4, 8, 16)  # rows from now on whose occupancy is told, beside the whole horizon's
 OF_PAIR = 16 + len(SOON) + 1
 OF_QUEUE = 3
+LEAST_W = 1e-9  # a machine that takes nothing is told as if it took that
 
 
 def pairs(settings: DeepEas, scene: Scene) -> Features:
@@ -32,29 +33,33 @@ def pairs(settings: DeepEas, scene: Scene) -> Features:
     least = steps.min(axis=1, keepdims=True)
     waited = scene.waited[:, None, :].astype(np.float32)
     rows = np.maximum(scene.rows, 0).astype(np.float32)
-    dearer = (scene.watts / scene.watts.min())[:, None].astype(np.float32)
+    watts = np.maximum(scene.watts, LEAST_W)
+    dearer = (watts / watts.min())[:, None].astype(np.float32)
     weight = cores * dearer * steps / least**2
     parts = [
-        np.ones_like(steps),
+        1.0,
         scene.rows != NEVER,
         rows / settings.horizon,
         np.log1p(rows) / 3,
         steps / settings.horizon,
         np.log(steps) / 3,
-        np.broadcast_to(least / settings.horizon, steps.shape),
-        np.broadcast_to(np.log(least) / 3, steps.shape),
+        least / settings.horizon,
+        np.log(least) / 3,
         np.log(steps / least),
-        np.broadcast_to(cores / settings.cores, steps.shape),
-        np.broadcast_to(np.log1p(waited) / 5, steps.shape),
+        cores / settings.cores,
+        np.log1p(waited) / 5,
         np.log(weight) / 3,
         np.log(weight * (waited + rows + steps)) / 5,
         np.log(weight * (rows + steps)) / 5,
         np.log(cores * dearer * steps) / 5,
-        np.broadcast_to(np.log(dearer) / 3, steps.shape),
+        np.log(dearer) / 3,
         *_occupancy(settings, scene),
     ]
-    told = np.stack([part.astype(np.float32) for part in parts], axis=-1) * there[..., None]
-    return told.reshape(len(scene), -1, OF_PAIR)
+    told = np.empty((*steps.shape, OF_PAIR), dtype=np.float32)
+    for column, part in enumerate(parts):
+        told[..., column] = part
+    told *= there[..., None]
+    return told.reshape(scene.moments, -1, OF_PAIR)
 
 
 def queues(settings: DeepEas, scene: Scene) -> Features:
@@ -67,12 +72,8 @@ def queues(settings: DeepEas, scene: Scene) -> Features:
     return np.stack(parts, axis=1).astype(np.float32)
 
 
-def _occupancy(settings: DeepEas, scene: Scene) -> list[Features]:
-    """Return for each number of rows the share of cores taken in them, [moments, machines, queue].
-
-    It is the machine's, the same for all slots.
-    """
-    shape = scene.rows.shape
+def _occupancy(settings: DeepEas, scene: Scene) -> list[NDArray[np.floating]]:
+    """Return for each number of rows the share of cores taken in them, [moments, machines, 1]."""
     taken = np.cumsum(scene.used, axis=2, dtype=np.float32) / settings.cores
     ends = [min(rows, settings.horizon) for rows in (*SOON, settings.horizon)]
-    return [np.broadcast_to(taken[:, :, end - 1, None] / end, shape) for end in ends]
+    return [taken[:, :, end - 1, None] / end for end in ends]

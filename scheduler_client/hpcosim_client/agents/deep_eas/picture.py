@@ -29,7 +29,7 @@ def pictures(settings: DeepEas, scene: Scene) -> Picture:
     jobs = (rows < scene.steps.swapaxes(1, 2)[:, None, :, :, None]) & (
         column < scene.cores[:, None, :, None, None]
     )
-    parts = [part.reshape(len(scene), settings.horizon, -1) for part in (plans, jobs)]
+    parts = [part.reshape(scene.moments, settings.horizon, -1) for part in (plans, jobs)]
     parts.append(_line(scene.behind, settings.backlog, settings.horizon))
     parts.append(_line(scene.since_arrival, settings.since_arrival, settings.horizon))
     return np.concatenate(parts, axis=2)

@@ -39,8 +39,9 @@ class Scene(NamedTuple):
     behind: Counts
     since_arrival: Counts
 
-    def __len__(self) -> int:
-        """How many moments there are."""
+    @property
+    def moments(self) -> int:
+        """How many there are."""
         return len(self.used)
 
     def some(self, which: NDArray[np.integer]) -> Scene:
@@ -49,8 +50,8 @@ class Scene(NamedTuple):
 
     def possible(self) -> NDArray[np.bool_]:
         """Return which actions are, bool[moments, actions]; the last, to hold, always is."""
-        fits = (self.rows != NEVER).reshape(len(self), -1)
-        return np.concatenate([fits, np.ones((len(self), 1), dtype=np.bool_)], axis=1)
+        fits = (self.rows != NEVER).reshape(self.moments, -1)
+        return np.concatenate([fits, np.ones((self.moments, 1), dtype=np.bool_)], axis=1)
 
 
 def joined(scenes: Sequence[Scene]) -> Scene:

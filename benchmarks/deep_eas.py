@@ -1,0 +1,116 @@
+"""Deep-EAS: a decision by itself and over the wire, and sequences side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from benchmarks.wire import two_processes
+from hpcosim_client import View, play
+from hpcosim_client.agents.deep_eas.model import About, save_deep_eas
+from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, network_of
+from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
+from hpcosim_scenarios.library import Library, rules_of
+from hpcosim_scenarios.training.deep_eas.critic import watch
+from hpcosim_scenarios.training.deep_eas.ground import machines_of, model_of, sequence
+from hpcosim_scenarios.training.deep_eas.jobs import step_jobs
+from hpcosim_scenarios.training.deep_eas.rollout import explore
+from hpcosim_scenarios.training.deep_eas.sequences import Sequences
+from hpcosim_server.simulation import Simulation
+
+SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
+FORMS: tuple[Sees, ...] = ("picture", "pairs")
+SIDE_BY_SIDE = 256
+
+
+def run(smoke: bool) -> dict[str, float]:
+    """Return the figures; networks as they were drawn, choices drawn by their probabilities."""
+    torch.set_num_threads(1)
+    library = Library([SCENARIO], {"workload.synthetic.sequences": 1 if smoke else 20})
+    figures = {}
+    for sees in FORMS:
+        network = network_of(DeepEas(sees=sees, masked=True))
+        draw(network, torch.Generator().manual_seed(0))
+        clock = _Clock(network)
+        run_s = _play_s(library, clock.decide)
+        figures[f"{sees}, network, us/decision"] = 1e6 * clock.network_s / clock.decisions
+        figures[f"{sees}, decision in process, us"] = 1e6 * clock.all_s / clock.decisions
+        wire_s = _over_the_wire_s(library, network)
+        figures[f"{sees}, over tcp, simulator and all, us/decision"] = (
+            1e6 * wire_s / clock.decisions
+        )
+        alone = clock.decisions / run_s
+        beside = _side_by_side(library, network, 8 if smoke else SIDE_BY_SIDE)
+        figures[f"{sees}, side by side / simulator, decisions"] = beside / alone
+    return figures
+
+
+class _Clock:
+    """A policy that draws, as `deep-eas-sampled` does, and looks at the clock."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.rng = np.random.default_rng(0)
+        self.rounds: Rounds | None = None
+        self.decisions, self.network_s, self.all_s = 0, 0.0, 0.0
+
+    def decide(self, view: View) -> None:
+        """Decide, and note how long it took."""
+        began_s = time.perf_counter()
+        if self.rounds is None:
+            self.rounds = Rounds(self.network.settings, view)
+        self.rounds.begin(view)
+        while (scene := self.rounds.look(view)) is not None:
+            asked_s = time.perf_counter()
+            logits = logits_of(self.network, scene)[0]
+            self.network_s += time.perf_counter() - asked_s
+            action = int((logits - np.log(self.rng.exponential(size=len(logits)))).argmax())
+            self.rounds.take(view, action)
+            self.decisions += 1
+        self.all_s += time.perf_counter() - began_s
+
+
+def _play_s(library: Library, decide: Callable[[View], None]) -> float:
+    """Return the wall time of the run in one process."""
+    scenario = library.first
+    simulation = Simulation(scenario.platform, library.first_jobs, rules_of(scenario))
+
+    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
+        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+
+    began_s = time.perf_counter()
+    play(decide, scenario.platform, ask)
+    return time.perf_counter() - began_s
+
+
+def _over_the_wire_s(library: Library, network: Network) -> float:
+    """Return the wall time of the run in two processes."""
+    with TemporaryDirectory() as folder:
+        model = Path(folder) / "deep-eas.safetensors"
+        save_deep_eas(model, network, About(settings=network.settings))
+        scenario, jobs = library.first, library.first_jobs
+        wall_s, _ = two_processes(
+            "tcp://127.0.0.1:*",
+            scenario.platform,
+            jobs,
+            f"deep-eas-sampled:{model}",
+            rules_of(scenario),
+        )
+    return wall_s
+
+
+def _side_by_side(library: Library, network: Network, runs: int) -> float:
+    """Return decisions a second of runs side by side."""
+    scenario, rng = library.first, np.random.default_rng(0)
+    machines = machines_of(scenario, network.settings, SCENARIO)
+    tables = [sequence(model_of(scenario, SCENARIO), rng) for _ in range(runs)]
+    sequences = Sequences(machines, step_jobs(machines.settings, machines.scale, tables))
+    began_s = time.perf_counter()
+    decisions = explore(network, sequences, rng, watch)
+    return decisions.size / (time.perf_counter() - began_s)
