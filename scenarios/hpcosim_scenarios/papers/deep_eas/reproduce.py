@@ -58,7 +58,7 @@ def _report(study: str, source: Path, out: Path) -> None:
     ours = source / model_name(BUSIEST, "pairs")
     figure = out / f"{study}.png"
     if study in SWEEPS:
-        compared = sweep.compare(SWEEPS[study], read_outcomes(source / AGENTS))
+        compared = sweep.compare(SWEEPS[study], read_outcomes(source / AGENTS), ours)
         told = sweep.table(SWEEPS[study], compared)
         sweep.draw(SWEEPS[study], compared, figure)
     elif study == CURVES:
