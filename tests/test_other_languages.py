@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hpcosim_scenarios.json_log import log_as_json
 from hpcosim_scenarios.run import run_scenario
 from other_languages import LANGUAGES, client_in
-from test_transports import Processes, Server, eventually, read
+from test_transports import Processes, Server, read
 
 SOON_S = 60.0
 # Jobs of every placement; numbers that a float64 can't hold; some that come at once.
@@ -32,7 +30,8 @@ platform:
     - count: 2
       processors: [{cores: 2, static_w: 30, dynamic_w: 7}, {cores: 1, static_w: 20, dynamic_w: 0}]
 workload:
-  synthetic: {model: poisson, jobs: 300, mean_interarrival_s: 150, cores: [1, 18], run_s: [10, 2000]}
+  synthetic:
+    {model: poisson, jobs: 300, mean_interarrival_s: 150, cores: [1, 18], run_s: [10, 2000]}
   reference_clock_ghz: 2.0
 """,
     "every_placement": f"""

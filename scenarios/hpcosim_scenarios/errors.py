@@ -37,3 +37,7 @@ class ScenarioError(ScenariosError):
 
 class RunError(ScenariosError):
     """The run failed: a process died, or the simulation could not end."""
+
+
+class CommandError(ScenariosError):
+    """The command of a program to be tried is at fault: it is none, or can't be started."""

@@ -116,25 +116,20 @@ static void pack_text(msgpack_packer *packer, const char *text) {
 
 /* ---- The wire ---- */
 
-static void *dealer; /* may send a request again, which a REQ may not */
+static void *dealer;    /* may send a request again, which a REQ may not */
+static zmq_msg_t frame; /* the last answer's; msgpack leaves the texts of an answer where they are */
 
 /* Reads one answer, if it comes in time; a body is one map and no byte after it. */
 static bool receive(msgpack_unpacked *answer) {
-    zmq_msg_t frame;
-    int more = 1;
-    zmq_msg_init(&frame);
-    while (more) { /* the body is the last frame */
+    do { /* the body is the last frame */
         if (zmq_msg_recv(&frame, dealer, 0) < 0) {
             if (zmq_errno() != EAGAIN) die("%s", zmq_strerror(zmq_errno()));
-            zmq_msg_close(&frame);
             return false;
         }
-        more = zmq_msg_more(&frame);
-    }
+    } while (zmq_msg_more(&frame));
     size_t end = 0, size = zmq_msg_size(&frame);
     msgpack_unpack_return done = msgpack_unpack_next(answer, zmq_msg_data(&frame), size, &end);
     if (done != MSGPACK_UNPACK_SUCCESS || end != size) die("the server's answer is no message");
-    zmq_msg_close(&frame);
     return true;
 }
 
@@ -331,11 +326,13 @@ int main(int argc, char **argv) {
     void *context = zmq_ctx_new();
     int wait_ms = RESEND_MS, linger_ms = 0;
     dealer = zmq_socket(context, ZMQ_DEALER);
+    zmq_msg_init(&frame);
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     if (zmq_connect(dealer, argv[1])) die("%s is no address: %s", argv[1], zmq_strerror(zmq_errno()));
     schedule(argc == 3 ? argv[2] : "");
+    zmq_msg_close(&frame);
     zmq_close(dealer);
     zmq_ctx_term(context);
     return 0;
