@@ -46,7 +46,8 @@ JOB_DEFAULTS: Map = {
 
 def unknown_fields(number: int, answer: Map) -> Map:
     """Return an answer with unknown fields in every map whose keys are not free."""
-    return _strange(answer)
+    strange: Map = _strange(answer)
+    return strange
 
 
 def _strange(value: Any) -> Any:

@@ -40,7 +40,7 @@ REFUSED_ONCE = "the conformance kit keeps this node busy, once"
 # Rejections that only a client gets that does not keep to a rule, by that rule.
 CARELESS: Mapping[str, Rule] = {
     "unknown_node": rules.ALLOCATION,
-    "bad_allocation": rules.ALLOCATION,
+    "bad_allocation": rules.MISFIT,
     "node_busy": rules.COUNTS,
 }
 
@@ -378,7 +378,9 @@ class Conversation:
             )
         if stops == (status == 0):
             due = "another than 0" if stops else "0"
-            raise BrokenRuleError(rules.EXIT_STATUS, f"it {ended(status)}; {due} was due")
+            plain = stops or self._script.rule is rules.IN_ORDER
+            rule = rules.EXIT_STATUS if plain else self._script.rule
+            raise BrokenRuleError(rule, f"it {ended(status)}; {due} was due")
 
 
 def _rule_of(error: DecodeError) -> Rule:

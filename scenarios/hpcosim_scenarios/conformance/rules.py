@@ -42,6 +42,11 @@ NAMES = Rule(
     "From the server",
     "The session's name, to be sent with every message; a secret.",
 )
+ANSWERED = Rule(
+    "1.2",
+    "From the server",
+    "The request this answers.",
+)
 SEQ = Rule(
     "1.1",
     "From the client",
@@ -67,6 +72,26 @@ ALARM_TIME = Rule(
     "Decisions",
     "Wake me at this time. An alarm of the same number is replaced.",
 )
+ALARM = Rule(
+    "1.4",
+    "Events",
+    "An alarm the client had set went off. It is gone then.",
+)
+MISFIT = Rule(
+    "1.4",
+    "Events",
+    "The nodes or cores are not what the job asks for; see section 5.1.",
+)
+DYNAMIC = Rule(
+    "1.5",
+    "Decisions",
+    "Add a job, submitted now. Allowed where `dynamic_jobs` is true.",
+)
+NO_POWER = Rule(
+    "5.7",
+    "Power states",
+    "The node has no `power_states`.",
+)
 OPTIONS = Rule(
     "1.3",
     "Parts of `welcome`",
@@ -87,6 +112,11 @@ FIRST = Rule(
     "2.1",
     "In order",
     "`decisions` with `seq` 1 and no decisions. No job is submitted yet, so none can be allocated.",
+)
+BEGAN = Rule(
+    "2.1",
+    "In order",
+    "The server answers `events`: `simulation_began`, then the first submissions.",
 )
 IN_ORDER = Rule(
     "2.1",
@@ -148,6 +178,21 @@ OUT_OF_ORDER = Rule(
     "2.2",
     "Errors",
     "`seq` is neither one more than the last answered, nor the last with the same request.",
+)
+INVALID = Rule(
+    "2.2",
+    "Errors",
+    "The bytes are no message of this version, or `elapsed_s` is above 10^15.",
+)
+NO_SCENARIO = Rule(
+    "2.2",
+    "Errors",
+    "A `hello` names a scenario that is not here.",
+)
+ERROR_SEQ = Rule(
+    "2.2",
+    "Errors",
+    "`seq` of an `error` is that of the request, or 0 where it had none, or could not be read",
 )
 TOO_MANY = Rule(
     "2.2",

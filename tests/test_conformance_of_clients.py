@@ -1,0 +1,181 @@
+"""The conformance kit and clients: ours pass, and each fault is caught by the rule it breaks."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hpcosim_scenarios.conformance import rules
+from hpcosim_scenarios.conformance.client_checks import SCRIPTS
+from hpcosim_scenarios.conformance.kit import try_client
+from hpcosim_scenarios.conformance.rules import Rule
+from hpcosim_scenarios.conformance.verdict import Verdict, conforms, report
+from hpcosim_scenarios.errors import CommandError
+from other_languages import LANGUAGES, client_in
+from test_transports import alive, eventually
+
+ROOT = Path(__file__).parents[1]
+SPEC = (ROOT / "protocol" / "README.md").read_text(encoding="utf-8")
+BROKEN = [sys.executable, str(Path(__file__).parent / "broken_client.py")]
+HPCOSIM = [sys.executable, "-m", "hpcosim_scenarios", "schedule"]
+WAIT_S, LATE_S = 3.0, 1.0  # the broken ones resend after 0.3 s
+
+# The fault, the check that finds it, and the rule it breaks.
+FAULTS: Sequence[tuple[str, str, Rule]] = (
+    ("silent", "simulation", rules.HELLO),
+    ("dies_at_once", "simulation", rules.HELLO),
+    ("other_version", "simulation", rules.HELLO),
+    ("trailing_byte", "simulation", rules.BODY),
+    ("seven_frames", "simulation", rules.FRAMES),
+    ("no_session", "simulation", rules.NAMES),
+    ("decides_at_once", "simulation", rules.FIRST),
+    ("skips_a_seq", "simulation", rules.SEQ),
+    ("leaves_early", "simulation", rules.IN_ORDER),
+    ("counts_from_one", "simulation", rules.ALLOCATION),
+    ("overbooks", "simulation", rules.MISFIT),
+    ("first_processor", "simulation", rules.IN_ORDER),
+    ("one_of_a_group", "simulation", rules.IN_ORDER),
+    ("unknown_kind", "simulation", rules.NOT_LOST),
+    ("own_decisions", "simulation", rules.UNKNOWN_DECISIONS),
+    ("goes_on", "simulation", rules.END),
+    ("stays", "simulation", rules.EXIT_STATUS),
+    ("ends_badly", "simulation", rules.EXIT_STATUS),
+    ("type_first", "type_last", rules.BODY),
+    ("plain_text", "session_name", rules.NAMES),
+    ("needs_snapshot", "defaults_left_out", rules.DEFAULTS),
+    ("known_fields_only", "defaults_written_out", rules.DEFAULTS),
+    ("floats_only", "integers_for_floats", rules.NUMBERS),
+    ("rounds_numbers", "large_numbers", rules.NUMBERS),
+    ("one_form", "number_widths", rules.WIDTHS),
+    ("known_fields_only", "unknown_fields", rules.UNKNOWN_FIELDS),
+    ("known_events_only", "unknown_events", rules.UNKNOWN_EVENTS),
+    ("any_placement", "placements", rules.COUNTS),
+    ("deaf_to_rejections", "rejected_decision", rules.WAITS_ON),
+    ("job_allocated", "wake_on", rules.NO_JOB_ALLOCATED),
+    ("past_alarms", "alarms", rules.ALARM_TIME),
+    ("impatient", "late_welcome", rules.WAITS),
+    ("no_nonce", "late_welcome", rules.NONCE),
+    ("other_nonce", "late_welcome", rules.NONCE),
+    ("impatient", "late_answer", rules.WAITS),
+    ("other_request", "late_answer", rules.RESEND),
+    ("takes_any_answer", "late_answer", rules.DROP),
+    ("needs_metrics", "metrics", rules.METRICS),
+    ("deaf_to_errors", "versions_refused", rules.VERSIONS),
+    ("deaf_to_errors", "fatal_error", rules.FATAL),
+    ("deaf_to_errors", "session_lost", rules.STOPS),
+    ("error_is_success", "fatal_error", rules.EXIT_STATUS),
+    ("any_version", "impossible_version", rules.IMPOSSIBLE),
+    ("swallows_garbage", "impossible_bytes", rules.IMPOSSIBLE),
+    ("swallows_garbage", "impossible_no_type", rules.IMPOSSIBLE),
+)
+
+
+def tried(command: Sequence[str], *only: str) -> list[Verdict]:
+    """Return what the kit makes of a client."""
+    words = shlex.join([*command, "ADDRESS"]).replace("ADDRESS", "{address}")
+    return list(try_client(words, only, wait_s=WAIT_S, late_s=LATE_S))
+
+
+@pytest.mark.parametrize(("fault", "check", "rule"), FAULTS, ids=lambda value: str(value)[:24])
+def test_a_fault_is_caught_by_the_rule_it_breaks(fault: str, check: str, rule: Rule) -> None:
+    """A client with one fault fails the check that is about it, and the rule is named."""
+    [verdict] = tried([*BROKEN, fault], check)
+    assert (verdict.outcome, verdict.rule) == ("failed", rule), verdict
+
+
+def test_the_client_that_has_no_fault_passes() -> None:
+    """What the broken ones are made from is sound: it is the fault that is found."""
+    assert [v for v in tried([*BROKEN, "none"]) if v.outcome != "passed"] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_clients_in_other_languages_conform(
+    language: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Those of `scheduler_client/` pass every check, and resend where answers are late."""
+    command = client_in(language, tmp_path_factory.mktemp("build"))
+    words = shlex.join(command) + " {address}"
+    verdicts = list(try_client(words, wait_s=20.0, late_s=6.0))
+    assert [v for v in verdicts if v.outcome != "passed"] == []
+    assert {v.check: v.what for v in verdicts}["late_answer"] == ""
+    assert len(verdicts) == len(SCRIPTS)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*HPCOSIM, "easy", "--connect"],
+        [sys.executable, str(ROOT / "scheduler_client" / "minimal.py")],
+    ],
+    ids=["easy", "minimal"],
+)
+def test_clients_of_ours_conform(command: list[str]) -> None:
+    """The Python clients pass every check."""
+    words = shlex.join(command) + " {address}"
+    verdicts = list(try_client(words, wait_s=20.0, late_s=LATE_S))
+    assert [v for v in verdicts if v.outcome != "passed"] == []
+
+
+def test_nothing_else_is_tried_of_a_client_that_fails_the_plain_case() -> None:
+    """One that never says hello fails one check, not all of them for the wrong reason."""
+    verdicts = tried([*BROKEN, "dies_at_once"])
+    assert [(v.check, v.outcome) for v in verdicts] == [("simulation", "failed")]
+    assert "ended with status 4" in verdicts[0].what
+
+
+def test_what_a_failing_client_printed_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its last lines stand under the failure, without what would act on a terminal."""
+    report(tried([*BROKEN, "dies_at_once"]), as_json=False)
+    out = capsys.readouterr().out
+    assert "    | \\x1b[31mno such library\n" in out
+    assert "section 2.1, In order:" in out
+    assert out.endswith("0 passed, 1 failed\n")
+
+
+def test_verdicts_are_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every check has its outcome and its rule."""
+    verdicts = report(tried([*BROKEN, "stays"], "simulation", "type_last"), as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["conforms"] is conforms(verdicts) is False
+    [check] = document["checks"]
+    assert check["check"] == "simulation"
+    assert check["rule"] == rules.EXIT_STATUS._asdict()
+
+
+def test_what_a_client_started_is_ended_with_it() -> None:
+    """A child that outlives its client does not outlive the check."""
+    [verdict] = tried([*BROKEN, "leaves_a_child"], "simulation")
+    found = re.search(r"child (\d+)", verdict.output)
+    assert found is not None
+    eventually(lambda: not alive(int(found[1])))
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("scheduler tcp://127.0.0.1:1", "does not say where"),
+        ("'scheduler {address}", "is no command"),
+        ("/no/such/scheduler {address}", "can't be started: No such file"),
+    ],
+)
+def test_a_command_that_cannot_be_is_the_users_fault(command: str, why: str) -> None:
+    """It is an error in a line, not a failed check."""
+    with pytest.raises(CommandError, match=why):
+        list(try_client(command))
+
+
+def test_rules_are_quoted_from_the_specification() -> None:
+    """Every rule stands in the section it names, in these words."""
+    for name, rule in vars(rules).items():
+        if not isinstance(rule, Rule):
+            continue
+        heading = rf"^#+ {re.escape(rule.section)}\.? {re.escape(rule.title)}\n"
+        found = re.search(heading + r"(.*?)(?=^##? |^### |\Z)", SPEC, re.MULTILINE | re.DOTALL)
+        assert found, f"{name}: there is no section {rule.section} {rule.title}"
+        assert rule.text in " ".join(found[1].split()), name
