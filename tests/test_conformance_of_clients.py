@@ -37,6 +37,7 @@ FAULTS: Sequence[tuple[str, str, Rule]] = (
     ("decides_at_once", "simulation", rules.FIRST),
     ("skips_a_seq", "simulation", rules.SEQ),
     ("leaves_early", "simulation", rules.IN_ORDER),
+    ("never_satisfied", "simulation", rules.IN_ORDER),
     ("counts_from_one", "simulation", rules.ALLOCATION),
     ("overbooks", "simulation", rules.MISFIT),
     ("first_processor", "simulation", rules.IN_ORDER),

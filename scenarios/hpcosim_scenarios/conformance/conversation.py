@@ -83,10 +83,12 @@ class Waits:
     Attributes:
         silence_s: for its next request, or to end.
         late_s: by how much an answer that is withheld comes late.
+        check_s: for a whole script.
     """
 
     silence_s: float = 20.0
     late_s: float = 7.0
+    check_s: float = 300.0
 
 
 class Request(NamedTuple):
@@ -116,6 +118,7 @@ class Conversation:
         self._last: ClientMessage | None = None  # the request answered last
         self._answer = b""  # to it
         self._now_s = 0.0
+        self._heard_s = time.monotonic()  # when its last request came that it had not sent before
         self._over = False
         self._rejected: int | None = None  # the job whose allocation was, by us
         self._resent = 0
@@ -127,9 +130,11 @@ class Conversation:
         Raises:
             BrokenRuleError: the client broke a rule.
         """
+        until_s = time.monotonic() + self._waits.check_s
         for _ in range(MOST_REQUESTS):
-            request = self._next(self._waits.silence_s)
-            if request is None:
+            due_s = min(until_s, self._heard_s + self._waits.silence_s)
+            request = self._next(due_s - time.monotonic())
+            if request is None or time.monotonic() > due_s:
                 if self._rejected is not None and self._subject.status() not in (None, 0):
                     return "stops where an allocation is rejected, as it may"
                 rule = rules.HELLO if self._last is None else self._script.rule
@@ -148,7 +153,7 @@ class Conversation:
             heard = "sent decisions after the welcome"
         status = self._subject.status()
         if status is None:
-            return f"it was silent for {self._waits.silence_s:g} s and never {heard}"
+            return f"within {self._waits.silence_s:g} s it never {heard}"
         return f"it {ended(status)} and never {heard}; the simulation is not over"
 
     def _note(self) -> str:
@@ -226,7 +231,7 @@ class Conversation:
         return False
 
     def _answer_first(self, request: Request) -> None:
-        message = request.message
+        message, self._heard_s = request.message, time.monotonic()
         number = self._check_order(message)
         if isinstance(message, Decisions):
             self._check_decisions(message)
@@ -347,6 +352,7 @@ class Conversation:
                 )
         for each in requests:
             self._send(each, self._answer)
+        self._heard_s = time.monotonic()
 
     def _check_patience(self, number: int) -> None:
         """Find out who took an answer that came twice for the answer to the next request."""
@@ -363,6 +369,8 @@ class Conversation:
         rule = self._script.rule if stops else rules.END
         until_s = time.monotonic() + self._waits.silence_s
         while (request := self._next(until_s - time.monotonic())) is not None:
+            if time.monotonic() > until_s:
+                break
             if isinstance(request.message, Bye) and stops:
                 self._send(request, encode(Goodbye()))
             elif self._resent and self._again(request.message):

@@ -13,11 +13,12 @@ import zmq
 from hpcosim_protocol import DecodeError, decode_server_message
 from hpcosim_scenarios.conformance import rules
 from hpcosim_scenarios.conformance.rules import Rule
-from hpcosim_scenarios.conformance.verdict import BrokenRuleError
+from hpcosim_scenarios.conformance.verdict import BrokenRuleError, NotTriedError
 from hpcosim_scenarios.errors import CommandError
 
 Map = dict[str, Any]
 DELIMITER = b""
+CHECK_S = 300.0  # for all that is asked in a check
 
 
 def expect(holds: bool, rule: Rule, what: str) -> None:
@@ -49,6 +50,7 @@ class Probe:
     def __init__(self, address: str, wait_s: float) -> None:
         self.body = b""
         self._wait_s = wait_s
+        self._until_s = time.monotonic() + CHECK_S
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
@@ -83,7 +85,10 @@ class Probe:
 
         Raises:
             BrokenRuleError: none comes.
+            NotTriedError: the check has taken too long, answer by answer.
         """
+        if time.monotonic() > self._until_s:
+            raise NotTriedError(f"what it asks for takes more than {CHECK_S:g} s")
         until_s = time.monotonic() + self._wait_s
         while not self._socket.poll(50):
             silent = time.monotonic() >= until_s

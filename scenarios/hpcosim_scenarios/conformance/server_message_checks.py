@@ -219,7 +219,7 @@ def too_many_decisions(bench: Bench) -> None:
         most = visit.options.get("max_decisions", 0)
         request = visit.request(*[{"type": "cancel_alarm"}] * (min(most, MOST_DECISIONS) + 1))
         body = pack(request)
-        if not 0 < most <= MOST_DECISIONS or len(body) > visit.options["max_message_bytes"]:
+        if not 0 < most <= MOST_DECISIONS or len(body) > visit.options.get("max_message_bytes", 0):
             raise NotTriedError(f"max_decisions is {most}")
         answer = bench.probe.refused(body, "too_many_decisions", rules.TOO_MANY)
         named = answer.get("seq") == visit.seq + 1

@@ -19,7 +19,7 @@ def first_events(bench: Bench) -> None:
     with bench.visit() as visit:
         began_s = visit.now_s
         kinds = [event["type"] for event in visit.decide()]
-        expect(kinds[0] == "simulation_began", rules.BEGAN, f"its first events are {kinds[:3]}")
+        expect(kinds[:1] == ["simulation_began"], rules.BEGAN, f"its first events are {kinds[:3]}")
         stands = visit.log[0]["time_s"] == began_s
         expect(stands, rules.BEGAN, "time did not stand at the first submission")
 
@@ -153,6 +153,7 @@ def _follow(visit: Visit, switch: Map, impossible: Map, node: int) -> None:
     expect(codes == ["wrong_power_state"], rules.POWER, what)
     for _ in range(MOST_REQUESTS):
         settled = [e for e in visit.log if e["type"] == "node_power_changed" and e["node"] == node]
+        expect(bool(settled), rules.POWER, f"it tells nothing of node {node} being switched")
         if settled[-1]["state"] in ("sleeping", "on"):
             return
         visit.decide(wake_on=["node_power_changed"])
@@ -224,7 +225,7 @@ def elapsed(bench: Bench) -> None:
         visit.until_a_job_waits()
         due_s = visit.now_s + 1.5
         events = visit.decide(_cancel(55), elapsed_s=1.5)
-        passed = visit.now_s == due_s and events[-1]["time_s"] == due_s
+        passed = visit.now_s == due_s and {event["time_s"] for event in events[-1:]} == {due_s}
         expect(passed, rules.ELAPSED, f"after 1.5 s it is {visit.now_s} s, not {due_s} s")
 
 

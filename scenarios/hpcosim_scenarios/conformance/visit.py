@@ -88,7 +88,9 @@ class Visit:
         expect(kind in ("events", "simulation_ended"), rules.IN_ORDER, what)
         self.seq += 1
         expect(
-            answer["seq"] == self.seq, rules.SEQ, f"it answered seq {answer['seq']}, not {self.seq}"
+            answer["seq"] == self.seq,
+            rules.ANSWERED,
+            f"it answered seq {answer['seq']}, not {self.seq}",
         )
         expect(answer["now_s"] >= self.now_s, rules.TIME, f"now_s fell to {answer['now_s']}")
         self.now_s = answer["now_s"]
@@ -238,5 +240,5 @@ class Bench:
 
     def leave(self, session: str) -> None:
         """Say bye, whatever comes of it."""
-        with suppress(BrokenRuleError):
+        with suppress(BrokenRuleError, NotTriedError):
             self.probe.ask({"type": "bye", "session": session})
