@@ -27,7 +27,8 @@ class Scheduler:
 
     def __init__(self, fault: str, address: str) -> None:
         self.fault = fault
-        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        self.context = zmq.Context()
+        self.socket = self.context.socket(zmq.DEALER)
         self.socket.linger = 500
         self.socket.rcvtimeo = RESEND_MS
         self.socket.connect(address)
