@@ -196,6 +196,8 @@ class Scheduler:
             job_id = job["job_id"]
             if self.fault == "rounds_numbers":
                 job_id = int(float(job_id)) % 2**63
+            if self.fault == "numbers_as_text":
+                job_id = str(job_id)
             nodes = [node + shift for node in held]
             yield {"type": "allocate_job", "job_id": job_id, "nodes": nodes}
 

@@ -42,6 +42,7 @@ FAULTS: Sequence[tuple[str, str, Rule]] = (
     ("overbooks", "simulation", rules.MISFIT),
     ("first_processor", "simulation", rules.IN_ORDER),
     ("one_of_a_group", "simulation", rules.IN_ORDER),
+    ("numbers_as_text", "simulation", rules.INVALID),
     ("unknown_kind", "simulation", rules.NOT_LOST),
     ("own_decisions", "simulation", rules.UNKNOWN_DECISIONS),
     ("goes_on", "simulation", rules.END),

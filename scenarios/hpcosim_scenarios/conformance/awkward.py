@@ -16,7 +16,6 @@ STRANGE: Map = {
     "float": 0.1,
     "text": "é ☃ 🜁",
     "bytes": b"\xff\x00",
-    "extension": msgspec.msgpack.Ext(5, b"x"),
     "nested": {"type": "job_submitted", "list": [[], [{"job_id": 1, "cores": 10**6}]]},
 }
 """Fields of no edition."""

@@ -395,7 +395,9 @@ def _rule_of(error: DecodeError) -> Rule:
     """Return the rule that a message breaks which can't be read."""
     if error.where.startswith("$.wake_on"):
         return rules.NOT_LOST
-    return rules.UNKNOWN_DECISIONS if error.where.startswith("$.decisions[") else rules.BODY
+    if error.where.startswith("$.decisions[") and error.where.endswith(".type"):
+        return rules.UNKNOWN_DECISIONS
+    return rules.INVALID if error.where else rules.BODY
 
 
 def _as_map(data: bytes) -> Map:
