@@ -181,3 +181,10 @@ def test_rules_are_quoted_from_the_specification() -> None:
         found = re.search(heading + r"(.*?)(?=^##? |^### |\Z)", SPEC, re.MULTILINE | re.DOTALL)
         assert found, f"{name}: there is no section {rule.section} {rule.title}"
         assert rule.text in " ".join(found[1].split()), name
+
+
+def test_the_page_on_writing_a_client_says_what_to_do_about_each_check() -> None:
+    """Every check stands in its table, those of what can't be under one name."""
+    page = (ROOT / "protocol" / "WRITING_A_CLIENT.md").read_text(encoding="utf-8")
+    names = {re.sub(r"^impossible_.*", "impossible_...", script.name) for script in SCRIPTS}
+    assert {name for name in names if f"`{name}`" not in page} == set()

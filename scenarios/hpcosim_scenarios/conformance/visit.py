@@ -127,6 +127,11 @@ class Visit:
 
     def allocation(self, job: Map) -> Map | None:
         """Return the decision to start a waiting job on the first nodes with room, if there are."""
+        place = self._place(job)
+        return None if place is None else _allocate(job, place)
+
+    def _place(self, job: Map) -> dict[int, int] | None:
+        """Return the cores that a job would hold of the first nodes with room, if there are."""
         placement, missing = job.get("placement", "cores"), job["cores"]
         held = {}
         for node, (free, cores) in enumerate(zip(self.free, self.capacity, strict=True)):
@@ -136,29 +141,22 @@ class Visit:
             held[node] = free if whole else min(free, missing)
             missing -= held[node]
             if missing <= 0:
-                return {"type": "allocate_job", "job_id": job["job_id"], "nodes": list(held)}
+                return held
         return None
-
-    def hold(self, allocation: Map) -> None:
-        """Note that a job is given the nodes of a decision."""
-        job = self.waiting.pop(allocation["job_id"])
-        missing, held = job["cores"], {}
-        for node in allocation["nodes"]:
-            whole = job.get("placement") == "whole_nodes"
-            held[node] = self.free[node] if whole else min(self.free[node], missing)
-            missing -= held[node]
-            self.free[node] -= held[node]
-        self.running[allocation["job_id"]] = held
 
     def step(self) -> list[Map]:
         """Start what can be, first come, first served, and return what happens."""
         decisions = []
         while self.waiting:
-            allocation = self.allocation(next(iter(self.waiting.values())))
-            if allocation is None:
+            job = next(iter(self.waiting.values()))
+            place = self._place(job)
+            if place is None:
                 break
-            self.hold(allocation)
-            decisions.append(allocation)
+            for node, cores in place.items():
+                self.free[node] -= cores
+            del self.waiting[job["job_id"]]
+            self.running[job["job_id"]] = place
+            decisions.append(_allocate(job, place))
         return self.decide(*decisions)
 
     def until(self, there: Callable[[Visit], object], what: str, *, idle: bool = False) -> None:
@@ -193,6 +191,10 @@ class Visit:
     def _startable(self) -> Map | None:
         """Return a waiting job for which there is room, if there is one."""
         return next((job for job in self.waiting.values() if self.allocation(job)), None)
+
+
+def _allocate(job: Map, place: dict[int, int]) -> Map:
+    return {"type": "allocate_job", "job_id": job["job_id"], "nodes": list(place)}
 
 
 @dataclass(frozen=True, slots=True)
