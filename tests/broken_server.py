@@ -181,6 +181,13 @@ def _everything_at_once(answer: Map) -> Map:
     return answer
 
 
+def _one_clock(talk: Talk) -> Map:
+    """Tell the latest time of any session, beside its own."""
+    answer = talk.sound()
+    talk.seen["clock_s"] = max(talk.seen.get("clock_s", 0.0), answer.get("now_s", 0.0))
+    return answer | {"clock_s": talk.seen["clock_s"]}
+
+
 def _forgets_the_last(talk: Talk) -> Map:
     answer = talk.sound()
     if answer["type"] == "simulation_ended" and talk.seen.setdefault("end", talk.body) != talk.body:
@@ -282,6 +289,9 @@ FAULTS: Mapping[str, Fault] = {
     "sleepless": on("decisions", wake_on=None),
     "deaf_to_thinking": on("decisions", elapsed_s=0.0),
     "stamped": _stamped,
+    "one_clock": _one_clock,
+    "elsewhere": _in_event("job_allocated", cores=[10**6]),
+    "never_wakes": in_welcome(options={"max_message_bytes": 10**6}),
     "other_seq": in_events(lambda answer: answer | {"seq": answer["seq"] + 1}),
     "falling_time": in_events(_falling),
     "early_now": in_events(lambda answer: answer | {"now_s": answer["now_s"] - 1.0}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from hpcosim_scenarios.conformance.rules import Rule
 from hpcosim_scenarios.conformance.verdict import Verdict, conforms, report
 from hpcosim_scenarios.errors import CommandError
 from other_languages import LANGUAGES, client_in
-from test_transports import alive, eventually
+from test_transports import SOON_S, alive, eventually
 
 ROOT = Path(__file__).parents[1]
 SPEC = (ROOT / "protocol" / "README.md").read_text(encoding="utf-8")
@@ -170,6 +171,32 @@ def test_a_command_that_cannot_be_is_the_users_fault(command: str, why: str) -> 
     """It is an error in a line, not a failed check."""
     with pytest.raises(CommandError, match=why):
         list(try_client(command))
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--client", f"{shlex.join([*BROKEN, 'none'])} {{address}}"], 0, "1 passed, 0 failed"),
+        (
+            ["--client", f"{shlex.join([*BROKEN, 'ends_badly'])} {{address}}"],
+            1,
+            "0 passed, 1 failed",
+        ),
+        (["--client", "/no/such {address}"], 2, "error: /no/such can't be started: No such file"),
+        (["--client", "x {address}", "--server", "tcp://127.0.0.1:1"], 2, "error: name either"),
+        ([], 2, "error: name either a --client or a --server"),
+        (["--client", "x {address}", "--only", "nothing"], 2, "error: there is no check 'nothing'"),
+    ],
+    ids=["sound", "broken", "no program", "both", "neither", "no check"],
+)
+def test_the_command_ends_with_a_status(options: list[str], status: int, said: str) -> None:
+    """0: no rule was broken; 1: one was; 2: it could not be tried, and a line says why."""
+    only = [] if "--only" in options else ["--only", "simulation"]
+    command = [*HPCOSIM[:-1], "conformance", *options, *only]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON_S)
+    assert done.returncode == status
+    assert said in (done.stderr if status == 2 else done.stdout)
+    assert len(done.stderr.splitlines()) == (status == 2)
 
 
 def test_rules_are_quoted_from_the_specification() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-Map = dict[str, Any]
+from hpcosim_scenarios.conformance.script import Map
 
 STRANGE: Map = {
     "flag": True,

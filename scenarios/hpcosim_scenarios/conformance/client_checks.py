@@ -8,9 +8,10 @@ import msgspec
 import zmq
 
 from hpcosim_scenarios.conformance import awkward, rules
-from hpcosim_scenarios.conformance.awkward import Map
-from hpcosim_scenarios.conformance.conversation import Conversation, Script, Waits
+from hpcosim_scenarios.conformance.conversation import Conversation
+from hpcosim_scenarios.conformance.door import Door
 from hpcosim_scenarios.conformance.rules import Rule
+from hpcosim_scenarios.conformance.script import Map, Script, Waits
 from hpcosim_scenarios.conformance.subject import Subject
 from hpcosim_scenarios.conformance.unusual import narrowest, unusual
 from hpcosim_scenarios.conformance.verdict import BrokenRuleError, Verdict
@@ -123,7 +124,7 @@ def _played(script: Script, words: Sequence[str], waits: Waits) -> Verdict:
         address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
         with Subject(words, address) as subject:
             try:
-                note = Conversation(script, socket, subject, waits).hold()
+                note = Conversation(script, Door(socket, subject), subject, waits).hold()
             except BrokenRuleError as broken:
                 said = subject.last_words()
                 return Verdict(script.name, "failed", broken.rule, broken.what, said)

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 import msgspec
-import zmq
 
 from hpcosim_protocol import (
     AllocateJob,
     Bye,
     ClientMessage,
     Decisions,
-    DecodeError,
     Error,
     Goodbye,
     Hello,
     SetAlarm,
-    UnsupportedVersionError,
-    decode_client_message,
     encode,
 )
 from hpcosim_scenarios.conformance import rules
+from hpcosim_scenarios.conformance.door import Door, Request
 from hpcosim_scenarios.conformance.rules import Rule
+from hpcosim_scenarios.conformance.script import Map, Script, Waits
 from hpcosim_scenarios.conformance.subject import Subject, ended
 from hpcosim_scenarios.conformance.verdict import BrokenRuleError
-from hpcosim_scenarios.conformance.worlds import PLAIN, World
 from hpcosim_server.session import Session
 
-Map = dict[str, Any]
-MOST_FRAMES = 6  # as the client sends them
 MOST_REQUESTS = 20_000
-SLICE_MS = 20
 QUIET_S = 0.3  # in which one that does not wait for its answer is found out
 REFUSED_ONCE = "the conformance kit keeps this node busy, once"
 # Rejections that only a client gets that does not keep to a rule, by that rule.
@@ -45,73 +37,18 @@ CARELESS: Mapping[str, Rule] = {
 }
 
 
-def as_it_is(number: int, answer: Map) -> Map:
-    """Alter nothing."""
-    return answer
-
-
-@dataclass(frozen=True, slots=True)
-class Script:
-    """What is played to a client in one check.
-
-    Attributes:
-        name: of the check.
-        rule: what it is about, and what is broken by a client that does not get through.
-        world: what there is to schedule.
-        alter: given the number of an answer (0: the welcome, else its `seq`) and the answer,
-            returns what is sent instead, a message or bytes.
-        last: the number of an answer after which the client has to stop; None: the simulation ends.
-        pack: makes bytes of a message.
-        withheld: numbers of answers that come late.
-        rejects_once: the first allocation is rejected.
-    """
-
-    name: str
-    rule: Rule
-    world: World = PLAIN
-    alter: Callable[[int, Map], Map | bytes] = as_it_is
-    last: int | None = None
-    pack: Callable[[Map], bytes] = msgspec.msgpack.encode
-    withheld: frozenset[int] = frozenset()
-    rejects_once: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """How long a client may take.
-
-    Attributes:
-        silence_s: for its next request, or to end.
-        late_s: by how much an answer that is withheld comes late.
-        check_s: for a whole script.
-    """
-
-    silence_s: float = 20.0
-    late_s: float = 7.0
-    check_s: float = 300.0
-
-
-class Request(NamedTuple):
-    """A request, with the frames that go back before its answer."""
-
-    envelope: list[bytes]
-    message: ClientMessage
-
-
 class Conversation:
     """One script, played to one client.
 
     Args:
         script: what.
-        socket: a bound ROUTER.
+        door: where the client comes.
         subject: the client.
         waits: how long it may take.
     """
 
-    def __init__(
-        self, script: Script, socket: zmq.Socket[bytes], subject: Subject, waits: Waits
-    ) -> None:
-        self._script, self._socket, self._subject, self._waits = script, socket, subject, waits
+    def __init__(self, script: Script, door: Door, subject: Subject, waits: Waits) -> None:
+        self._script, self._door, self._subject, self._waits = script, door, subject, waits
         self._hello: Hello | None = None
         self._session: Session | None = None
         self._name = ""  # of the session, as the client was told
@@ -133,7 +70,7 @@ class Conversation:
         until_s = time.monotonic() + self._waits.check_s
         for _ in range(MOST_REQUESTS):
             due_s = min(until_s, self._heard_s + self._waits.silence_s)
-            request = self._next(due_s - time.monotonic())
+            request = self._door.next(due_s - time.monotonic())
             if request is None or time.monotonic() > due_s:
                 if self._rejected is not None and self._subject.status() not in (None, 0):
                     return "stops where an allocation is rejected, as it may"
@@ -163,53 +100,19 @@ class Conversation:
             return "sets no alarms"
         return ""
 
-    # Requests
-
-    def _next(self, wait_s: float) -> Request | None:
-        """Return the next request; None: none came in time, or the client has ended."""
-        until_s = time.monotonic() + wait_s
-        gone = False
-        while True:
-            if self._socket.poll(SLICE_MS):
-                return self._read(self._socket.recv_multipart())
-            if gone or time.monotonic() >= until_s:
-                return None
-            gone = self._subject.status() is not None  # what it sent last may be on its way
-
-    def _read(self, frames: list[bytes]) -> Request:
-        identity, *sent = frames
-        if not 1 <= len(sent) <= MOST_FRAMES:
-            raise BrokenRuleError(rules.FRAMES, f"it sent a message of {len(sent)} frames")
-        try:
-            message = decode_client_message(sent[-1])
-        except UnsupportedVersionError as error:
-            if not error.offered:
-                return Request([identity, *sent[:-1]], Hello(versions=[]))
-            raise BrokenRuleError(
-                rules.HELLO, f"its hello offers only versions {error.offered}"
-            ) from error
-        except DecodeError as error:
-            raise BrokenRuleError(
-                _rule_of(error), f"it sent no message of version 1: {error}"
-            ) from error
-        return Request([identity, *sent[:-1]], message)
-
-    def _send(self, request: Request, body: bytes) -> None:
-        self._socket.send_multipart([*request.envelope, body])
-
     # Answers
 
     def _answer_to(self, request: Request) -> None:
         message = request.message
         if isinstance(message, Hello) and not message.versions:  # a ping
             refusal = Error(code="unsupported_version", message="this server speaks version 1")
-            self._send(request, encode(refusal))
+            self._door.send(request, encode(refusal))
         elif isinstance(message, Bye):
-            self._send(request, encode(Goodbye()))
+            self._door.send(request, encode(Goodbye()))
             raise BrokenRuleError(self._script.rule, "it said bye before the simulation was over")
         elif self._again(message):
             self._resent += 1
-            self._send(request, self._answer)
+            self._door.send(request, self._answer)
         else:
             self._answer_first(request)
 
@@ -241,7 +144,7 @@ class Conversation:
             self._send_late(request)
         else:
             self._check_patience(number)
-            self._send(request, answer)
+            self._door.send(request, answer)
 
     def _check_order(self, message: ClientMessage) -> int:
         """Return the number of a request, once it is in order."""
@@ -336,7 +239,7 @@ class Conversation:
         requests = [request]
         until_s = time.monotonic() + self._waits.late_s
         while len(requests) == 1 and time.monotonic() < until_s:
-            again = self._next(until_s - time.monotonic())
+            again = self._door.next(until_s - time.monotonic())
             if again is not None:
                 if not self._again(again.message):
                     raise BrokenRuleError(
@@ -351,14 +254,14 @@ class Conversation:
                     f"it {ended(status)} before an answer {self._waits.late_s:g} s late",
                 )
         for each in requests:
-            self._send(each, self._answer)
+            self._door.send(each, self._answer)
         self._heard_s = time.monotonic()
 
     def _check_patience(self, number: int) -> None:
         """Find out who took an answer that came twice for the answer to the next request."""
-        if number - 1 in self._script.withheld and self._socket.poll(int(1000 * QUIET_S)):
-            early = self._read(self._socket.recv_multipart()).message
-            if not self._again(early):
+        if number - 1 in self._script.withheld:
+            early = self._door.next(QUIET_S)
+            if early is not None and not self._again(early.message):
                 raise BrokenRuleError(rules.DROP, f"it went on without the answer to seq {number}")
 
     # The end
@@ -368,13 +271,13 @@ class Conversation:
         stops = self._script.last is not None
         rule = self._script.rule if stops else rules.END
         until_s = time.monotonic() + self._waits.silence_s
-        while (request := self._next(until_s - time.monotonic())) is not None:
+        while (request := self._door.next(until_s - time.monotonic())) is not None:
             if time.monotonic() > until_s:
                 break
             if isinstance(request.message, Bye) and stops:
-                self._send(request, encode(Goodbye()))
+                self._door.send(request, encode(Goodbye()))
             elif self._resent and self._again(request.message):
-                self._send(request, self._answer)  # it was on its way when the answer came
+                self._door.send(request, self._answer)  # it was on its way when the answer came
             else:
                 kind = type(request.message).__name__.lower()
                 raise BrokenRuleError(rule, f"it sent {kind} after the last answer it was due")
@@ -389,15 +292,6 @@ class Conversation:
             plain = stops or self._script.rule is rules.IN_ORDER
             rule = rules.EXIT_STATUS if plain else self._script.rule
             raise BrokenRuleError(rule, f"it {ended(status)}; {due} was due")
-
-
-def _rule_of(error: DecodeError) -> Rule:
-    """Return the rule that a message breaks which can't be read."""
-    if error.where.startswith("$.wake_on"):
-        return rules.NOT_LOST
-    if error.where.startswith("$.decisions[") and error.where.endswith(".type"):
-        return rules.UNKNOWN_DECISIONS
-    return rules.INVALID if error.where else rules.BODY
 
 
 def _as_map(data: bytes) -> Map:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from hpcosim_scenarios.conformance.client_checks import SCRIPTS, check_client
-from hpcosim_scenarios.conformance.conversation import Waits
+from hpcosim_scenarios.conformance.script import Waits
 from hpcosim_scenarios.conformance.server_checks import CHECKS, check_server
 from hpcosim_scenarios.conformance.subject import words_of
 from hpcosim_scenarios.conformance.verdict import Verdict

@@ -52,25 +52,15 @@ SEQ = Rule(
     "From the client",
     "1 for the first, then one more each; the same again only to resend.",
 )
-GROUPS = Rule(
-    "1.3",
-    "Parts of `welcome`",
-    "Equal nodes, numbered on from those of the group before.",
-)
-PROCESSORS = Rule(
-    "1.3",
-    "Parts of `welcome`",
-    "Cores of this processor. A node has the sum over its processors.",
-)
 METRICS = Rule(
     "1.2",
     "From the server",
     "Measures of the run. The names are the server's; a client MUST NOT rely on any.",
 )
 ALARM_TIME = Rule(
-    "1.5",
-    "Decisions",
-    "Wake me at this time. An alarm of the same number is replaced.",
+    "1.4",
+    "Events",
+    "Not after now, or after 10^15 s.",
 )
 ALARM = Rule(
     "1.4",
@@ -402,4 +392,21 @@ EXIT_STATUS = Rule(
     "The minimal client",
     "if it is a program of its own, end by itself: with exit status 0 after `simulation_ended`, "
     "with another when it stops before that.",
+)
+ALLOCATED = Rule(
+    "5.7",
+    "Power states",
+    "starts as the last of its nodes is `on`, with the `nodes` and `cores` that `job_allocated` "
+    "had.",
+)
+NO_WAKING = Rule(
+    "5.7",
+    "Power states",
+    "else it is refused with `wrong_power_state`.",
+)
+APART = Rule(
+    "11",
+    "Security",
+    "What a client sends reaches its own session only, but one thread answers all: a long request"
+    " makes the others wait.",
 )

@@ -54,10 +54,12 @@ CHECKS: Sequence[Check] = (
     Check(times.reject_job, rules.IN_TURN),
     Check(times.submit_job, rules.DYNAMIC),
     Check(times.node_power, rules.POWER),
+    Check(times.allocation_of_a_sleeping_node, rules.ALLOCATED),
     Check(times.alarms, rules.ALARM),
     Check(times.wake_on, rules.NOT_LOST),
     Check(times.elapsed, rules.ELAPSED),
     Check(times.same_again, rules.SAME_AGAIN),
+    Check(times.sessions_apart, rules.APART),
     Check(times.end, rules.END),
     Check(times.stuck, rules.STUCK),
 )

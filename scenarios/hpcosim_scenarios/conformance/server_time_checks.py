@@ -11,6 +11,7 @@ from hpcosim_scenarios.conformance.visit import MOST_REQUESTS, Bench, Visit
 
 NO_JOB = 2**62
 STEPS_COMPARED = 200
+STEPS_APART = 20
 LONG_S = 1e6
 
 
@@ -116,45 +117,94 @@ def node_power(bench: Bench) -> None:
     """A node is switched off and on through the states, in the times, that are specified."""
     with bench.visit() as visit:
         visit.decide()
-        groups = visit.welcome["platform"]["nodes"]
-        kinds = [group.get("power_states") for group in groups for _ in range(group["count"])]
-        node = next((node for node, states in enumerate(kinds) if states), None)
-        off = {"type": "set_node_power", "node": node or 0, "state": "sleeping"}
-        on = off | {"state": "on"}
+        node, states = _switchable(visit)
         if node is None:
-            events = visit.decide(off)
+            events = visit.decide(_switch(0, "sleeping"))
             codes = [event["code"] for event in events if event["type"] == "decision_rejected"]
             expect(codes == ["not_allowed"], rules.NO_POWER, f"it brought {codes}")
             return
-        states = kinds[node]
-        began_s = visit.now_s
-        # On while it is switching off, and again while switching on, can't be.
-        _follow(visit, off, on, node)
-        _follow(visit, on, on, node)
-        told = [
-            (event["state"], event["time_s"])
-            for event in visit.log
-            if event["type"] == "node_power_changed" and event["node"] == node
-        ]
+        _follow(visit, node, "sleeping")
+        _follow(visit, node, "on")
+        told = [(event["state"], event["time_s"]) for event in _power_of(visit, node)]
         path = [state for state, _ in told]
         due = ["switching_off", "sleeping", "switching_on", "on"]
         expect(path == due, rules.POWER, f"node {node} was {', '.join(path)}")
         if not states.get("switch_off_sd_s"):
             took_s, due_s = told[1][1] - told[0][1], states["switch_off_s"]
-            late = abs(took_s - due_s) > 1e-6 * max(1.0, due_s, began_s)
+            late = abs(took_s - due_s) > 1e-6 * max(1.0, due_s, told[0][1])
             expect(not late, rules.POWER, f"it took {took_s} s to switch off, not {due_s} s")
 
 
-def _follow(visit: Visit, switch: Map, impossible: Map, node: int) -> None:
-    """Switch a node, try in vain to switch it meanwhile, and wait for it."""
-    events = visit.decide(switch, impossible)
-    codes = [event["code"] for event in events if event["type"] == "decision_rejected"]
-    what = f"switching a node twice at once brought {codes}"
-    expect(codes == ["wrong_power_state"], rules.POWER, what)
+def allocation_of_a_sleeping_node(bench: Bench) -> None:
+    """A job that is given a node that sleeps starts once it is on, if that is allowed at all."""
+    with bench.visit() as visit:
+        visit.decide()
+        node, _ = _switchable(visit)
+        if node is None:
+            raise NotTriedError("no node of the scenario has power_states")
+        _follow(visit, node, "sleeping")
+        most = visit.capacity[node]
+        small = "a job waits that the node could run"
+        visit.until(lambda here: _smaller(here, most) is not None, small, idle=True)
+        number = _smaller(visit, most)
+        assert number is not None
+        events = visit.decide({"type": "allocate_job", "job_id": number, "nodes": [node]})
+        if not visit.options.get("wake_on_allocation"):
+            codes = [event["code"] for event in events if event["type"] == "decision_rejected"]
+            what = f"without wake_on_allocation it brought {codes}"
+            expect(codes == ["wrong_power_state"], rules.NO_WAKING, what)
+            return
+        _follow(visit, node, "")
+        ours = [event for event in visit.log if event.get("job_id") == number][1:3]
+        kinds = [event["type"] for event in ours]
+        what = f"job {number}, given node {node}, which slept, brought {kinds}"
+        expect(kinds == ["job_allocated", "job_started"], rules.ALLOCATED, what)
+        same = all(ours[0][name] == ours[1][name] for name in ("nodes", "cores"))
+        on_s = _power_of(visit, node)[-1]["time_s"]
+        expect(same, rules.ALLOCATED, f"it started elsewhere than it was allocated: {ours}")
+        started_s = ours[1]["time_s"]
+        what = f"it started at {started_s} s, and the node was on at {on_s} s"
+        expect(started_s == on_s, rules.ALLOCATED, what)
+
+
+def _switchable(visit: Visit) -> tuple[int | None, Map]:
+    """Return the first node that can be switched off, and how; None: there is none."""
+    groups = visit.welcome["platform"]["nodes"]
+    kinds = [group.get("power_states") for group in groups for _ in range(group["count"])]
+    return next(((node, states) for node, states in enumerate(kinds) if states), (None, {}))
+
+
+def _switch(node: int, state: str) -> Map:
+    return {"type": "set_node_power", "node": node, "state": state}
+
+
+def _power_of(visit: Visit, node: int) -> list[Map]:
+    """Return what was told of a node's power states so far."""
+    return [e for e in visit.log if e["type"] == "node_power_changed" and e["node"] == node]
+
+
+def _smaller(visit: Visit, most: int) -> int | None:
+    """Return the number of a waiting job of so many cores at most, if there is one."""
+    return next((job["job_id"] for job in visit.waiting.values() if job["cores"] <= most), None)
+
+
+def _follow(visit: Visit, node: int, state: str) -> None:
+    """Switch a node, try in vain to switch it on meanwhile, and wait until it is switched.
+
+    Args:
+        visit: the session.
+        node: which.
+        state: where to; empty: it is being switched.
+    """
+    if state:
+        events = visit.decide(_switch(node, state), _switch(node, "on"))
+        codes = [event["code"] for event in events if event["type"] == "decision_rejected"]
+        what = f"switching a node twice at once brought {codes}"
+        expect(codes == ["wrong_power_state"], rules.POWER, what)
     for _ in range(MOST_REQUESTS):
-        settled = [e for e in visit.log if e["type"] == "node_power_changed" and e["node"] == node]
-        expect(bool(settled), rules.POWER, f"it tells nothing of node {node} being switched")
-        if settled[-1]["state"] in ("sleeping", "on"):
+        told = _power_of(visit, node)
+        expect(bool(told), rules.POWER, f"it tells nothing of node {node} being switched")
+        if told[-1]["state"] in ("sleeping", "on"):
             return
         visit.decide(wake_on=["node_power_changed"])
     raise NotTriedError(f"node {node} is not switched within {MOST_REQUESTS} requests")
@@ -240,6 +290,27 @@ def same_again(bench: Bench) -> None:
             expect(bench.probe.body == body, rules.SAME_AGAIN, what)
             if one.metrics is not None:
                 return
+
+
+def sessions_apart(bench: Bench) -> None:
+    """What one client does is nothing to another in a session like its own."""
+    with bench.visit(seed=6) as alone:
+        due = [_answer_to_a_step(alone) for _ in range(STEPS_APART)]
+    with bench.visit(seed=6) as one, bench.visit(seed=6) as other:
+        for number, body in enumerate(due):
+            same = _answer_to_a_step(one) == body
+            expect(same, rules.APART, f"beside another, its answer to seq {one.seq} differs")
+            if other.metrics is None:
+                turned_away = [{"type": "reject_job", "job_id": job} for job in other.waiting]
+                other.decide(*turned_away, elapsed_s=float(number))
+
+
+def _answer_to_a_step(visit: Visit) -> bytes:
+    """Return the answer to the next step, as it came; none where the simulation is over."""
+    if visit.metrics is not None:
+        return b""
+    visit.step()
+    return visit.probe.body
 
 
 # The end

@@ -11,7 +11,7 @@ import msgspec
 from hpcosim_scenarios.conformance.rules import Rule
 from hpcosim_scenarios.errors import ScenariosError
 
-NAME_WIDTH = 24
+NAME_WIDTH = 30
 
 
 class BrokenRuleError(ScenariosError):
