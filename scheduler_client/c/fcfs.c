@@ -119,6 +119,14 @@ static void pack_text(msgpack_packer *packer, const char *text) {
 static void *dealer;    /* may send a request again, which a REQ may not */
 static zmq_msg_t frame; /* the last answer's; msgpack leaves the texts of an answer where they are */
 
+/* Shows what the server says, which may quote anything, without what acts on a terminal. */
+static void die_refused(const msgpack_object_str *said) {
+    char *shown = room_for(said->size + 1, 1);
+    for (uint32_t i = 0; i < said->size; i++)
+        shown[i] = (unsigned char)said->ptr[i] < ' ' || said->ptr[i] == 127 ? '?' : said->ptr[i];
+    die("the server refuses: %s", shown);
+}
+
 /* Reads one answer, if it comes in time; a body is one map and no byte after it. */
 static bool receive(msgpack_unpacked *answer) {
     do { /* the body is the last frame */
@@ -143,8 +151,7 @@ static void ask(const msgpack_sbuffer *request, const char *kind, int64_t seq,
         while (receive(answer)) {
             const msgpack_object *message = &answer->data;
             if (is(message, "type", "error")) {
-                const msgpack_object *said = required(message, "message", MSGPACK_OBJECT_STR);
-                die("the server refuses: %.*s", (int)said->via.str.size, said->via.str.ptr);
+                die_refused(&required(message, "message", MSGPACK_OBJECT_STR)->via.str);
             }
             bool ended = is(message, "type", "simulation_ended");
             if (ended || is(message, "type", "events")) {

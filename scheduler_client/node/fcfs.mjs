@@ -170,7 +170,8 @@ try {
   socket.connect(address);
   await schedule(socket, scenario);
 } catch (error) {
-  console.error(`error: ${error.message}`);
+  // It may quote anything: nothing in it is to act on a terminal.
+  console.error(`error: ${error.message.replace(/\p{Cc}/gu, "?")}`);
   process.exitCode = 1;
 } finally {
   socket.close();
