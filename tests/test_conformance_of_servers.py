@@ -35,6 +35,8 @@ FAULTS: Sequence[tuple[str, str, Rule]] = (
     ("any_version", "versions_refused", rules.VERSIONS),
     ("one_sided", "versions_refused", rules.VERSIONS),
     ("version_last", "version_before_all", rules.VERSION_FIRST),
+    ("first_version", "version_chosen", rules.VERSIONS),
+    ("one_session", "other_nonces", rules.NONCE_DIFFERS),
     ("no_options", "welcome", rules.OPTIONS),
     ("no_name", "welcome", rules.NAMES),
     ("old_session", "welcome", rules.SEQ),
@@ -62,6 +64,7 @@ FAULTS: Sequence[tuple[str, str, Rule]] = (
     ("wrong_index", "rejected_decisions", rules.REJECTION),
     ("near_alarms_only", "rejected_decisions", rules.OTHERS_STAND),
     ("no_starts", "decisions_in_turn", rules.IN_TURN),
+    ("wrong_code", "submit_job", rules.REJECTION),
     ("state_unknown", "reject_job", rules.IN_TURN),
     ("no_power_path", "node_power", rules.POWER),
     ("elsewhere", "allocation_of_a_sleeping_node", rules.ALLOCATED),
@@ -100,6 +103,11 @@ def test_a_fault_is_caught_by_the_rule_it_breaks(fault: str, check: str, rule: R
     """A server with one fault fails the check that is about it, and the rule is named."""
     [verdict] = tried(fault, check)
     assert (verdict.outcome, verdict.rule) == ("failed", rule), verdict
+
+
+def test_every_check_has_a_fault_that_it_finds() -> None:
+    """No check is there that was never seen to fail."""
+    assert {check for _, check, _ in FAULTS} == {check.name for check in CHECKS}
 
 
 def test_the_server_that_has_no_fault_passes() -> None:
