@@ -283,6 +283,43 @@ def ping(
 
 
 @app.command()
+def conformance(
+    client: Annotated[
+        str, typer.Option(metavar="COMMAND", help="A scheduler's; {address} stands for ours.")
+    ] = "",
+    server: Annotated[str, typer.Option(metavar="ADDRESS", help="A server's.")] = "",
+    scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
+    only: Annotated[
+        list[str] | None, typer.Option(help="Just this check; may be repeated.")
+    ] = None,
+    wait_s: Annotated[
+        float, typer.Option(min=0.1, help="Who is silent for so long has failed, s.")
+    ] = 20.0,
+    late_s: Annotated[
+        float, typer.Option(min=0.0, help="By how much an answer comes late to a client, s.")
+    ] = 7.0,
+    as_json: Json = False,
+) -> None:
+    """Try any scheduler, or any server, rule by rule: exit 0 if it broke none, else 1."""
+    with errors_in_one_line():
+        from hpcosim_scenarios.conformance.kit import try_client, try_server
+        from hpcosim_scenarios.conformance.verdict import conforms, report
+        from hpcosim_scenarios.errors import CommandError
+
+        if bool(client) == bool(server):
+            raise CommandError("name either a --client or a --server, one at a time")
+        names = only or []
+        verdicts = (
+            try_client(client, names, wait_s=wait_s, late_s=late_s)
+            if client
+            else try_server(server, names, scenario=scenario, wait_s=wait_s)
+        )
+        passed = conforms(report(verdicts, as_json=as_json))
+    if not passed:
+        raise typer.Exit(RUN_FAILED)
+
+
+@app.command()
 def draw(
     results: Annotated[Path, typer.Argument(help="A results folder.")],
     out: Annotated[

@@ -236,4 +236,5 @@ def _answers(answer: ServerMessage, seq: int) -> bool:
         return answer.seq == seq
     if isinstance(answer, Error):
         return answer.seq in (0, seq)
-    return seq == 0
+    # A second welcome may be late; a goodbye can't be.
+    return seq == 0 or not isinstance(answer, Welcome)

@@ -1,0 +1,346 @@
+/* First come, first served, in C, over the hpcosim protocol (../../protocol/README.md, "spec").
+ *
+ *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO]
+ *
+ * The file reads from top to bottom: the cluster and its jobs; what msgpack needs; the wire;
+ * the policy; the loop. It ends with status 0 at simulation_ended and with 1, and a line on
+ * standard error, at anything that can't be.
+ */
+#include <msgpack.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum { RESEND_MS = 5000, MOST_SENDS = 12, NAME = 801 }; /* a name: 200 characters of UTF-8 */
+
+static void die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("error: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(1);
+}
+
+static void *room_for(size_t count, size_t size) {
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) die("out of memory");
+    return memory;
+}
+
+/* ---- The cluster and its jobs ---- */
+
+typedef enum { CORES, ONE_NODE, WHOLE_NODES } placement;
+
+typedef struct job {
+    int64_t id, cores;
+    uint64_t order;         /* of submission */
+    placement placement;
+    size_t places;          /* how many nodes it was given */
+    size_t *nodes;          /* these */
+    int64_t *held;          /* and so many cores of each */
+    struct job *next;
+} job;
+
+static size_t node_count;
+static int64_t *capacity, *free_cores;  /* by node */
+static job *queue, *running;            /* by submission; in any order */
+
+/* Puts a job into the queue behind those submitted before it. */
+static void enqueue(job *added) {
+    static job *last; /* where nearly all go; only jobs that wait are looked at */
+    job **place = &queue;
+    if (queue && last && last->order < added->order) place = &last->next;
+    while (*place && (*place)->order < added->order) place = &(*place)->next;
+    added->next = *place;
+    *place = added;
+    if (!added->next) last = added;
+}
+
+/* Takes a job out of those that run and gives its cores back; NULL: it does not run. */
+static job *release(int64_t id) {
+    job **place = &running;
+    while (*place && (*place)->id != id) place = &(*place)->next;
+    job *released = *place;
+    if (!released) return NULL;
+    *place = released->next;
+    for (size_t i = 0; i < released->places; i++)
+        free_cores[released->nodes[i]] += released->held[i];
+    free(released->nodes);
+    free(released->held);
+    return released;
+}
+
+/* ---- msgpack ---- */
+
+/* Returns a field of a map; NULL: it is not there, so it has its default (spec, section 1). */
+static const msgpack_object *field(const msgpack_object *map, const char *name) {
+    if (map->type != MSGPACK_OBJECT_MAP) die("the server sent something else where a map is due");
+    for (uint32_t i = 0; i < map->via.map.size; i++) {
+        const msgpack_object *key = &map->via.map.ptr[i].key;
+        if (key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
+            !memcmp(key->via.str.ptr, name, key->via.str.size))
+            return &map->via.map.ptr[i].val;
+    }
+    return NULL;
+}
+
+static const msgpack_object *required(const msgpack_object *map, const char *name,
+                                      msgpack_object_type type) {
+    const msgpack_object *found = field(map, name);
+    if (!found || found->type != type) die("the server's message has no right field \"%s\"", name);
+    return found;
+}
+
+static int64_t integer(const msgpack_object *map, const char *name) {
+    const msgpack_object *found = required(map, name, MSGPACK_OBJECT_POSITIVE_INTEGER);
+    if (found->via.u64 > INT64_MAX) die("the server's field \"%s\" is too large", name);
+    return (int64_t)found->via.u64;
+}
+
+static bool is(const msgpack_object *map, const char *name, const char *text) {
+    const msgpack_object *found = required(map, name, MSGPACK_OBJECT_STR);
+    return found->via.str.size == strlen(text) &&
+           !memcmp(found->via.str.ptr, text, found->via.str.size);
+}
+
+static void pack_text(msgpack_packer *packer, const char *text) {
+    msgpack_pack_str(packer, strlen(text));
+    msgpack_pack_str_body(packer, text, strlen(text));
+}
+
+/* ---- The wire ---- */
+
+static void *dealer;    /* may send a request again, which a REQ may not */
+static zmq_msg_t frame; /* the last answer's; msgpack leaves the texts of an answer where they are */
+
+/* Shows what the server says, which may quote anything, without what acts on a terminal. */
+static void die_refused(const msgpack_object_str *said) {
+    char *shown = room_for(said->size + 1, 1);
+    for (uint32_t i = 0; i < said->size; i++)
+        shown[i] = (unsigned char)said->ptr[i] < ' ' || said->ptr[i] == 127 ? '?' : said->ptr[i];
+    die("the server refuses: %s", shown);
+}
+
+/* Reads one answer, if it comes in time; a body is one map and no byte after it. */
+static bool receive(msgpack_unpacked *answer) {
+    do { /* the body is the last frame */
+        if (zmq_msg_recv(&frame, dealer, 0) < 0) {
+            if (zmq_errno() != EAGAIN) die("%s", zmq_strerror(zmq_errno()));
+            return false;
+        }
+    } while (zmq_msg_more(&frame));
+    size_t end = 0, size = zmq_msg_size(&frame);
+    msgpack_unpack_return done = msgpack_unpack_next(answer, zmq_msg_data(&frame), size, &end);
+    if (done != MSGPACK_UNPACK_SUCCESS || end != size) die("the server's answer is no message");
+    return true;
+}
+
+/* Sends a request until its answer comes: a message of this kind, or the end, of this seq
+ * (spec, section 6). Answers to requests that were sent twice are passed over. */
+static void ask(const msgpack_sbuffer *request, const char *kind, int64_t seq,
+                msgpack_unpacked *answer) {
+    for (int sends = 0; sends < MOST_SENDS; sends++) {
+        if (zmq_send(dealer, request->data, request->size, 0) < 0 && zmq_errno() != EAGAIN)
+            die("%s", zmq_strerror(zmq_errno()));
+        while (receive(answer)) {
+            const msgpack_object *message = &answer->data;
+            if (is(message, "type", "error")) {
+                die_refused(&required(message, "message", MSGPACK_OBJECT_STR)->via.str);
+            }
+            bool ended = is(message, "type", "simulation_ended");
+            if (ended || is(message, "type", "events")) {
+                if (integer(message, "seq") != seq) continue;
+                if (ended || !strcmp(kind, "events")) return;
+            } else if (is(message, "type", "welcome")) {
+                if (!strcmp(kind, "welcome")) return;
+                continue;
+            }
+            die("the server's answer does not answer what was asked");
+        }
+    }
+    die("the server does not answer");
+}
+
+static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
+    unsigned char chance[8];
+    char nonce[2 * sizeof chance + 1]; /* tells a hello sent again from a second one */
+    FILE *source = fopen("/dev/urandom", "rb");
+    if (!source || fread(chance, sizeof chance, 1, source) != 1) die("no random numbers here");
+    fclose(source);
+    for (size_t i = 0; i < sizeof chance; i++) sprintf(nonce + 2 * i, "%02x", chance[i]);
+
+    msgpack_sbuffer request;
+    msgpack_packer packer;
+    msgpack_sbuffer_init(&request);
+    msgpack_packer_init(&packer, &request, msgpack_sbuffer_write);
+    msgpack_pack_map(&packer, 5);
+    pack_text(&packer, "type"), pack_text(&packer, "hello");
+    pack_text(&packer, "versions"), msgpack_pack_array(&packer, 1), msgpack_pack_int(&packer, 1);
+    pack_text(&packer, "client"), pack_text(&packer, "fcfs");
+    pack_text(&packer, "nonce"), pack_text(&packer, nonce);
+    pack_text(&packer, "scenario"), pack_text(&packer, scenario);
+    ask(&request, "welcome", 0, welcome);
+    msgpack_sbuffer_destroy(&request);
+    if (integer(&welcome->data, "version") != 1) die("the server chose a version not offered");
+}
+
+/* ---- The policy ---- */
+
+/* Returns how many cores of a node a job could have now (spec, section 5.1). */
+static int64_t offered(const job *wanted, size_t node) {
+    switch (wanted->placement) {
+        case ONE_NODE: return free_cores[node] >= wanted->cores ? free_cores[node] : 0;
+        case WHOLE_NODES: return free_cores[node] == capacity[node] ? capacity[node] : 0;
+        default: return free_cores[node];
+    }
+}
+
+/* Gives a job the lowest-numbered nodes that can have it, and says whether there are such. */
+static bool start(job *wanted) {
+    int64_t missing = wanted->cores;
+    size_t places = 0;
+    for (size_t node = 0; node < node_count && missing > 0; node++) {
+        missing -= offered(wanted, node);
+        places += offered(wanted, node) > 0;
+    }
+    if (missing > 0) return false;
+    wanted->nodes = room_for(places, sizeof *wanted->nodes);
+    wanted->held = room_for(places, sizeof *wanted->held);
+    wanted->places = 0;
+    missing = wanted->cores;
+    for (size_t node = 0; wanted->places < places; node++) {
+        int64_t cores = offered(wanted, node);
+        if (!cores) continue;
+        if (wanted->placement != WHOLE_NODES && cores > missing) cores = missing;
+        missing -= cores;
+        free_cores[node] -= cores;
+        wanted->nodes[wanted->places] = node;
+        wanted->held[wanted->places++] = cores;
+    }
+    return true;
+}
+
+/* Starts jobs in the order of their submission until one finds no room; packs the decisions. */
+static void decide(msgpack_packer *packer, msgpack_sbuffer *decisions, size_t *count) {
+    msgpack_sbuffer_clear(decisions);
+    for (*count = 0; queue && start(queue); ++*count) {
+        job *started = queue;
+        queue = started->next;
+        started->next = running;
+        running = started;
+        msgpack_pack_map(packer, 3);
+        pack_text(packer, "type"), pack_text(packer, "allocate_job");
+        pack_text(packer, "job_id"), msgpack_pack_int64(packer, started->id);
+        pack_text(packer, "nodes"), msgpack_pack_array(packer, started->places);
+        for (size_t i = 0; i < started->places; i++)
+            msgpack_pack_uint64(packer, started->nodes[i]);
+    }
+}
+
+/* ---- What happens ---- */
+
+static void submitted(const msgpack_object *event) {
+    static uint64_t so_far;
+    job *added = room_for(1, sizeof *added);
+    added->id = integer(event, "job_id");
+    added->cores = integer(event, "cores");
+    added->order = so_far++;
+    if (field(event, "placement")) {
+        if (is(event, "placement", "one_node")) added->placement = ONE_NODE;
+        else if (is(event, "placement", "whole_nodes")) added->placement = WHOLE_NODES;
+        else if (!is(event, "placement", "cores")) die("a placement that is not of version 1");
+    }
+    enqueue(added);
+}
+
+/* Events of other kinds, known or not, change nothing for this policy (spec, section 9). */
+static void apply(const msgpack_object *event) {
+    if (is(event, "type", "job_submitted")) {
+        submitted(event);
+    } else if (is(event, "type", "job_completed")) {
+        free(release(integer(event, "job_id")));
+    } else if (is(event, "type", "decision_rejected") && is(event, "decision", "allocate_job")) {
+        job *back = release(integer(event, "job_id")); /* it waits on, at its old place */
+        if (back) enqueue(back);
+    }
+}
+
+static void read_platform(const msgpack_object *platform) {
+    const msgpack_object_array *groups =
+        &required(platform, "nodes", MSGPACK_OBJECT_ARRAY)->via.array;
+    for (uint32_t g = 0; g < groups->size; g++)
+        node_count += (size_t)integer(&groups->ptr[g], "count");
+    capacity = room_for(node_count, sizeof *capacity);
+    free_cores = room_for(node_count, sizeof *free_cores);
+    size_t node = 0;
+    for (uint32_t g = 0; g < groups->size; g++) {
+        const msgpack_object_array *processors =
+            &required(&groups->ptr[g], "processors", MSGPACK_OBJECT_ARRAY)->via.array;
+        int64_t cores = 0;
+        for (uint32_t p = 0; p < processors->size; p++)
+            cores += integer(&processors->ptr[p], "cores");
+        for (int64_t count = integer(&groups->ptr[g], "count"); count > 0; count--)
+            capacity[node] = free_cores[node] = cores, node++;
+    }
+}
+
+static void schedule(const char *scenario) {
+    msgpack_unpacked answer;
+    msgpack_unpacked_init(&answer);
+    say_hello(scenario, &answer);
+    read_platform(required(&answer.data, "platform", MSGPACK_OBJECT_MAP));
+    const msgpack_object_str *name = &required(&answer.data, "session", MSGPACK_OBJECT_STR)->via.str;
+    char session[NAME] = "";
+    if (name->size >= sizeof session) die("the session's name is too long");
+    memcpy(session, name->ptr, name->size);
+
+    msgpack_sbuffer request, decisions;
+    msgpack_packer packer, decisions_packer;
+    msgpack_sbuffer_init(&request), msgpack_sbuffer_init(&decisions);
+    msgpack_packer_init(&packer, &request, msgpack_sbuffer_write);
+    msgpack_packer_init(&decisions_packer, &decisions, msgpack_sbuffer_write);
+    size_t count = 0; /* of decisions; none come with the first request */
+    for (int64_t seq = 1;; seq++) {
+        msgpack_sbuffer_clear(&request);
+        msgpack_pack_map(&packer, 4);
+        pack_text(&packer, "type"), pack_text(&packer, "decisions");
+        pack_text(&packer, "session"), pack_text(&packer, session);
+        pack_text(&packer, "seq"), msgpack_pack_int64(&packer, seq);
+        pack_text(&packer, "decisions"), msgpack_pack_array(&packer, count);
+        if (count) msgpack_sbuffer_write(&request, decisions.data, decisions.size);
+        ask(&request, "events", seq, &answer);
+        if (is(&answer.data, "type", "simulation_ended")) break;
+        const msgpack_object_array *events =
+            &required(&answer.data, "events", MSGPACK_OBJECT_ARRAY)->via.array;
+        for (uint32_t i = 0; i < events->size; i++) apply(&events->ptr[i]);
+        decide(&decisions_packer, &decisions, &count);
+    }
+    msgpack_sbuffer_destroy(&request), msgpack_sbuffer_destroy(&decisions);
+    msgpack_unpacked_destroy(&answer);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: %s ADDRESS [SCENARIO]\n", argv[0]);
+        return 2;
+    }
+    void *context = zmq_ctx_new();
+    int wait_ms = RESEND_MS, linger_ms = 0;
+    dealer = zmq_socket(context, ZMQ_DEALER);
+    zmq_msg_init(&frame);
+    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_setsockopt(dealer, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    if (zmq_connect(dealer, argv[1])) die("%s is no address: %s", argv[1], zmq_strerror(zmq_errno()));
+    schedule(argc == 3 ? argv[2] : "");
+    zmq_msg_close(&frame);
+    zmq_close(dealer);
+    zmq_ctx_term(context);
+    return 0;
+}
