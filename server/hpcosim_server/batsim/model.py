@@ -261,17 +261,16 @@ class Platform(Struct, frozen=True, kw_only=True):
             as text, so `a10` is before `a2`, as in every recording of Batsim v4.2.1.
         master: the host the scheduler is on; no job runs there.
         storage: hosts that are there for storage only.
-        network: by the name of a host the star it is on; hosts of different stars, and those of
-            none, can't communicate, unless `free`.
-        free: there are no links at all: communication takes no time.
+        free: it has no links at all: communication takes no time.
+        star: how the hosts that jobs run on are linked, if they are all of one cluster.
     """
 
     path: str
     hosts: tuple[Host, ...]
     master: Host
     storage: tuple[Host, ...] = ()
-    network: Mapping[str, Star] = MappingProxyType({})
     free: bool = True
+    star: Star | None = None
 
 
 # What comes of a run

@@ -92,8 +92,8 @@ class _Reader:
             hosts=tuple(compute[: limit or None]),
             master=masters[0],
             storage=tuple(storage),
-            network=self._stars,
             free=not self._linked,
+            star=self._common_star(compute),
         )
 
     def _by_role(
@@ -115,6 +115,11 @@ class _Reader:
             which = 0 if "master" in parts else 2 if "storage" in parts else 1
             found[which].append(_with_role(host, role))
         return found
+
+    def _common_star(self, hosts: list[Host]) -> Star | None:
+        first = self._stars.get(hosts[0].name)
+        same = all(self._stars.get(host.name) is first for host in hosts)
+        return first if same else None
 
     def _read_children(self, parent: Element, zone_properties: Mapping[str, str]) -> None:
         for child in parent.children:
