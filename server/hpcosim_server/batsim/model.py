@@ -368,9 +368,11 @@ class Outcome(Struct, kw_only=True):
     Attributes:
         hosts: how many there are.
         jobs: in the order in which they were over.
-        states: of the hosts, in order; all are idle before, unless one says so at time 0.
+        states: of the hosts, in order; all are idle before.
         pstates: likewise; those at the start are among them. None: energy was not asked for.
         energy: likewise.
+        start_s: when the run began.
+        unpaid_j: what the hosts used before the first submission.
         grouped_switches: how many times power states were asked to change.
         scheduling_s, simulation_s: wall seconds the scheduler took, and all; None: not taken.
         version: who ran it.
@@ -381,6 +383,8 @@ class Outcome(Struct, kw_only=True):
     states: Sequence[StateChange]
     pstates: Sequence[PstateChange] | None = None
     energy: Sequence[EnergyPoint] | None = None
+    start_s: float = 0.0
+    unpaid_j: float = 0.0
     grouped_switches: int = 0
     scheduling_s: float | None = None
     simulation_s: float | None = None
