@@ -1,6 +1,6 @@
 """Batsim's output files, with the columns and formats of v4.2.1.
 
-Three things are unlike Batsim. Times of states and power states have up to 15 digits, where Batsim
+A few things are unlike Batsim. Times of states and power states have up to 15 digits, where Batsim
 writes 6 and after eleven days knows no seconds any more. The version is ours. What was not
 measured, such as wall seconds of a run that is to be the same byte by byte, is left empty.
 """
@@ -82,12 +82,13 @@ def _ran(job: JobOutcome) -> str:
     """Return the columns that are empty for a job that never ran."""
     if job.start_s is None or job.end_s is None:
         return ",,,,,,,"
+    # Times are rounded first, so that columns add up, and a job never seems to begin on a host
+    # before the one before it is over.
+    submit_s, start_s, end_s = (round(t, 6) for t in (job.submit_s, job.start_s, job.end_s))
     energy_j = -1.0 if job.energy_j is None else job.energy_j
-    turnaround_s = job.end_s - job.submit_s
     return (
-        f"{job.start_s:f},{job.end_s - job.start_s:f},{job.end_s:f},"
-        f"{job.start_s - job.submit_s:f},{turnaround_s:f},{_stretch(job):f},"
-        f"{intervals(job.hosts)},{energy_j:f}"
+        f"{start_s:f},{end_s - start_s:f},{end_s:f},{start_s - submit_s:f},{end_s - submit_s:f},"
+        f"{_stretch(job):f},{intervals(job.hosts)},{energy_j:f}"
     )
 
 
