@@ -814,7 +814,7 @@ def test_a_matrix_of_communication_is_the_same_as_a_number() -> None:
 def test_communication_on_another_network_is_refused_by_name(tmp_path: Path) -> None:
     """At the start by `check_profiles`, and for what comes later when it is to run."""
     platform = platform_of(2, free=False)
-    with pytest.raises(InputError, match="profile p: communicates, and p[.]xml has a network"):
+    with pytest.raises(InputError, match=r"profile p: communicates, and p\.xml has"):
         run_on(same(1.0, 1.0), [0, 1], platform)
     profiles = {"p": {"type": "parallel_homogeneous", "cpu": 1, "com": 1}}
     for res, refused in ((1, False), (2, True)):

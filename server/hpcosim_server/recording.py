@@ -39,8 +39,8 @@ class Recording:
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
         reasons: why a job was rejected at its submission, by row.
-        power_s, power_node, power_state: every change of a node's power state, in order: when,
-            which, and an index into `POWER_STATES`.
+        power_at, power_s, power_node, power_state: every change of a node's power state, in order:
+            before which of `changes`, when, which, and an index into `POWER_STATES`.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
         kinds: of nodes, beside the platform's groups.
@@ -62,6 +62,7 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
         self.power_state = array("b")
@@ -112,6 +113,7 @@ class Recording:
 
     def powered(self, now_s: float, node: int, state: PowerState) -> None:
         """Record that a node entered a power state."""
+        self.power_at.append(len(self.changes))
         self.power_s.append(now_s)
         self.power_node.append(node)
         self.power_state.append(POWER_STATES.index(state))
