@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +34,6 @@ from hpcosim_server.batsim.profiles import (
     Series,
     Task,
     check_profiles,
-    energy_j,
     progress,
     task_of,
 )
@@ -882,9 +880,6 @@ def test_energy_is_idle_epsilon_all() -> None:
         75.0,
         100.0,
     ]
-    on_two = run_on(same(1000.0), [0, 1])
-    assert energy_j(on_two, {0: watts, 1: watts}) == 10 * (100.0 + 75.0)
-    assert energy_j(run_on(PARTS["d"], [0]), {0: watts}) == 20.0
 
 
 def test_the_recorded_job_uses_the_recorded_energy(inputs: Path) -> None:
@@ -895,9 +890,10 @@ def test_the_recorded_job_uses_the_recorded_energy(inputs: Path) -> None:
     check_profiles(workload, platform)
     profile = workload.profiles["ptask_prof"]
     task = task_of(profile, workload.profiles, platform, [0, 1], [0] * 16)
+    assert isinstance(task, Leaf)
+    power_w = sum(platform.hosts[host].watts[0].at(load) for host, load in task.loads.items())
     assert task.duration_s == 5.0
-    watts = {host: platform.hosts[host].watts[0] for host in (0, 1)}
-    assert energy_j(task, watts) == pytest.approx(1907.38, abs=1e-9)
+    assert power_w * task.duration_s == pytest.approx(1907.38, abs=1e-9)
 
 
 def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
@@ -909,34 +905,21 @@ def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
 
 
 @given(
-    parts=st.lists(st.floats(0.0, 1e4), min_size=1, max_size=6),
-    delays=st.lists(st.booleans(), min_size=6, max_size=6),
+    seconds=st.lists(st.integers(1, 50), min_size=1, max_size=6),
     repeat=st.integers(1, 20),
     share=st.floats(0.0, 1.0),
 )
-def test_energy_up_to_a_time_is_the_integral_of_power(
-    parts: list[float], delays: list[bool], repeat: int, share: float
-) -> None:
-    """Whatever a profile is made of, its energy is that of its parts up to then."""
-    watts = Watts(10.0, 20.0, 110.0)
+def test_progress_is_where_the_time_is(seconds: list[int], repeat: int, share: float) -> None:
+    """What is done of a sequence, part by part, adds up to the time that has passed."""
     profiles: dict[str, Profile] = {
-        str(i): Delay(name=str(i), delay_s=size + 1.0) if delay else same(size)
-        for i, (size, delay) in enumerate(zip(parts, delays, strict=False))
+        str(i): Delay(name=str(i), delay_s=float(each)) for i, each in enumerate(seconds)
     }
     whole = Composed(name="all", sequence=tuple(profiles), repeat=repeat)
     task = run_on(whole, [1], others=profiles)
-    elapsed_s = share * task.duration_s
-    spans = [
-        (span.duration_s, watts.at(span.loads.get(1, 0.0)))
-        for _ in range(repeat)
-        for span in (run_on(profiles[name], [1]) for name in profiles)
-        if isinstance(span, Leaf)
-    ]
-    expected_j, left_s = 0.0, elapsed_s
-    for duration_s, power_w in spans:
-        expected_j += min(duration_s, left_s) * power_w
-        left_s = max(left_s - duration_s, 0.0)
-    assert energy_j(task, {1: watts}, elapsed_s) == pytest.approx(expected_j, rel=1e-9, abs=1e-6)
-    assert energy_j(task, {1: watts}, math.inf) == pytest.approx(
-        sum(duration_s * power_w for duration_s, power_w in spans), rel=1e-9
-    )
+    assert task.duration_s == repeat * sum(seconds)
+    told = progress(task, share * task.duration_s)
+    index, part = told["current_task_index"], told["current_task"]
+    parts_s = seconds * repeat
+    assert part["profile_name"] == str(index % len(seconds))
+    passed_s = sum(parts_s[:index]) + part["progress"] * parts_s[index]
+    assert passed_s == pytest.approx(share * task.duration_s, rel=1e-9, abs=1e-9)

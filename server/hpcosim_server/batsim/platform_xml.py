@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from hpcosim_server.batsim.model import Host, InputError, Platform, SleepState, Star, Watts
 from hpcosim_server.batsim.units import BANDWIDTHS, FLOPS, TIMES, amount
 from hpcosim_server.batsim.xml_tree import Element, read_xml
@@ -126,7 +128,7 @@ class _Reader:
             if child.tag in _ZONES:
                 self._read_children(child, {**zone_properties, **self._properties(child)})
             elif child.tag == "host":
-                self._add(child, self._need(child, "id"), zone_properties)
+                self._add(child, self._host(child, self._need(child, "id"), zone_properties))
             elif child.tag in _GROUPS:
                 self._add_group(child, zone_properties)
             elif child.tag in _NETWORK:
@@ -141,25 +143,25 @@ class _Reader:
     def _add_group(self, group: Element, zone_properties: Mapping[str, str]) -> None:
         self._linked = True
         prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
-        star = self._star(group)
+        star, like = self._star(group), self._host(group, "", zone_properties)
         for number in self._radical(group):
             name = f"{prefix}{number}{suffix}"
-            self._add(group, name, zone_properties)
+            self._add(group, replace(like, name=name))
             if star is not None:
                 self._stars[name] = star
 
-    def _add(self, element: Element, name: str, zone_properties: Mapping[str, str]) -> None:
-        if name in self._hosts:
-            raise self._wrong(element, f"there is a second host {name}")
+    def _add(self, element: Element, host: Host) -> None:
+        if host.name in self._hosts:
+            raise self._wrong(element, f"there is a second host {host.name}")
         if len(self._hosts) >= MOST_HOSTS:
             raise self._wrong(element, f"there are more than {MOST_HOSTS} hosts")
-        self._hosts[name] = self._host(element, name, zone_properties)
+        self._hosts[host.name] = host
 
     def _host(self, element: Element, name: str, zone_properties: Mapping[str, str]) -> Host:
         for changing in _CHANGING:
             if changing in element.attributes:
                 raise self._wrong(
-                    element, f"{changing} is not supported: {name} is always the same"
+                    element, f"{changing} is not supported: a host is always the same"
                 )
         given = self._properties(element)
         speeds = tuple(
@@ -185,17 +187,18 @@ class _Reader:
         return host
 
     def _check(self, element: Element, host: Host) -> None:
+        name = host.name or "each host"
         if not host.computes_in(host.pstate):
             raise self._wrong(
                 element,
-                f"{host.name} begins in the power state {host.pstate}, in which it can't compute; "
+                f"{name} begins in the power state {host.pstate}, in which it can't compute; "
                 f"it has {len(host.speeds)}",
             )
         for pstate, speed in enumerate(host.speeds):
             if speed <= 0 and pstate not in host.sleep_states:
                 raise self._wrong(
                     element,
-                    f"{host.name} has a speed of {speed:g} in its power state {pstate}; "
+                    f"{name} has a speed of {speed:g} in its power state {pstate}; "
                     "it must be above 0",
                 )
 
@@ -320,8 +323,7 @@ class _Reader:
 def _with_role(host: Host, role: str) -> Host:
     if role == host.properties["role"]:
         return host
-    fields = {name: getattr(host, name) for name in host.__struct_fields__}
-    return Host(**{**fields, "properties": {**host.properties, "role": role}})
+    return replace(host, properties={**host.properties, "role": role})
 
 
 def _one_master(masters: list[Host], wanted: str) -> str:

@@ -28,7 +28,6 @@ from hpcosim_server.batsim.model import (
     Platform,
     Profile,
     Star,
-    Watts,
     Workload,
 )
 
@@ -102,24 +101,6 @@ def task_of(
             f"is for {len(profile.cpu_flop)} hosts and can't run on {len(hosts)}",
         )
     return _compute(profile, platform, hosts, pstates)
-
-
-def energy_j(task: Task, watts: Mapping[int, Watts], elapsed_s: float = math.inf) -> float:
-    """Return the energy of hosts in the first seconds of a task, J.
-
-    Args:
-        task: what runs on them.
-        watts: by the number of each host, its power in the power state it is in.
-        elapsed_s: how many seconds; infinity: all the task takes.
-    """
-    elapsed_s = min(elapsed_s, task.duration_s)
-    if isinstance(task, Leaf):
-        power_w = math.fsum(power.at(task.loads.get(host, 0.0)) for host, power in watts.items())
-        return power_w * elapsed_s
-    times, index, rest_s = _place(task, elapsed_s)
-    done = [energy_j(part, watts) for part in task.tasks]
-    before_j = times * math.fsum(done) + math.fsum(done[:index])
-    return before_j + energy_j(task.tasks[index], watts, rest_s)
 
 
 def progress(task: Task, elapsed_s: float) -> dict[str, Any]:
