@@ -788,6 +788,7 @@ def test_communication_takes_no_time_where_there_are_no_links() -> None:
         (Star(10.0, True, 0.0, 20.0), [0, 1, 2], 30.0),  # 600 bytes in all
         (Star(10.0, True, 1.0, 20.0, 0.5), [0, 1, 2], 32.5),  # two links and the backbone
         (Star(10.0, True, 0.0), [0, 0, 1], 20.0),  # host 0 sends twice 100, within it nothing
+        (Star(10.0, True, 0.0), [0, 0, 1, 1], 40.0),  # each of two sends 100 to each of two
         (Star(10.0, True, 1.0), [0], 1.0),  # nobody to send to
         (Star(1e9, True, 0.0), [0, 1], 1.0),  # computation takes longer
     ],
