@@ -44,6 +44,7 @@ def started(
             [str(part) for part in command],
             stdout=file,
             stderr=subprocess.STDOUT,
+            cwd=said.parent,  # some of them write files of their own
             env={**os.environ, **environment},
         )
         try:

@@ -178,10 +178,12 @@ def batsim(
         )
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command(context_settings=SETTINGS)(batsim)
+
+
 def main() -> None:
     """Run the command by itself, as an executable called `batsim` does."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(context_settings=SETTINGS)(batsim)
     app()
 
 

@@ -62,6 +62,7 @@ def converse(bridge: Bridge, address: str, patience: Patience, wall: Wall) -> No
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
         line = _Line(socket, address)
         try:
+            line.connect()
             _converse(bridge, line, patience)
         finally:
             line.close()
@@ -102,10 +103,12 @@ class _Line:
         socket.setsockopt(zmq.MAXMSGSIZE, MOST_BYTES)
         self._monitor = socket.get_monitor_socket(zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED)
         self._connected = False
+
+    def connect(self) -> None:
         try:
-            socket.connect(address)
+            self._socket.connect(self._address)
         except zmq.ZMQError as error:
-            raise SilentError(f"there can be no scheduler at {address!r}: {error}") from None
+            raise SilentError(f"there can be no scheduler at {self._address!r}: {error}") from None
 
     def send(self, message: bytes) -> None:
         self._socket.send(message)
@@ -132,6 +135,7 @@ class _Line:
 
     def close(self) -> None:
         self._socket.disable_monitor()
+        self._monitor.close(0)
 
     def _receive(self, until_s: float, patience_s: float) -> bytes:
         socket = self._socket

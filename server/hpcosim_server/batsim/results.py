@@ -58,7 +58,8 @@ def with_unavailable(states: Iterable[StateChange], availability: Unavailable) -
     plain: dict[int, HostState] = {}  # what hosts would be if all were available
     found = []
     changes: list[tuple[float, int, StateChange | tuple[tuple[int, ...], bool]]] = [
-        *((change.time_s, 0, change) for change in states),
+        # Of one instant: jobs end, then hosts come and go, then others start.
+        *((change.time_s, 2 * (change.state == "computing"), change) for change in states),
         *((time_s, 1, (hosts, gone)) for time_s, hosts, gone in availability),
     ]
     for time_s, _, change in sorted(changes, key=lambda entry: entry[:2]):
