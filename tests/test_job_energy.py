@@ -72,7 +72,7 @@ def exact_energies_j(simulation: Simulation) -> list[float]:
                 power_w = share_w + tasks * Fraction(processor.dynamic_w)
                 energies_j[row] += power_w * (now_s - since_s)
 
-    for now_s, changes, _ in replay(Cluster(platform, 0.0), recording):
+    for now_s, changes, _, _ in replay(Cluster(platform, 0.0), recording):
         charge(Fraction(now_s))
         since_s = Fraction(now_s)
         for row, starts, parts in changes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcosim_scenarios.formats import Format
 from hpcosim_scenarios.options import (
     RUN_FAILED,
     Json,
@@ -71,6 +72,9 @@ class Awareness(StrEnum):
     planned = "planned"
 
 
+Formats = Annotated[
+    list[Format] | None, typer.Option("--format", help="Write the results in this one, too.")
+]
 Over = Annotated[Transport, typer.Option(help="Two processes over ipc or tcp; inproc: one.")]
 
 
@@ -85,6 +89,7 @@ def run(
     ] = None,
     changes: Set = None,
     lenient: Lenient = False,
+    formats: Formats = None,
     as_json: Json = False,
 ) -> None:
     """Run a scenario, write its results and print its metrics."""
@@ -98,6 +103,7 @@ def run(
             transport=transport.value,
             out=out,
             overrides=overrides_of(changes, seed, lenient),
+            formats=formats or (),
         )
         print_metrics(metrics, as_json=as_json)
         if not as_json:
@@ -115,6 +121,7 @@ def compare(
     out: Annotated[Path | None, typer.Option(help="Results, in a folder for each.")] = None,
     changes: Set = None,
     lenient: Lenient = False,
+    formats: Formats = None,
     as_json: Json = False,
 ) -> None:
     """Run a scenario with several schedulers and set their metrics side by side."""
@@ -128,6 +135,7 @@ def compare(
             transport=transport.value,
             out=out,
             overrides=overrides_of(changes, seed, lenient),
+            formats=formats or (),
         )
         print_comparison(metrics, as_json=as_json)
 
@@ -187,6 +195,7 @@ def serve(
     changes: Set = None,
     seed: Seed = None,
     lenient: Lenient = False,
+    formats: Formats = None,
 ) -> None:
     """Serve scenarios to schedulers until told to stop; the log is JSON on standard error."""
     with errors_in_one_line():
@@ -207,6 +216,7 @@ def serve(
                 idle_s=idle_s,
             ),
             overrides=overrides_of(changes, seed, lenient),
+            formats=formats or (),
         )
     if failures and (once or sessions):
         raise typer.Exit(RUN_FAILED)
@@ -355,9 +365,11 @@ def reproduce(
 
 def main() -> None:
     """Run the command."""
+    from hpcosim_scenarios.batsim_command import SETTINGS, batsim
     from hpcosim_scenarios.traces_command import app as traces
     from hpcosim_scenarios.train_command import app as train
 
+    app.command(context_settings=SETTINGS)(batsim)
     app.add_typer(traces, name="traces")
     app.add_typer(train, name="train")
     app()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
 from hpcosim_scenarios.chosen import chosen_by
+from hpcosim_scenarios.formats import Format
 from hpcosim_scenarios.library import Library
 from hpcosim_scenarios.progress import shown
 from hpcosim_scenarios.run import Transport, folder_name, run_chosen, run_scenario
@@ -22,6 +23,7 @@ def compare_schedulers(
     transport: Transport = "inproc",
     out: Path | None = None,
     overrides: Mapping[str, Scalar] | None = None,
+    formats: Sequence[Format] = (),
 ) -> dict[str, dict[str, int | float]]:
     """Return the metrics of a scenario under each scheduler, by its name.
 
@@ -32,6 +34,7 @@ def compare_schedulers(
         out: folder for the results, one below it for each scheduler; None: none are kept,
             but for transports that need two processes, which write to `results`.
         overrides: values of the scenario to change.
+        formats: of results, beside our own.
 
     Raises:
         As `run_scenario`.
@@ -48,11 +51,16 @@ def compare_schedulers(
         folder, name = out / below if out is not None else None, chosen.called
         if transport != "inproc":
             metrics[name], _ = run_scenario(
-                path, scheduler=name, transport=transport, out=folder, overrides=overrides
+                path,
+                scheduler=name,
+                transport=transport,
+                out=folder,
+                overrides=overrides,
+                formats=formats,
             )
             continue
         with shown(f"{scenario.name} {name}") as report:
-            metrics[name] = run_chosen(chosen, scenario, jobs, folder, report)
+            metrics[name] = run_chosen(chosen, scenario, jobs, folder, report, formats)
     return metrics
 
 

@@ -14,7 +14,7 @@ from hpcosim_protocol import Decision, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.progress import Report, ignore
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.results import metrics_of, write_results
+from hpcosim_server.results import Also, metrics_of, write_results
 from hpcosim_server.session import Opened
 from hpcosim_server.simulation import Batch
 
@@ -24,7 +24,11 @@ LOOK_EVERY = 256  # batches between two looks at the wall clock
 
 
 def run_in_process(
-    opened: Opened, policy: Policy, out: Path | None = None, report: Report = ignore
+    opened: Opened,
+    policy: Policy,
+    out: Path | None = None,
+    report: Report = ignore,
+    also: Sequence[Also] = (),
 ) -> dict[str, int | float]:
     """Let a policy schedule a simulation; write the results, and return the metrics.
 
@@ -33,6 +37,7 @@ def run_in_process(
         policy: what decides.
         out: the results folder; None: nothing is written.
         report: told now and then how far it has got.
+        also: other formats to write the results in.
 
     Raises:
         RunError: the simulation got stuck, or the policy failed; what was recorded is written.
@@ -57,7 +62,7 @@ def run_in_process(
     finally:
         if out is not None:
             with _undisturbed():
-                write_results(out, simulation, run)
+                write_results(out, simulation, run, also)
     return metrics_of(simulation, run)
 
 

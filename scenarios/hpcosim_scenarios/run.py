@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from hpcosim_scenarios.chosen import Chosen, chosen_by, with_plan
+from hpcosim_scenarios.formats import Format, also_of
+from hpcosim_scenarios.formats import as_options as formats_as_options
 from hpcosim_scenarios.in_process import run_in_process
 from hpcosim_scenarios.json_log import log_as_json
 from hpcosim_scenarios.library import Library, open_scenario
@@ -31,6 +33,7 @@ def run_scenario(
     transport: Transport = "ipc",
     out: Path | None = None,
     overrides: Overrides | None = None,
+    formats: Sequence[Format] = (),
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -41,6 +44,7 @@ def run_scenario(
             `inproc`: both in this one. The results are the same to the last byte.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
         overrides: values of the scenario to change, by dotted path.
+        formats: of results, beside our own.
 
     Returns:
         The metrics, and the results folder.
@@ -57,12 +61,20 @@ def run_scenario(
     with shown(f"{scenario.name} {chosen.called}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
-            return run_chosen(chosen, scenario, jobs, folder, report), folder
-        return _run_processes(path, chosen, folder, transport, overrides or {}, report), folder
+            return run_chosen(chosen, scenario, jobs, folder, report, formats), folder
+        options = [*as_options(overrides or {}), *formats_as_options(formats)]
+        return _run_processes(
+            path, chosen, folder, transport, overrides or {}, options, report
+        ), folder
 
 
 def run_chosen(
-    chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None, report: Report = ignore
+    chosen: Chosen,
+    scenario: Scenario,
+    jobs: JobTable,
+    out: Path | None,
+    report: Report = ignore,
+    formats: Sequence[Format] = (),
 ) -> dict[str, int | float]:
     """Run a scenario in this process, and return the metrics.
 
@@ -72,17 +84,24 @@ def run_chosen(
         jobs: its jobs.
         out: the results folder; None: nothing is written.
         report: told now and then how far it has got.
+        formats: of results, beside our own.
 
     Raises:
         As `run_scenario`.
     """
     with with_plan(chosen, scenario, jobs, out) as ready:
         opened = open_scenario(scenario, jobs, chosen.title)
-        return run_in_process(opened, ready.policy(), out, report)
+        return run_in_process(opened, ready.policy(), out, report, also_of(formats))
 
 
 def _run_processes(
-    path: Path, chosen: Chosen, out: Path, wire: Wire, overrides: Overrides, report: Report
+    path: Path,
+    chosen: Chosen,
+    out: Path,
+    wire: Wire,
+    overrides: Overrides,
+    options: Sequence[str],
+    report: Report,
 ) -> dict[str, int | float]:
     with _planned(path, chosen, out, overrides) as ready:
         return run_processes(
@@ -90,7 +109,7 @@ def _run_processes(
             chosen.name,
             out,
             wire,
-            server_options=as_options(overrides),
+            server_options=options,
             scheduler_options=ready.options(),
             report=report,
         )
@@ -131,6 +150,7 @@ def serve_scenarios(
     folder_per_session: bool = True,
     limits: Limits | None = None,
     overrides: Overrides | None = None,
+    formats: Sequence[Format] = (),
 ) -> list[str]:
     """Serve scenarios until told to stop, and return what went wrong in sessions.
 
@@ -142,7 +162,12 @@ def serve_scenarios(
     limits = limits or Limits()
     library = Library(paths, overrides, limits.jobs)
     service = Service(
-        library.open, limits, out, sessions=sessions, folder_per_session=folder_per_session
+        library.open,
+        limits,
+        out,
+        sessions=sessions,
+        folder_per_session=folder_per_session,
+        also=also_of(formats),
     )
     serve(service, address)
     return service.failures

@@ -69,7 +69,7 @@ def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePowe
         raise Refusal(
             "unknown_node", f"there is no node {node}; they go from 0 to {len(states) - 1}"
         )
-    if cluster.platform.nodes[cluster.group_of[node]].power_states is None:
+    if cluster.kinds[cluster.group_of[node]].power_states is None:
         raise Refusal("not_allowed", f"node {node} has no power states: it is always on")
     if state not in ("on", "sleeping"):
         raise Refusal("wrong_power_state", f"a node is brought to on or sleeping, not {state}")

@@ -39,6 +39,8 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     Stafford, Bosque 2025, as they change over time). Nobody is charged for idle processors; with
     what they draw, the jobs' energies sum to the energy of the platform.
     """
+    if recording.turned_at:
+        return _energies_by_replay(platform, recording, end_s)
     changes = np.array(recording.changes)
     starts = changes >= 0
     rows = np.where(starts, changes, ~changes)
@@ -71,7 +73,7 @@ def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64])
     first_of_node = (np.cumsum(slots) - slots).tolist()
     found = (
         (row, first_of_node[node] + slot, tasks)
-        for _, changes, _ in replay(Cluster(platform, 0.0), recording)
+        for _, changes, _, _ in replay(Cluster(platform, 0.0), recording)
         for row, starts, parts in changes
         if starts
         for slot, _, node, tasks in places(parts)
@@ -105,6 +107,36 @@ def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats
     share_s = np.empty(count)
     share_s[stays] = np.add.reduceat(np.append(each_s, 0.0), spans)[::2]
     return share_s
+
+
+def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
+    """Return the same for nodes of one processor that turned into other kinds, step by step."""
+    cluster = Cluster(platform, 0.0, recording.kinds)
+    energies_j = array("d", bytes(8 * len(recording)))
+    kind = list(cluster.group_of)
+    jobs: list[dict[int, int]] = [{} for _ in kind]  # of each node: its jobs, and their tasks there
+    since_s = [0.0] * len(kind)  # of no account where no job is
+
+    def charge(node: int, now_s: float) -> None:
+        processor = cluster.kinds[kind[node]].processors[0]
+        for row, tasks in jobs[node].items():
+            power_w = processor.static_w / len(jobs[node]) + processor.dynamic_w * tasks
+            energies_j[row] += power_w * (now_s - since_s[node])
+        kind[node], since_s[node] = cluster.group_of[node], now_s
+
+    for now_s, changes, _, turned in replay(cluster, recording):
+        for node in turned:
+            charge(node, now_s)
+        for row, starts, parts in changes:
+            for _, _, node, tasks in places(parts):
+                charge(node, now_s)
+                if starts:
+                    jobs[node][row] = tasks
+                else:
+                    del jobs[node][row]
+    for node in range(len(kind)):
+        charge(node, end_s)
+    return energies_j
 
 
 def _processors(platform: Platform) -> tuple[Floats, Floats, Ints]:

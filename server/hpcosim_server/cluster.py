@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpcosim_protocol import Platform, PowerState, Processor
+from hpcosim_protocol import NodeGroup, Platform, PowerState, Processor
 from hpcosim_server.power import GroupMeter
 
 
@@ -40,24 +40,54 @@ class Cluster:
     Flat lists indexed by node: an event touches few nodes, and plain lists are then the
     fastest. What only depends on how many nodes do what is counted by group (`GroupMeter`).
 
+    A node may turn into one of another kind, with another speed and power. The kinds are first
+    the platform's groups, then those that came with such a change.
+
+    Args:
+        platform: the description.
+        start_s: from when.
+        kinds: those there are beside the platform's groups.
+
     Attributes:
         platform: the description.
         capacity: cores of each node.
         free: cores of each node that can still be given to a job.
-        group_of: the group of each node.
-        meters: one for each group, in the platform's order.
+        kinds: what a node may be.
+        group_of: the kind of each node, an index into `kinds`.
+        meters: one for each kind.
     """
 
-    def __init__(self, platform: Platform, start_s: float) -> None:
+    def __init__(self, platform: Platform, start_s: float, kinds: Sequence[NodeGroup] = ()) -> None:
         self.platform = platform
         self.capacity = platform.cores_by_node()
         self.free = list(self.capacity)
         self.core_count = sum(self.capacity)
         self.largest_node = max(self.capacity)
+        self.kinds = list(platform.nodes)
         self.meters = [GroupMeter(group, start_s) for group in platform.nodes]
+        for kind in kinds:
+            self.add_kind(kind, start_s)
         self.group_of = [i for i, group in enumerate(platform.nodes) for _ in range(group.count)]
         slots = max(len(group.processors) for group in platform.nodes)
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
+
+    def add_kind(self, kind: NodeGroup, now_s: float) -> int:
+        """Let there be another kind of nodes, which has none yet, and return its number."""
+        self.kinds.append(kind)
+        self.meters.append(GroupMeter(kind, now_s, 0))
+        return len(self.kinds) - 1
+
+    def turn_into(self, now_s: float, node: int, kind: int) -> None:
+        """Turn a node, which is on, into one of another kind; both have one processor, alike."""
+        before, after = self.meters[self.group_of[node]], self.meters[kind]
+        tasks = self._tasks[0][node]
+        if tasks:
+            before.change(now_s, -1, [-1], [-tasks])
+        before.join(now_s, -1)
+        after.join(now_s, 1)
+        if tasks:
+            after.change(now_s, 1, [1], [tasks])
+        self.group_of[node] = kind
 
     def hold(self, nodes: list[int], tasks: list[int], whole: bool) -> list[int]:
         """Keep cores for a job, and return how many of each node, to be given to `release`.
@@ -102,7 +132,7 @@ class Cluster:
 
     def vacate(self, now_s: float, parts: list[Part]) -> None:
         """Undo an `occupy`."""
-        for part in parts:
+        for part in self._as_they_are(parts):
             columns = part.by_processor
             active = [
                 -_stop(busy, part.nodes, column)
@@ -124,6 +154,16 @@ class Cluster:
         for meter in self.meters:
             meter.settle(now_s)
 
+    def _as_they_are(self, parts: list[Part]) -> list[Part]:
+        """Return parts by the kinds the nodes have now; some may have turned into others."""
+        if len(self.kinds) == len(self.platform.nodes):
+            return parts
+        return [
+            Part(meter, nodes, [tasks])
+            for part in parts
+            for meter, nodes, tasks in self._by_group(part.nodes, part.by_processor[0])
+        ]
+
     def _count_idle(self, nodes: list[int]) -> int:
         return sum(not any(level) for level in self.levels(nodes))
 
@@ -144,7 +184,7 @@ class Cluster:
 
     def _by_processor(self, nodes: list[int], tasks: list[int]) -> list[list[int]]:
         """Return how many tasks go on each processor, for nodes of one group."""
-        processors = self.platform.nodes[self.group_of[nodes[0]]].processors
+        processors = self.kinds[self.group_of[nodes[0]]].processors
         if len(processors) == 1:
             return [tasks]
         columns: list[list[int]] = [[] for _ in processors]

@@ -83,7 +83,7 @@ class NodePower:
         self.since_s[node] = now_s
         self._recording.powered(now_s, node, after)
         self.shutdowns += after == "switching_off"
-        return self._lasts_s(cluster.platform.nodes[group], after)
+        return self._lasts_s(cluster.kinds[group], after)
 
     def _lasts_s(self, group: NodeGroup, state: PowerState) -> float:
         times = group.power_states

@@ -24,6 +24,11 @@ class GroupMeter:
     `static_w + dynamic_w * (cores with a task)` otherwise (Lopez, Stafford, Bosque 2025,
     section 3.1). A node that is not on draws what its group's `power_states` say.
 
+    Args:
+        group: what its nodes are.
+        start_s: from when.
+        count: how many nodes are in it at first; None: the group's own count.
+
     Attributes:
         processors: those of each node.
         state_energy_j: energy of all nodes of the group by `NODE_STATES`, J, up to `settled_s`.
@@ -31,7 +36,7 @@ class GroupMeter:
         settled_s: the simulated second up to which these are integrated.
     """
 
-    def __init__(self, group: NodeGroup, start_s: float) -> None:
+    def __init__(self, group: NodeGroup, start_s: float, count: int | None = None) -> None:
         self.processors = group.processors
         self._idle_w = [p.static_w * p.idle_fraction for p in group.processors]
         self._static_w = [p.static_w for p in group.processors]
@@ -39,7 +44,7 @@ class GroupMeter:
         self._active = [0] * len(group.processors)
         self._tasks = [0] * len(group.processors)
         self._nodes = [0] * len(NODE_STATES)
-        self._nodes[IDLE] = group.count
+        self._nodes[IDLE] = group.count if count is None else count
         # Of one node in each state; of those computing it depends on what they compute.
         self._node_w = [0.0, sum(self._idle_w), *_power_off_w(group)]
         self._computing_w = 0.0
@@ -92,6 +97,11 @@ class GroupMeter:
                 + self._static_w[slot] * self._active[slot]
                 + self._dynamic_w[slot] * self._tasks[slot]
             )
+
+    def join(self, now_s: float, idle_nodes: int) -> None:
+        """Let nodes on which nothing runs, and that are on, join the group or leave it."""
+        self.settle(now_s)
+        self._nodes[IDLE] += idle_nodes
 
     def switch(self, now_s: float, before: PowerState, after: PowerState) -> None:
         """Let one node, on which nothing runs, go from one power state to another."""

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping
 from typing import get_args
 
-from hpcosim_protocol import JobState, PowerState
+from hpcosim_protocol import JobState, NodeGroup, PowerState
 from hpcosim_server.workload.table import PLACEMENTS, JobSpec
 
 # A job's state by code; the first two are those of a job that is not over.
@@ -39,10 +39,13 @@ class Recording:
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
         reasons: why a job was rejected at its submission, by row.
-        power_s, power_node, power_state: every change of a node's power state, in order: when,
-            which, and an index into `POWER_STATES`.
+        power_at, power_s, power_node, power_state: every change of a node's power state, in order:
+            before which of `changes`, when, which, and an index into `POWER_STATES`.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
+        kinds: of nodes, beside the platform's groups.
+        turned_at, turned_s, turned_node, turned_kind: every change of a node's kind, in order:
+            before which of `changes`, when, which, and into which of `Cluster.kinds`.
     """
 
     def __init__(self) -> None:
@@ -59,9 +62,15 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
         self.power_state = array("b")
+        self.kinds: list[NodeGroup] = []
+        self.turned_at = array("q")
+        self.turned_s = array("d")
+        self.turned_node = array("i")
+        self.turned_kind = array("i")
         self.reasons: dict[int, str] = {}
         self.over = 0
 
@@ -104,9 +113,17 @@ class Recording:
 
     def powered(self, now_s: float, node: int, state: PowerState) -> None:
         """Record that a node entered a power state."""
+        self.power_at.append(len(self.changes))
         self.power_s.append(now_s)
         self.power_node.append(node)
         self.power_state.append(POWER_STATES.index(state))
+
+    def turned(self, now_s: float, node: int, kind: int) -> None:
+        """Record that a node was turned into one of another kind."""
+        self.turned_at.append(len(self.changes))
+        self.turned_s.append(now_s)
+        self.turned_node.append(node)
+        self.turned_kind.append(kind)
 
     def power_history(self, node: int) -> list[tuple[float, PowerState]]:
         """Return when a node entered which power state; it began as on."""

@@ -1,4 +1,4 @@
-"""The recorded starts, ends and power changes, played once more on an empty cluster."""
+"""The recorded changes of jobs and nodes, played once more on an empty cluster."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hpcosim_protocol import PowerState
 from hpcosim_server.cluster import Cluster, Part
 from hpcosim_server.recording import POWER_STATES, Recording
 
-What = int | tuple[int, PowerState]
-"""A code of `Recording.changes`, or a node and the power state it entered."""
+What = int | tuple[int, PowerState] | tuple[int, int]
+"""A code of `Recording.changes`, or a node and the power state or the kind it entered."""
 
 
 class Change(NamedTuple):
@@ -37,24 +37,35 @@ class Instant(NamedTuple):
         time_s: when.
         changes: the jobs that started or ended, in order.
         powered: the nodes that entered a power state, with the last they entered.
+        turned: the nodes that were turned into another kind.
     """
 
     time_s: float
     changes: list[Change]
     powered: dict[int, PowerState]
+    turned: set[int]
 
 
 def replay(cluster: Cluster, recording: Recording) -> Iterator[Instant]:
-    """Yield every instant at which something changed, in order."""
+    """Yield every instant at which something changed, in order.
+
+    Args:
+        cluster: of the recording's platform and kinds, at its start.
+        recording: what happened.
+    """
     running: dict[int, list[Part]] = {}
     events = merge(_jobs(recording), _powers(recording), key=itemgetter(0))
     for time_s, together in groupby(events, key=itemgetter(0)):
-        instant = Instant(time_s, [], {})
+        instant = Instant(time_s, [], {}, set())
         for _, what in together:
             if isinstance(what, int):
                 instant.changes.append(_apply(what, time_s, cluster, recording, running))
+                continue
+            node, state = what
+            if isinstance(state, int):
+                cluster.turn_into(time_s, node, state)
+                instant.turned.add(node)
             else:
-                node, state = what
                 instant.powered[node] = state
         yield instant
 
@@ -72,9 +83,24 @@ def _apply(
 
 
 def _jobs(recording: Recording) -> Iterator[tuple[float, What]]:
-    """Yield when each start or end came, and its code in `Recording.changes`."""
-    for code in recording.changes:
-        yield (recording.start_s[code] if code >= 0 else recording.end_s[~code]), code
+    """Yield when each start or end came, and its code in `Recording.changes`.
+
+    Between them, where they came, are the changes of nodes' kinds.
+    """
+    turns = zip(
+        recording.turned_at,
+        recording.turned_s,
+        recording.turned_node,
+        recording.turned_kind,
+        strict=True,
+    )
+    turn = next(turns, None)
+    for at, code in enumerate((*recording.changes, None)):
+        while turn is not None and turn[0] == at:
+            yield turn[1], turn[2:]
+            turn = next(turns, None)
+        if code is not None:
+            yield (recording.start_s[code] if code >= 0 else recording.end_s[~code]), code
 
 
 def _powers(recording: Recording) -> Iterator[tuple[float, What]]:

@@ -6,7 +6,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -55,26 +55,57 @@ def metrics_of(simulation: Simulation, run: Run) -> dict[str, int | float]:
     return measure(outcome_of(simulation, left_out))
 
 
-def write_results(folder: Path, simulation: Simulation, run: Run) -> None:
-    """Write the files, over those of an earlier run.
+Files = Mapping[str, Iterable[str]]
+"""The text of files, piece by piece, by their names."""
 
-    They are written beside the folder first. A new folder then appears with all of them at
-    once; in one that was there each file is replaced whole, `run.json` last.
+Also = Callable[[Simulation], Files]
+"""What files in another format a simulation comes to, to be written beside our own."""
+
+
+def write_results(
+    folder: Path, simulation: Simulation, run: Run, also: Sequence[Also] = ()
+) -> None:
+    """Write the files of a run, over those of an earlier one, as `write_together` does.
+
+    Args:
+        folder: the results folder.
+        simulation: finished or not.
+        run: what it is a run of.
+        also: other formats.
+
+    Raises:
+        ResultsError: they can't be written; what was there before still is.
+    """
+    about = msgspec.to_builtins(run) | {"platform": simulation.cluster.platform}
+    files: dict[str, Iterable[str]] = {
+        "jobs.csv": _job_lines(simulation),
+        "nodes.csv": _node_lines(simulation),
+        "schedule.csv": _schedule_lines(simulation.recording),
+        "metrics.json": [to_json(metrics_of(simulation, run))],
+    }
+    for files_of in also:
+        files |= files_of(simulation)
+    write_together(folder, files | {LAST: [to_json(about)]})
+
+
+def write_together(folder: Path, files: Files) -> None:
+    """Write files into a folder, all of them or none.
+
+    They are written to a place of their own first. A new folder then appears with all of them
+    at once; in one that was there each file is replaced whole, `run.json` last.
 
     Raises:
         ResultsError: they can't be written; what was there before still is.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
+        # Who may write into a folder that is there may not be allowed to beside it.
+        beside = folder if folder.is_dir() else folder.parent
+        draft = beside / f".{folder.name}-{secrets.token_hex(4)}"
         draft.mkdir()
         try:
-            _write(draft / "jobs.csv", _job_lines(simulation))
-            _write(draft / "nodes.csv", _node_lines(simulation))
-            _write(draft / "schedule.csv", _schedule_lines(simulation.recording))
-            _write(draft / "metrics.json", [to_json(metrics_of(simulation, run))])
-            about = msgspec.to_builtins(run) | {"platform": simulation.cluster.platform}
-            _write(draft / "run.json", [to_json(about)])
+            for name, lines in files.items():
+                _write(draft / name, lines)
             _move(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

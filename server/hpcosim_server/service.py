@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_server.errors import ResultsError, SessionRefused
-from hpcosim_server.results import write_results
+from hpcosim_server.results import Also, write_results
 from hpcosim_server.session import Opened, Session
 
 log = structlog.get_logger()
@@ -77,6 +77,7 @@ class Service:
         out: folder for results; None: none are written.
         sessions: so many may be opened in all; None: any number.
         folder_per_session: results in a folder of `out` for each session, else in `out` itself.
+        also: other formats to write the results in.
 
     Attributes:
         failures: what went wrong in sessions so far, for the exit status.
@@ -91,6 +92,7 @@ class Service:
         *,
         sessions: int | None = None,
         folder_per_session: bool = True,
+        also: Sequence[Also] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.failures: list[str] = []
@@ -98,6 +100,7 @@ class Service:
         self._out = out
         self._sessions_left = sessions
         self._folder_per_session = folder_per_session
+        self._also = also
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._over: OrderedDict[str, Epitaph] = OrderedDict()
@@ -281,7 +284,7 @@ class Service:
             return
         folder = self._out / _folder_name(session) if self._folder_per_session else self._out
         try:
-            write_results(folder, session.opened.simulation, session.opened.run)
+            write_results(folder, session.opened.simulation, session.opened.run, self._also)
         except ResultsError as error:
             self.failures.append(str(error))
             log.error("results_not_written", **_names(session), why=str(error))

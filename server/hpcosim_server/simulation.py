@@ -1,4 +1,4 @@
-"""The whole simulator: one plain object with one verb."""
+"""The whole simulator: one plain object with one verb, and finer ones for some shells."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hpcosim_protocol import (
     JobState,
     JobSubmitted,
     KillJob,
+    NodeGroup,
     NodePowerChanged,
     NoMoreJobs,
     Platform,
@@ -65,6 +66,9 @@ class Rules:
         kill_at_walltime: a job past its requested time is killed.
         dynamic_jobs: the scheduler may submit jobs.
         wake_on_allocation: a job may be given nodes that are not on; they are switched on for it.
+        turn_away: a job that could not run even on an empty cluster is rejected at its submission;
+            else the scheduler is told of it like of any other.
+        start_s: when the clock starts, by the first submission; None: just there.
         max_jobs: more can't be submitted.
     """
 
@@ -72,6 +76,8 @@ class Rules:
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
+    turn_away: bool = True
+    start_s: float | None = None
     max_jobs: int = 2_000_000
 
 
@@ -97,9 +103,12 @@ _COMPLETED, _REJECTED = BIT["job_completed"], BIT["decision_rejected"]
 class Simulation:
     """A cluster, its jobs and its clock. It knows no policy, no socket, no file.
 
-    The clock starts at the first submission. At one instant, jobs complete, then nodes have been
-    switched, then jobs are submitted, and alarms come last; what is equal in that comes in the
-    order it was set.
+    `advance` does all that a scheduler of our protocol needs. A shell for schedulers of another
+    one has finer verbs: `step`, `take_events`, `carry_out`, `submit`, `reshape`, `turn_node`.
+
+    The clock starts at the first submission, unless the rules say otherwise. At one instant, jobs
+    complete, then nodes have been switched, then jobs are submitted, and alarms come last; what is
+    equal in that comes in the order it was set.
 
     Args:
         platform: the cluster.
@@ -122,7 +131,8 @@ class Simulation:
         rng: np.random.Generator | None = None,
     ) -> None:
         self.rules = rules or Rules()
-        self.start_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+        first_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
+        self.start_s = first_s if self.rules.start_s is None else self.rules.start_s
         self._clock = Clock(self.start_s)
         self.cluster = Cluster(platform, self.start_s)
         self._endings = Endings(
@@ -145,6 +155,7 @@ class Simulation:
         self._events: list[Event] = []
         self._kinds = 0  # the bits of the kinds in `_events`
         self._refused_in_a_row = 0
+        self._kind_of: dict[NodeGroup, int] = {}  # the nodes' kinds by what they are
         self._energies: tuple[tuple[float, int, int], array[float]] | None = None
         self._tell(SimulationBegan(self.start_s), BIT["simulation_began"])
         self._await_next_submission()
@@ -193,6 +204,73 @@ class Simulation:
         self._watch_for_refusals(before)
         events, self._events, self._kinds = self._events, [], 0
         return Batch(self._clock.now, events, ended=not events)
+
+    def step(self, until_s: float = math.inf) -> list[Event]:
+        """Let the next instant happen, and return what it brought.
+
+        The last job being over ends nothing: nodes on the way, and alarms, go on.
+
+        Args:
+            until_s: if nothing happens by then, time passes up to there, or not at all if that is
+                infinity.
+
+        Returns:
+            What `take_events` does.
+        """
+        clock = self._clock
+        next_s = clock.next_s()
+        if next_s < math.inf and next_s <= until_s:
+            while clock.next_s() == next_s:
+                clock.step()
+        elif until_s < math.inf:
+            clock.pass_to(until_s)
+        return self.take_events()
+
+    def take_events(self) -> list[Event]:
+        """Return what has happened and was not returned yet, in order."""
+        events, self._events, self._kinds = self._events, [], 0
+        return events
+
+    def next_s(self) -> float:
+        """Return when the next instant is at which something happens; infinity: never."""
+        return self._clock.next_s()
+
+    def carry_out(self, decision: Decision) -> None:
+        """Carry out a decision now.
+
+        Raises:
+            Refusal: it can't be.
+        """
+        _CARRY_OUT[type(decision)](self, decision)
+
+    def submit(self, spec: JobSpec) -> None:
+        """Submit a job now, whose number no other has, whatever the rules say of dynamic jobs."""
+        self._admit(spec)
+
+    def reshape(self, job_id: int, cores: int, run_s: float) -> None:
+        """Say what a waiting job asks for, and how long it runs, on the nodes it will be given.
+
+        Raises:
+            Refusal: it does not wait.
+        """
+        job = self._waiting_job(job_id)
+        job.spec = job.spec._replace(cores=cores, run_s=run_s)
+        self.recording.cores[job.row] = cores
+
+    def turn_node(self, node: int, kind: NodeGroup) -> None:
+        """Turn a node into one of another kind: its speed, its power, its power states.
+
+        All nodes have one processor, of as many cores before as after. The node is on; what runs
+        on it goes on as it did.
+        """
+        cluster, now_s = self.cluster, self._clock.now
+        number = self._kind_of.get(kind)
+        if number is None:
+            number = self._kind_of[kind] = cluster.add_kind(kind, now_s)
+            self.recording.kinds.append(kind)
+        if cluster.group_of[node] != number:
+            cluster.turn_into(now_s, node, number)
+            self.recording.turned(now_s, node, number)
 
     def snapshot(self) -> list[Event]:
         """Return events that bring an empty view to what it would be now.
@@ -305,7 +383,7 @@ class Simulation:
 
     def _admit(self, spec: JobSpec) -> None:
         row = self.recording.submitted(spec)
-        if reason := impossible(self.cluster, spec):
+        if self.rules.turn_away and (reason := impossible(self.cluster, spec)):
             self.recording.ended(row, self.now_s, "rejected", reason)
             return
         self._waiting[spec.job_id] = Job(spec, row)

@@ -30,8 +30,8 @@ class Span(NamedTuple):
 
 
 Spans = Iterator[Span]
-Level = tuple[PowerState, tuple[int, ...]]
-"""The power state of a node, and how many tasks each of its processors has."""
+Level = tuple[PowerState, tuple[int, ...], int]
+"""The power state of a node, how many tasks each of its processors has, and its kind."""
 
 
 def node_spans(platform: Platform, recording: Recording, start_s: float, end_s: float) -> Spans:
@@ -41,45 +41,47 @@ def node_spans(platform: Platform, recording: Recording, start_s: float, end_s: 
     recorded: the starts and ends of the jobs are played once more on an empty cluster. Every
     node is in just one span at any time; the integral of their power is the energy of the run.
     """
-    cluster = Cluster(platform, start_s)
+    cluster = Cluster(platform, start_s, recording.kinds)
     nodes = range(platform.node_count)
     since_s = [start_s] * len(nodes)
-    level: list[Level] = [("on", tasks) for tasks in cluster.levels(nodes)]
+    kinds = cluster.group_of
+    level: list[Level] = [
+        ("on", tasks, kind) for tasks, kind in zip(cluster.levels(nodes), kinds, strict=True)
+    ]
 
     def close(touched: Iterable[int], powered: dict[int, PowerState], now_s: float) -> Spans:
         ordered = sorted(touched)
         changed = []
         for node, tasks in zip(ordered, cluster.levels(ordered), strict=True):
-            new = (powered.get(node, level[node][0]), tasks)
+            new = (powered.get(node, level[node][0]), tasks, kinds[node])
             if new != level[node] or now_s == end_s:
                 changed.append((node, new))
-        for members in _alike([node for node, _ in changed], cluster.group_of, since_s, level):
+        for members in _alike([node for node, _ in changed], since_s, level):
             first = members[0]
             if now_s > since_s[first]:
-                power_w = cluster.power_w(first, *level[first])
+                power, tasks, kind = level[first]
+                power_w = cluster.meters[kind].node_power_w(power, tasks)
                 yield Span(since_s[first], now_s, members, _state(level[first]), power_w)
         for node, new in changed:
             since_s[node], level[node] = now_s, new
 
-    for now_s, changes, powered in replay(cluster, recording):
+    for now_s, changes, powered, turned in replay(cluster, recording):
         if now_s < end_s:
             touched = {node for change in changes for part in change.parts for node in part.nodes}
-            yield from close(touched | powered.keys(), powered, now_s)
+            yield from close(touched | powered.keys() | turned, powered, now_s)
     yield from close(nodes, {}, end_s)
 
 
 def _state(level: Level) -> NodeState:
-    power, tasks = level
+    power, tasks, _ = level
     if power != "on":
         return power
     return "computing" if any(tasks) else "idle"
 
 
-def _alike(
-    nodes: list[int], group_of: list[int], since_s: list[float], level: list[Level]
-) -> Iterable[list[int]]:
+def _alike(nodes: list[int], since_s: list[float], level: list[Level]) -> Iterable[list[int]]:
     """Return the nodes apart: equal ones, at one level since one time, are together."""
-    together: dict[tuple[int, float, Level], list[int]] = {}
+    together: dict[tuple[float, Level], list[int]] = {}
     for node in nodes:
-        together.setdefault((group_of[node], since_s[node], level[node]), []).append(node)
+        together.setdefault((since_s[node], level[node]), []).append(node)
     return together.values()

@@ -1,0 +1,30 @@
+"""A scheduler on batsim-py's simulator: first come, first served; idle hosts are switched off.
+
+It is run by the Python of the clients' own environment: `PLATFORM WORKLOAD`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from batsim_py import JobEvent, SimulatorHandler  # type: ignore[import-not-found]
+
+done = []
+simulator = SimulatorHandler()
+simulator.subscribe(JobEvent.COMPLETED, lambda job: done.append(job.id))
+simulator.start(platform=sys.argv[1], workload=sys.argv[2])
+while simulator.is_running:
+    for job in list(simulator.queue):
+        hosts = [
+            host.id
+            for host in simulator.platform.hosts
+            if (host.is_idle or host.is_sleeping) and not host.is_allocated
+        ]
+        if len(hosts) < job.res:
+            break
+        simulator.allocate(job.id, hosts[: job.res])
+    idle = [host.id for host in simulator.platform.hosts if host.is_idle and not host.is_allocated]
+    if idle and not simulator.queue:
+        simulator.switch_off(idle)
+    simulator.proceed_time()
+sys.stdout.write(" ".join(done))
