@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import heterogeneous, in_process, memory, pairing, power, scaling, start, wire
+from benchmarks import (
+    batsim,
+    heterogeneous,
+    in_process,
+    memory,
+    pairing,
+    power,
+    scaling,
+    start,
+    wire,
+)
 from hpcosim_scenarios.report import number
 
 BENCHMARKS = {
@@ -15,6 +25,7 @@ BENCHMARKS = {
     "heterogeneous": heterogeneous.run,
     "power": power.run,
     "pairing": pairing.run,
+    "batsim": batsim.run,
     "memory": memory.run,
 }
 

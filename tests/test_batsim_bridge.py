@@ -1,10 +1,11 @@
-"""Batsim's protocol, rule by rule: what schedulers are told, what they may say, what comes of it."""
+"""Batsim's protocol, rule by rule: what schedulers are told, may say, and bring about."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ from hpcosim_server.batsim.intervals import parse_intervals
 from hpcosim_server.batsim.model import InputError
 from hpcosim_server.batsim.opening import Options
 from hpcosim_server.batsim.platform_xml import read_platform
+from hpcosim_server.batsim.replies import read_reply
 from hpcosim_server.batsim.results import results_of
 from hpcosim_server.batsim.workload_json import read_workloads
+from hpcosim_server.results import intervals
 
 HOSTS = 4
 PROFILES: dict[str, Any] = {
@@ -74,6 +77,7 @@ class Talk:
 
     def data(self, kind: str) -> dict[str, Any]:
         """Return the data of the only event of a type."""
+        found: dict[str, Any]
         (found,) = [data for _, its, data in self.events if its == kind]
         return found
 
@@ -368,7 +372,7 @@ def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., T
 
 def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
     """A query is answered with what all hosts have used, to the joule."""
-    query = ("QUERY", {"requests": {"consumed_energy": {}}})
+    query: tuple[str, dict[str, Any]] = ("QUERY", {"requests": {"consumed_energy": {}}})
     told = talk(job(1, submit_s=100), energy=True).say(switch("0", 2))
     told.say(("CALL_ME_LATER", {"timestamp": 10.0})).say(query)
     # Three idle hosts; one that takes 4 s to fall asleep.
@@ -596,12 +600,8 @@ def test_reply_that_is_none_is_named(talk: Callable[..., Talk], reply: bytes, wr
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_reply_is_followed_or_named(reply: bytes) -> None:
     """No bytes bring a traceback."""
-    from hpcosim_server.batsim.replies import read_reply
-
-    try:
+    with suppress(BadReplyError):
         read_reply(reply)
-    except BadReplyError as error:
-        assert "can't be followed" in str(error)
 
 
 def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
@@ -627,8 +627,6 @@ def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
     """What results call hosts is what schedulers can."""
-    from hpcosim_server.results import intervals
-
     assert parse_intervals(intervals(hosts), 41) == sorted(hosts)
 
 
@@ -674,7 +672,10 @@ class Scheduler(threading.Thread):
 
 
 READY = b'{"now":0,"events":[]}'
-EXECUTE = b'{"now":0,"events":[{"timestamp":0,"type":"EXECUTE_JOB","data":{"job_id":"w0!1","alloc":"0"}}]}'
+EXECUTE = (
+    b'{"now":0,"events":[{"timestamp":0,"type":"EXECUTE_JOB",'
+    b'"data":{"job_id":"w0!1","alloc":"0"}}]}'
+)
 
 
 def command(folder: Path, *options: str, jobs: Sequence[dict[str, Any]] = (job(1),)) -> Any:
