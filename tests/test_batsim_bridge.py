@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -602,6 +603,75 @@ def test_any_reply_is_followed_or_named(reply: bytes) -> None:
     """No bytes bring a traceback."""
     with suppress(BadReplyError):
         read_reply(reply)
+
+
+IDS = st.sampled_from(["w0!1", "w0!2", "w0!3", "w0!4", "dyn!a", "dyn!b"])
+SOME_HOSTS = st.sets(st.integers(0, HOSTS - 1), min_size=1).map(intervals)
+DECISIONS = st.one_of(
+    st.builds(
+        lambda job_id, alloc: ("EXECUTE_JOB", {"job_id": job_id, "alloc": alloc}), IDS, SOME_HOSTS
+    ),
+    st.builds(lambda job_id: ("REJECT_JOB", {"job_id": job_id}), IDS),
+    st.builds(lambda ids: ("KILL_JOB", {"job_ids": ids}), st.lists(IDS, min_size=1, max_size=3)),
+    st.builds(lambda at_s: ("CALL_ME_LATER", {"timestamp": at_s}), st.floats(0, 100)),
+    st.builds(switch, SOME_HOSTS, st.integers(0, 4)),
+    st.just(("QUERY", {"requests": {"consumed_energy": {}}})),
+    st.sampled_from([PROFILE, JOB, FINISHED, ("NOTIFY", {"type": "continue_registration"})]),
+    st.builds(lambda job_id: ("SET_JOB_METADATA", {"job_id": job_id, "metadata": "m"}), IDS),
+)
+REPLIES = st.lists(
+    st.tuples(st.lists(st.tuples(st.floats(0, 6), DECISIONS), max_size=3), st.floats(0, 6)),
+    max_size=25,
+)
+
+
+@given(REPLIES, st.booleans())
+def test_whatever_is_decided_the_simulation_stays_sound(
+    tmp_path_factory: pytest.TempPathFactory,
+    replies: list[tuple[list[tuple[float, tuple[str, dict[str, Any]]]], float]],
+    events: bool,
+) -> None:
+    """Bad decisions are named; time goes on; every job is told of once; results can be written.
+
+    That no core and no joule is lost is checked of every simulation.
+    """
+    folder = tmp_path_factory.mktemp("any")
+    jobs = [job(1), job(2, "cpu", 3), job(3, "both", 3, walltime=35), job(4, "total", 20, res=2)]
+    external = '{"type": "machine_unavailable", "timestamp": 5, "resources": "0"}'
+    (folder / "events").write_text(external, encoding="utf-8")
+    bridge = Bridge(
+        read_workloads([write_workload(folder, jobs, PROFILES)]),
+        read_platform(write_platform(folder, HOSTS, energy=True)),
+        Options(energy=True, dynamic_jobs=True, acknowledge_dynamic_jobs=True),
+        read_external_events([folder / "events"], HOSTS, forward_unknown=False) if events else None,
+    )
+    told = Talk(bridge)
+    heard: list[str] = []
+    before_s = 0.0
+    for decided, ready_s in replies:
+        now_s = told.now_s
+        timed = [(now_s + delay_s, decision) for delay_s, decision in decided]
+        timed.sort(key=itemgetter(0))
+        ready_s = max([now_s + ready_s, *(time_s for time_s, _ in timed)])
+        try:
+            told.say_at(ready_s, *((time_s, *decision) for time_s, decision in timed))
+        except (BadReplyError, StuckError):
+            break
+        heard += [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
+        assert told.now_s >= before_s
+        assert all(before_s <= time_s <= told.now_s for time_s, _, _ in told.events)
+        before_s = told.now_s
+        if bridge.over:
+            break
+    assert len(set(heard)) == len(heard)
+    outcome = results_of(bridge)
+    write_outputs(folder / "o", outcome)
+    assert [row["job_id"] for row in rows_of(folder / "o_jobs.csv")] == [
+        over.name for over in outcome.jobs
+    ]
+    assert {over.full_id for over in bridge.known.jobs if over.state == "over"} == {
+        f"{over.workload}!{over.name}" for over in outcome.jobs
+    }
 
 
 def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
