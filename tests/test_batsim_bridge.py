@@ -777,6 +777,19 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
     ]
 
 
+def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
+    """With dynamic jobs there need be no file of jobs."""
+    data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
+    events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
+    busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
+    busy.start()
+    platform = str(write_platform(tmp_path, HOSTS))
+    options = ["-p", platform, "-s", busy.address, "-e", f"{tmp_path}/o", "--enable-dynamic-jobs"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0
+    assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
+
+
 def test_quiet_command_says_nothing(tmp_path: Path) -> None:
     """A caller may never read what a quiet one says."""
     with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
