@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import (
+    batsim,
     deep_eas,
     heterogeneous,
     in_process,
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "power": power.run,
     "pairing": pairing.run,
     "deep-eas": deep_eas.run,
+    "batsim": batsim.run,
     "memory": memory.run,
 }
 

@@ -1,10 +1,12 @@
-"""Batsim's protocol, rule by rule: what schedulers are told, what they may say, what comes of it."""
+"""Batsim's protocol, rule by rule: what schedulers are told, may say, and bring about."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,10 @@ from hpcosim_server.batsim.intervals import parse_intervals
 from hpcosim_server.batsim.model import InputError
 from hpcosim_server.batsim.opening import Options
 from hpcosim_server.batsim.platform_xml import read_platform
+from hpcosim_server.batsim.replies import read_reply
 from hpcosim_server.batsim.results import results_of
 from hpcosim_server.batsim.workload_json import read_workloads
+from hpcosim_server.results import intervals
 
 HOSTS = 4
 PROFILES: dict[str, Any] = {
@@ -74,6 +78,7 @@ class Talk:
 
     def data(self, kind: str) -> dict[str, Any]:
         """Return the data of the only event of a type."""
+        found: dict[str, Any]
         (found,) = [data for _, its, data in self.events if its == kind]
         return found
 
@@ -368,7 +373,7 @@ def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., T
 
 def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
     """A query is answered with what all hosts have used, to the joule."""
-    query = ("QUERY", {"requests": {"consumed_energy": {}}})
+    query: tuple[str, dict[str, Any]] = ("QUERY", {"requests": {"consumed_energy": {}}})
     told = talk(job(1, submit_s=100), energy=True).say(switch("0", 2))
     told.say(("CALL_ME_LATER", {"timestamp": 10.0})).say(query)
     # Three idle hosts; one that takes 4 s to fall asleep.
@@ -596,12 +601,77 @@ def test_reply_that_is_none_is_named(talk: Callable[..., Talk], reply: bytes, wr
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_reply_is_followed_or_named(reply: bytes) -> None:
     """No bytes bring a traceback."""
-    from hpcosim_server.batsim.replies import read_reply
-
-    try:
+    with suppress(BadReplyError):
         read_reply(reply)
-    except BadReplyError as error:
-        assert "can't be followed" in str(error)
+
+
+IDS = st.sampled_from(["w0!1", "w0!2", "w0!3", "w0!4", "dyn!a", "dyn!b"])
+SOME_HOSTS = st.sets(st.integers(0, HOSTS - 1), min_size=1).map(intervals)
+DECISIONS = st.one_of(
+    st.builds(
+        lambda job_id, alloc: ("EXECUTE_JOB", {"job_id": job_id, "alloc": alloc}), IDS, SOME_HOSTS
+    ),
+    st.builds(lambda job_id: ("REJECT_JOB", {"job_id": job_id}), IDS),
+    st.builds(lambda ids: ("KILL_JOB", {"job_ids": ids}), st.lists(IDS, min_size=1, max_size=3)),
+    st.builds(lambda at_s: ("CALL_ME_LATER", {"timestamp": at_s}), st.floats(0, 100)),
+    st.builds(switch, SOME_HOSTS, st.integers(0, 4)),
+    st.just(("QUERY", {"requests": {"consumed_energy": {}}})),
+    st.sampled_from([PROFILE, JOB, FINISHED, ("NOTIFY", {"type": "continue_registration"})]),
+    st.builds(lambda job_id: ("SET_JOB_METADATA", {"job_id": job_id, "metadata": "m"}), IDS),
+)
+REPLIES = st.lists(
+    st.tuples(st.lists(st.tuples(st.floats(0, 6), DECISIONS), max_size=3), st.floats(0, 6)),
+    max_size=25,
+)
+
+
+@given(REPLIES, st.booleans())
+def test_whatever_is_decided_the_simulation_stays_sound(
+    tmp_path_factory: pytest.TempPathFactory,
+    replies: list[tuple[list[tuple[float, tuple[str, dict[str, Any]]]], float]],
+    events: bool,
+) -> None:
+    """Bad decisions are named; time goes on; every job is told of once; results can be written.
+
+    That no core and no joule is lost is checked of every simulation.
+    """
+    folder = tmp_path_factory.mktemp("any")
+    jobs = [job(1), job(2, "cpu", 3), job(3, "both", 3, walltime=35), job(4, "total", 20, res=2)]
+    external = '{"type": "machine_unavailable", "timestamp": 5, "resources": "0"}'
+    (folder / "events").write_text(external, encoding="utf-8")
+    bridge = Bridge(
+        read_workloads([write_workload(folder, jobs, PROFILES)]),
+        read_platform(write_platform(folder, HOSTS, energy=True)),
+        Options(energy=True, dynamic_jobs=True, acknowledge_dynamic_jobs=True),
+        read_external_events([folder / "events"], HOSTS, forward_unknown=False) if events else None,
+    )
+    told = Talk(bridge)
+    heard: list[str] = []
+    before_s = 0.0
+    for decided, ready_s in replies:
+        now_s = told.now_s
+        timed = [(now_s + delay_s, decision) for delay_s, decision in decided]
+        timed.sort(key=itemgetter(0))
+        ready_s = max([now_s + ready_s, *(time_s for time_s, _ in timed)])
+        try:
+            told.say_at(ready_s, *((time_s, *decision) for time_s, decision in timed))
+        except (BadReplyError, StuckError):
+            break
+        heard += [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
+        assert told.now_s >= before_s
+        assert all(before_s <= time_s <= told.now_s for time_s, _, _ in told.events)
+        before_s = told.now_s
+        if bridge.over:
+            break
+    assert len(set(heard)) == len(heard)
+    outcome = results_of(bridge)
+    write_outputs(folder / "o", outcome)
+    assert [row["job_id"] for row in rows_of(folder / "o_jobs.csv")] == [
+        over.name for over in outcome.jobs
+    ]
+    assert {over.full_id for over in bridge.known.jobs if over.state == "over"} == {
+        f"{over.workload}!{over.name}" for over in outcome.jobs
+    }
 
 
 def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
@@ -627,8 +697,6 @@ def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
     """What results call hosts is what schedulers can."""
-    from hpcosim_server.results import intervals
-
     assert parse_intervals(intervals(hosts), 41) == sorted(hosts)
 
 
@@ -674,7 +742,10 @@ class Scheduler(threading.Thread):
 
 
 READY = b'{"now":0,"events":[]}'
-EXECUTE = b'{"now":0,"events":[{"timestamp":0,"type":"EXECUTE_JOB","data":{"job_id":"w0!1","alloc":"0"}}]}'
+EXECUTE = (
+    b'{"now":0,"events":[{"timestamp":0,"type":"EXECUTE_JOB",'
+    b'"data":{"job_id":"w0!1","alloc":"0"}}]}'
+)
 
 
 def command(folder: Path, *options: str, jobs: Sequence[dict[str, Any]] = (job(1),)) -> Any:
@@ -704,6 +775,19 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
         "o_machine_states.csv",
         "o_schedule.csv",
     ]
+
+
+def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
+    """With dynamic jobs there need be no file of jobs."""
+    data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
+    events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
+    busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
+    busy.start()
+    platform = str(write_platform(tmp_path, HOSTS))
+    options = ["-p", platform, "-s", busy.address, "-e", f"{tmp_path}/o", "--enable-dynamic-jobs"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0
+    assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
 
 
 def test_quiet_command_says_nothing(tmp_path: Path) -> None:

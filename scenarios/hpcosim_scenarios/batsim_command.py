@@ -147,13 +147,15 @@ def batsim(
         if install is not None:
             typer.echo(install_as_batsim(install))
             return
-        if platform is None or not workloads:
-            raise ScenariosError("a platform (-p) and a workload (-w) are needed")
+        if platform is None:
+            raise ScenariosError("a platform is needed (-p)")
+        if not workloads and not dynamic_jobs:
+            raise ScenariosError("a workload is needed (-w), or --enable-dynamic-jobs")
         silent = quiet or verbosity in (Verbosity.quiet, Verbosity.network_only)
         run_batsim(
             Inputs(
                 platform=platform,
-                workloads=workloads,
+                workloads=workloads or (),
                 events=None if events is None else tuple(events),
                 master=master,
                 roles=_roles(roles or ()),

@@ -144,7 +144,7 @@ def dump_context(address: str, prefix: Path) -> str:
 def _limit(inputs: Inputs, workloads: Sequence[Workload]) -> int:
     if not inputs.mmax_workload:
         return inputs.mmax
-    wanted = max(workload.nb_res for workload in workloads)
+    wanted = max((workload.nb_res for workload in workloads), default=0)
     return min(wanted, inputs.mmax) if inputs.mmax else wanted
 
 

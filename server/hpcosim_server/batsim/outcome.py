@@ -63,6 +63,7 @@ def outcome_of(
     *,
     job: Callable[[Recording, int], JobOutcome] = plain_job,
     pstates: Callable[[NodeGroup], tuple[int, int]] = plain_pstates,
+    energy: bool = True,
 ) -> Outcome:
     """Return what a simulation came to, finished or not; jobs that are not over are left out.
 
@@ -71,15 +72,16 @@ def outcome_of(
         job: returns what is known of a job, by its row, before what is worked out here: when it
             ran, where, and what energy it used.
         pstates: the power states of a kind of nodes: while on, and while asleep.
+        energy: say what was used when, and by which job.
     """
-    replayed = _Replay(simulation, pstates)
+    replayed = _Replay(simulation, pstates, energy=energy)
     replayed.play()
     return Outcome(
         hosts=simulation.cluster.core_count,
-        jobs=_jobs(simulation, job, replayed.given),
+        jobs=_jobs(simulation, job, replayed.given, energy=energy),
         states=replayed.states,
-        pstates=replayed.pstates,
-        energy=replayed.energy,
+        pstates=replayed.pstates if energy else None,
+        energy=replayed.energy if energy else None,
         start_s=simulation.start_s,
         unpaid_j=replayed.unpaid_j,
         grouped_switches=replayed.switches,
@@ -98,9 +100,12 @@ def _jobs(
     simulation: Simulation,
     job: Callable[[Recording, int], JobOutcome],
     given: Mapping[int, array[int]],
+    *,
+    energy: bool,
 ) -> list[JobOutcome]:
     """Return the jobs that are over, in the order in which they were."""
-    recording, energies_j = simulation.recording, simulation.job_energies_j()
+    recording = simulation.recording
+    energies_j = simulation.job_energies_j() if energy else None
     place = {~code: place for place, code in enumerate(recording.changes) if code < 0}
     over = [row for row in range(len(recording)) if not math.isnan(recording.end_s[row])]
     over.sort(key=lambda row: (recording.end_s[row], place.get(row, len(recording.changes))))
@@ -109,7 +114,8 @@ def _jobs(
         told = job(recording, row)
         if row in given:
             told.start_s, told.end_s = recording.start_s[row], recording.end_s[row]
-            told.hosts, told.energy_j = given[row], energies_j[row]
+            told.hosts = given[row]
+            told.energy_j = None if energies_j is None else energies_j[row]
         jobs.append(told)
     return jobs
 
@@ -152,9 +158,14 @@ class _Replay:
     """
 
     def __init__(
-        self, simulation: Simulation, pstates: Callable[[NodeGroup], tuple[int, int]]
+        self,
+        simulation: Simulation,
+        pstates: Callable[[NodeGroup], tuple[int, int]],
+        *,
+        energy: bool,
     ) -> None:
         self._recording = recording = simulation.recording
+        self._notes_energy = energy
         self._start_s = simulation.start_s
         platform = simulation.cluster.platform
         self._cluster = Cluster(platform, self._start_s, recording.kinds)
@@ -178,7 +189,7 @@ class _Replay:
         self._note_pstates(0.0, range(len(self._power)), {})
         first_s = min(self._recording.submit_s, default=self._start_s)
         for change in self._in_order():
-            if first_s <= change.time_s and not self.energy:
+            if self._notes_energy and first_s <= change.time_s and not self.energy:
                 self.unpaid_j = self._energy_j(first_s)
             if isinstance(change, _Switch):
                 self._switch(change)
@@ -286,8 +297,9 @@ class _Replay:
         return numbers[self._power[node]]
 
     def _note_energy(self, now_s: float, kind: Literal["s", "e", "p"]) -> None:
-        point = EnergyPoint(now_s, self._energy_j(now_s), kind, self._idle_w())
-        self.energy.append(point)
+        if self._notes_energy:
+            point = EnergyPoint(now_s, self._energy_j(now_s), kind, self._idle_w())
+            self.energy.append(point)
 
     def _energy_j(self, now_s: float) -> float:
         self._cluster.settle(now_s)

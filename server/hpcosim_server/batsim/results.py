@@ -35,15 +35,16 @@ def results_of(bridge: Bridge) -> Outcome:
             metadata=known.metadata,
         )
 
-    outcome = outcome_of(bridge.simulation, job=job, pstates=bridge.hosts.pstates_of)
+    outcome = outcome_of(
+        bridge.simulation,
+        job=job,
+        pstates=bridge.hosts.pstates_of,
+        energy=bridge.options.energy,
+    )
     outcome.grouped_switches = bridge.switch_requests
     if bridge.options.compute_sharing:
         _share(outcome)
     outcome.states = with_unavailable(outcome.states, bridge.availability)
-    if not bridge.options.energy:
-        outcome.pstates = outcome.energy = None
-        for over in outcome.jobs:
-            over.energy_j = None
     return outcome
 
 
@@ -102,10 +103,11 @@ def _share(outcome: Outcome) -> None:
         if hosts:
             states.append(StateChange(change.time_s, hosts, change.state))
     outcome.states = states
-    outcome.pstates = [
-        PstateChange(change.time_s, _whole(change.hosts), change.pstate)
-        for change in outcome.pstates or ()
-    ]
+    if outcome.pstates is not None:
+        outcome.pstates = [
+            PstateChange(change.time_s, _whole(change.hosts), change.pstate)
+            for change in outcome.pstates
+        ]
     for job in outcome.jobs:
         job.hosts = _whole(job.hosts)
 

@@ -1,0 +1,198 @@
+"""A scheduler of Batsim's on our simulator, against what it takes by itself and the bare wire."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import zmq
+
+from hpcosim_server.batsim.bridge import Bridge
+from hpcosim_server.batsim.conversation import Patience, Wall, converse
+from hpcosim_server.batsim.csv_files import write_outputs
+from hpcosim_server.batsim.opening import Options
+from hpcosim_server.batsim.platform_xml import read_platform
+from hpcosim_server.batsim.results import results_of
+from hpcosim_server.batsim.workload_json import read_workloads
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from batsim_inputs import write_platform, write_workload
+from batsim_venv import NoClientsError, clients
+
+HOSTS = 128
+SCHEDULER = "easyBackfill"
+ROUNDS = 5
+
+# pybatsim's command, which notes for how long it did anything but receive and send.
+COMMAND = """
+import time
+from batsim.cmds.launcher import main
+from batsim.network import NetworkHandler
+
+class Noted:
+    since_s = own_s = 0.0
+
+def timed(call):
+    def run(*args, **more):
+        if Noted.since_s:  # the first message has come
+            Noted.own_s += time.perf_counter() - Noted.since_s
+        try:
+            return call(*args, **more)
+        finally:
+            Noted.since_s = time.perf_counter()
+    return run
+
+NetworkHandler.recv, NetworkHandler.send = timed(NetworkHandler.recv), timed(NetworkHandler.send)
+main()
+print("own", Noted.own_s)
+"""
+
+# pybatsim's own end of the wire, with nobody behind it who decides anything.
+ECHO = """
+import json, sys
+from batsim.network import NetworkHandler
+
+replies = [json.loads(line) for line in open(sys.argv[2], encoding="utf-8")]
+wire = NetworkHandler(sys.argv[1], timeout=20000)
+wire.bind()
+for reply in [{}, *replies]:
+    wire.recv()
+    wire.send(reply)
+wire.close()
+"""
+
+
+class _Noted(Bridge):
+    """Notes what is said, and when the first reply came."""
+
+    said: list[bytes]
+    heard: list[bytes]
+    began_s: float
+
+    def begin(self) -> bytes:
+        self.said, self.heard = [super().begin()], []
+        return self.said[0]
+
+    def answer(self, reply: bytes) -> bytes:
+        if not self.heard:
+            self.began_s = time.perf_counter()
+        self.heard.append(reply)
+        self.said.append(super().answer(reply))
+        return self.said[-1]
+
+
+def run(smoke: bool) -> dict[str, float]:
+    """Return the figures.
+
+    `x_of_limit` is the wall time of the run, to the last file, over the scheduler's own share plus
+    1.3 times the bare ping-pong of the same messages, JSON at both ends: at most 1 is the aim.
+    """
+    try:
+        programs = clients()
+    except NoClientsError as error:
+        print(f"  pybatsim can't be installed: {error}")
+        return {}
+    jobs = 200 if smoke else 10_000
+    rounds = [_round(programs, jobs) for _ in range(1 if smoke else ROUNDS)]
+    # How fast one process wakes another differs from round to round, by a factor of 2.
+    mean = {what: sum(one[what] for one in rounds) / len(rounds) for what in rounds[0]}
+    limit_s = mean["scheduler's own share, s"] + 1.3 * mean["bare JSON ping-pong, s"]
+    figures = {"jobs": jobs, **mean, "x_of_limit": mean["together, s"] / limit_s}
+    return {f"{SCHEDULER}, {what}": value for what, value in figures.items()}
+
+
+def _round(programs: Path, jobs: int) -> dict[str, float]:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        bridge, wall_s, own_s = _together(programs, folder, jobs)
+        return {
+            "messages": len(bridge.said),
+            "together, s": wall_s,
+            "scheduler's own share, s": own_s,
+            "bare JSON ping-pong, s": _ping_pong(programs, folder, bridge),
+            "simulator by itself, s": _replayed(folder, bridge),
+        }
+
+
+def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, float]:
+    """Return the bridge, the wall time from the first reply to the last file, and the scheduler's.
+
+    The scheduler's is that in which the simulator had nothing to do but wait for it.
+    """
+    bridge = _bridge(folder, jobs)
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    with (folder / "said").open("wb") as said:
+        scheduler = subprocess.Popen(
+            [programs / "python", "-c", COMMAND, SCHEDULER, "-s", address, "-v", "error"],
+            stdout=said,
+            stderr=said,
+            cwd=folder,
+        )
+        converse(bridge, address, Patience(), Wall())
+        write_outputs(folder / "out", results_of(bridge))
+        wall_s = time.perf_counter() - bridge.began_s
+        scheduler.wait()
+    said_last = (folder / "said").read_text(encoding="utf-8").split()
+    return bridge, wall_s, float(said_last[-1])
+
+
+def _replayed(folder: Path, before: _Noted) -> float:
+    """Return the time of the same run with nobody at the other end."""
+    bridge = _bridge(folder, len(before.known.jobs))
+    began_s = time.perf_counter()
+    bridge.begin()
+    for reply in before.heard:
+        bridge.answer(reply)
+    return time.perf_counter() - began_s
+
+
+def _ping_pong(programs: Path, folder: Path, said: _Noted) -> float:
+    """Return the wall time of saying the same, JSON made and read at both ends, nothing done."""
+    messages = [json.loads(message) for message in said.said]
+    (folder / "replies").write_bytes(b"\n".join(said.heard))
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    echo = subprocess.Popen([programs / "python", "-c", ECHO, address, folder / "replies"])
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.connect(address)
+        socket.send(b"{}")
+        socket.recv()
+        began_s = time.perf_counter()
+        for message in messages[: len(said.heard)]:
+            socket.send_string(json.dumps(message))
+            json.loads(socket.recv_string())
+        wall_s = time.perf_counter() - began_s
+    echo.wait()
+    return wall_s
+
+
+def _bridge(folder: Path, jobs: int) -> _Noted:
+    """Return a simulation of delays on 128 hosts, about as many as they can run."""
+    rng = np.random.default_rng(1)
+    submit_s = np.cumsum(rng.exponential(20.0, jobs)).round(3)
+    delay_s = rng.integers(1, 600, jobs).tolist()
+    res = np.minimum(HOSTS, 1 + rng.exponential(8.0, jobs).astype(int)).tolist()
+    told = [
+        {
+            "id": number,
+            "subtime": 1 + submit_s[number],
+            "res": res[number],
+            "walltime": delay_s[number] + 60,
+            "profile": f"d{delay_s[number]}",
+        }
+        for number in range(jobs)
+    ]
+    profiles = {f"d{delay}": {"type": "delay", "delay": delay} for delay in sorted(set(delay_s))}
+    workload = write_workload(folder, told, profiles)
+    platform = write_platform(folder, HOSTS)
+    return _Noted(read_workloads([workload]), read_platform(platform), Options())
+
+
+def _free_port() -> int:
+    with zmq.Context() as context, context.socket(zmq.REP) as probe:
+        return probe.bind_to_random_port("tcp://127.0.0.1")
