@@ -18,14 +18,14 @@ OURS = [sys.executable, "-m", "hpcosim_scenarios"]
 
 
 def shown_commands() -> list[str]:
-    """Return the commands of ours the README shows that need no log, no server, no network."""
+    """Return the commands of ours the README shows that need no log, server, network, `.venv`."""
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
     ours = [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
     return [
         line
         for line in ours
-        if not re.search(r"traces get|nasa|node-centric|power-| serve | schedule ", f"{line} ")
+        if not re.search(r"traces get|nasa|node-centric|power-| serve | schedule |conformance ", f"{line} ")
     ]
 
 
