@@ -193,7 +193,13 @@ def test_every_scenario_in_the_house_is_strictly_valid(path: Path) -> None:
 def test_schedulers_lists_all_of_them() -> None:
     """A line for each, by the name `--scheduler` takes; then the groups `compare` takes."""
     done = invoke("schedulers")
-    assert done.out.split() == [*POLICIES, "scripted:FILE", "pairing:MODEL", *GROUPS]
+    assert done.out.split() == [
+        *POLICIES,
+        "scripted:FILE",
+        "pairing:MODEL",
+        "deep-eas:MODEL",
+        *GROUPS,
+    ]
     assert {"fcfs", "sjf", "ljf", "smallest", "wfp3", "unicep", "f1", "f4", "easy"} <= set(POLICIES)
 
 

@@ -328,3 +328,34 @@ def test_another_workload_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="not of the model bernoulli"):
         train_deep_eas(FOLDER / "ineps" / "exp1.yaml", tmp_path / "out", Training(**QUICK))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
+    """It tells a line an iteration and where the network is; what is not given is the form's."""
+    from typer.testing import CliRunner
+
+    from hpcosim_scenarios.train_command import app
+
+    words = [
+        *("deep-eas", str(SCENARIO), "--out", str(tmp_path), "--form", "picture"),
+        *("--iterations", "1", "--sequences", "2", "--trajectories", "2"),
+        *("--set", "workload.synthetic.steps=8"),
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    first, second, last = done.output.splitlines()
+    assert "best choices / ESJF" in first
+    assert second.split()[0] == "1"
+    assert last == f"network: {tmp_path / 'deep-eas.safetensors'}"
+    _, about = load_deep_eas(tmp_path / "deep-eas.safetensors")
+    assert about.settings == FORMS["picture"].settings
+    assert about.training["rate"] == FORMS["picture"].rate
+    again = CliRunner().invoke(app, [*words, "--resume"])
+    assert again.output.splitlines() == [last]  # all is done
+
+
+def test_a_training_that_is_not_there_can_not_go_on(tmp_path: Path) -> None:
+    """It says which file is missing."""
+    with pytest.raises(PolicyError, match=r"checkpoint\.safetensors"):
+        train_deep_eas(SCENARIO, tmp_path / "out", Training(**QUICK), overrides=SHORT, resume=True)
+    assert not (tmp_path / "out").exists()

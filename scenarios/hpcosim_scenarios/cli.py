@@ -276,8 +276,10 @@ def schedule(
 def schedulers() -> None:
     """List the schedulers by name; the last are the groups of them that `compare` takes."""
     from hpcosim_client import GROUPS, POLICIES
+    from hpcosim_client.agents.trained import TRAINED
 
-    typer.echo("\n".join((*POLICIES, "scripted:FILE", "pairing:MODEL", *GROUPS)))
+    trained = [f"{name}:MODEL" for name in TRAINED]
+    typer.echo("\n".join((*POLICIES, "scripted:FILE", *trained, *GROUPS)))
 
 
 @app.command()

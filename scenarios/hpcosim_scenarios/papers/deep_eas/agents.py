@@ -30,7 +30,7 @@ CURVES = "curves"
 UNTRAINED = "untrained.safetensors"
 WORKERS = 2
 STUDIED: Mapping[str, Mapping[str, int]] = {
-    "paper": {"sequences": 10, "iterations": 30},
+    "paper": {"sequences": 10, "iterations": 40},
 }
 """By form, what of its training is not as it is by itself: all sequences would take a day."""
 

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.solver import scipy_for
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
 from hpcosim_scenarios.training.deep_eas.jobs import StepJobs
 from hpcosim_scenarios.training.deep_eas.outcome import weights
 from hpcosim_scenarios.training.deep_eas.sequences import Machines

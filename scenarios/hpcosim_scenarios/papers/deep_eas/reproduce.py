@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.figures import drawing
 from hpcosim_scenarios.papers.deep_eas import curves, held, optima, sweep
@@ -42,6 +44,7 @@ def reproduce(study: str, out: Path, *, train: bool = False) -> None:
         OracleError: SciPy is missing.
         ScenariosError: there are no results, or the folder can't be written to.
     """
+    torch.set_num_threads(1)  # several wait for each other far longer than these networks take
     drawing()  # what is missing shows now, not after all training
     try:
         out.mkdir(parents=True, exist_ok=True)

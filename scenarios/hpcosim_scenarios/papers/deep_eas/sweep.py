@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,61 +123,36 @@ def draw(sweep: Sweep, found: Sequence[Compared], path: Path) -> None:
     Raises:
         FigureError: matplotlib is missing, or the file can't be written.
     """
-    at = list(range(len(found)))
     with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
         titled(values, "mean normalised energy-delay product")
-        values.set_yscale("log")
-        ours = [statistics.fmean(agent.best for agent in one.of("pairs")) for one in found]
-        values.plot(
-            at, [one.heuristics[ESJF] for one in found], "-o", color=COLOURS[7], label="ESJF"
-        )
-        best = [one.heuristics[BEST] for one in found]
-        values.plot(at, best, "--", color=COLOURS[7], label=BEST)
-        values.plot(at, ours, "-o", color=COLOURS[0], label=FORMS["pairs"])
         titled(percents, "against ESJF (%)")
-        percents.axhline(0.0, color=COLOURS[7], linewidth=1.0)
-        percents.plot(
-            at,
-            [one.less(value) for one, value in zip(found, ours, strict=True)],
-            "-o",
-            color=COLOURS[0],
-            label=FORMS["pairs"],
-        )
-        percents.plot(
-            at,
-            [one.less(one.elsewhere) for one in found],
-            ":",
-            color=COLOURS[0],
-            label=f"ours, trained on {BUSIEST} alone",
-        )
-        percents.plot(
-            at,
-            [one.less(value) for one, value in zip(found, best, strict=True)],
-            "--",
-            color=COLOURS[7],
-            label=BEST,
-        )
-        for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
-            points = [
-                (x, one.less(agent.best))
-                for x, one in zip(at, found, strict=True)
-                for agent in one.of(form)
-            ]
-            if points:
-                percents.plot(
-                    *zip(*points, strict=True),
-                    "o",
-                    color=colour,
-                    markersize=4,
-                    label=f"{FORMS[form]}, a seed each",
-                )
-        said = [
-            (x, one.case.published)
-            for x, one in zip(at, found, strict=True)
-            if one.case.published is not None
-        ]
-        percents.plot(*zip(*said, strict=True), "x", color="black", label="published")
+        for label, style, colour, came in _lines(found):
+            values.plot(came, style, color=colour, markersize=4, label=label)
+            less = [one.less(value) for one, value in zip(found, came, strict=True)]
+            percents.plot(less, style, color=colour, markersize=4)
+        values.set_ylim(bottom=0.0)
+        values.legend(frameon=False, fontsize=7)
         for axes in (values, percents):
-            axes.set_xticks(at, [one.case.label for one in found])
+            axes.set_xticks(range(len(found)), [one.case.label for one in found])
             axes.set_xlabel(sweep.differs)
-            axes.legend(frameon=False, fontsize=8)
+
+
+def _lines(found: Sequence[Compared]) -> Iterator[tuple[str | None, str, str, list[float]]]:
+    """Yield label, style, colour and values of each line; NaN where there is none."""
+    grey, blue = COLOURS[7], COLOURS[0]
+    yield "ESJF", "-o", grey, [one.heuristics[ESJF] for one in found]
+    yield BEST, "--", grey, [one.heuristics[BEST] for one in found]
+    ours = [statistics.fmean(agent.best for agent in one.of("pairs")) for one in found]
+    yield FORMS["pairs"], "-o", blue, ours
+    yield f"the same, trained on {BUSIEST} alone", ":", blue, [one.elsewhere for one in found]
+    for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
+        for seed in range(max(len(one.of(form)) for one in found)):
+            label = f"{FORMS[form]}, a seed each" if seed == 0 else None
+            some = [one.of(form)[seed : seed + 1] for one in found]
+            yield label, "o", colour, [agents[0].best if agents else math.nan for agents in some]
+    percents = [math.nan if one.case.published is None else one.case.published for one in found]
+    said = [
+        one.heuristics[ESJF] * (1.0 + percent / 100.0)
+        for one, percent in zip(found, percents, strict=True)
+    ]
+    yield "published, by its percentage", "x", "black", said

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
+from hpcosim_client.job import Ints
 from hpcosim_scenarios.training.deep_eas.sequences import NOT_YET, Sequences
 
 UNITS = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
+from hpcosim_client.job import Ints
 
 
 def esjf_actions(scene: Scene) -> Ints:

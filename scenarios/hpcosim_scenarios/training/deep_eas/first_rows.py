@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.scene import NEVER, Counts
-
-Ints = NDArray[np.int64]
 
 
 def first_rows(used: Counts, room: Counts, steps: Counts) -> Counts:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from hpcosim_client.agents.deep_eas.scene import Counts
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.step_plan import INSTANT_S
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
 from hpcosim_server.workload.table import JobTable
 
 LATER = np.iinfo(np.int32).max

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.job import Floats
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.training.deep_eas.jobs import StepJobs
 from hpcosim_scenarios.training.deep_eas.sequences import Machines, Sequences
 

@@ -6,9 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.training.deep_eas.agent import Agent
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
 from hpcosim_scenarios.training.deep_eas.reinforce import chosen
 from hpcosim_scenarios.training.deep_eas.rollout import Decisions
 from hpcosim_scenarios.training.deep_eas.settings import Ppo

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from hpcosim_client.agents.deep_eas.network import Network
 from hpcosim_client.agents.deep_eas.scene import Scene
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.training.deep_eas.agent import Agent
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
 from hpcosim_scenarios.training.deep_eas.rollout import Decisions
 
 AT_A_TIME = 256  # decisions whose gradients are found together

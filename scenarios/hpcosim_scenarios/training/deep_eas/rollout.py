@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.network import Network, logits_of
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.training.deep_eas.esjf import esjf_actions
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints
 from hpcosim_scenarios.training.deep_eas.sequences import Sequences
 
 Watch = Callable[[Sequences, Ints], NDArray[np.float32]]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.scene import NEVER, Counts, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.training.deep_eas.esjf import esjf_actions
-from hpcosim_scenarios.training.deep_eas.first_rows import Ints, blocks, first_rows
+from hpcosim_scenarios.training.deep_eas.first_rows import blocks, first_rows
 from hpcosim_scenarios.training.deep_eas.jobs import StepJobs
 
 NOT_YET = -1

@@ -27,6 +27,9 @@ from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 
+MOST = 2**15 - 1
+"""Steps or jobs that a scene can tell."""
+
 
 class Rounds:
     """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
@@ -141,4 +144,4 @@ def refuse_other_machines(settings: DeepEas, cores: list[int]) -> None:
 
 def _capped(count: float) -> int:
     """Return whole steps that an int16 can hold."""
-    return min(int(count), np.iinfo(np.int16).max)
+    return min(int(count), MOST)
