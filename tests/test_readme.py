@@ -22,11 +22,8 @@ def shown_commands() -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
     ours = [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
-    return [
-        line
-        for line in ours
-        if not re.search(r"traces get|nasa|node-centric|power-| serve | schedule |conformance ", f"{line} ")
-    ]
+    elsewhere = r"traces get|nasa|node-centric|power-| serve | schedule | conformance "
+    return [line for line in ours if not re.search(elsewhere, f"{line} ")]
 
 
 @pytest.fixture
