@@ -231,7 +231,8 @@ class _Replay:
             cores.extend(free[:count])
             del free[:count]
         self.given[row] = cores
-        self._parts[row] = self._cluster.occupy(now_s, nodes, tasks)
+        if self._notes_energy:
+            self._parts[row] = self._cluster.occupy(now_s, nodes, tasks)
         self.states.append(StateChange(now_s, cores, "computing"))
         self._note_energy(now_s, "s")
 
@@ -241,7 +242,8 @@ class _Replay:
         for node, count in zip(nodes, tasks, strict=True):
             self._free[node] = sorted([*self._free[node], *cores[place : place + count]])
             place += count
-        self._cluster.vacate(now_s, self._parts.pop(row))
+        if self._notes_energy:
+            self._cluster.vacate(now_s, self._parts.pop(row))
         self.states.append(StateChange(now_s, cores, "idle"))
         self._note_energy(now_s, "e")
 
