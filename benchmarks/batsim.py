@@ -135,7 +135,7 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
             cwd=folder,
         )
         converse(bridge, address, Patience(), Wall())
-        write_outputs(folder / "out", results_of(bridge))
+        write_outputs(folder / "out", results_of(bridge.run))
         wall_s = time.perf_counter() - bridge.began_s
         scheduler.wait()
     said_last = (folder / "said").read_text(encoding="utf-8").split()
@@ -144,7 +144,7 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
 
 def _replayed(folder: Path, before: _Noted) -> float:
     """Return the time of the same run with nobody at the other end."""
-    bridge = _bridge(folder, len(before.known.jobs))
+    bridge = _bridge(folder, len(before.run.known.jobs))
     began_s = time.perf_counter()
     bridge.begin()
     for reply in before.heard:

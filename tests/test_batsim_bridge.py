@@ -159,7 +159,7 @@ def test_time_that_was_printed_is_now(talk: Callable[..., Talk]) -> None:
     told = talk(job(1, submit_s=0.0000016)).say()
     assert told.now_s == 0.000002
     told.say(execute(1, "0"))
-    (outcome,) = results_of(told.bridge).jobs
+    (outcome,) = results_of(told.bridge.run).jobs
     assert outcome.start_s == 0.0000016
 
 
@@ -240,7 +240,7 @@ def test_work_told_as_a_total_runs_on_any_number_of_hosts(
     """It is shared out among the hosts it is given."""
     told = talk(job(1, "total", res=4)).say().say(execute(1, alloc))
     assert told.now_s == end_s
-    (row,) = results_of(told.bridge).jobs
+    (row,) = results_of(told.bridge.run).jobs
     assert (row.res, len(row.hosts)) == (4, round(40 / end_s))
 
 
@@ -255,7 +255,7 @@ def test_rejected_job_is_over_without_a_word(talk: Callable[..., Talk]) -> None:
     """Nothing comes back; the simulation ends, and the job is in the results."""
     told = talk(job(1)).say().say(("REJECT_JOB", {"job_id": "w0!1"}))
     assert told.kinds() == ["SIMULATION_ENDS"]
-    assert [one.state for one in results_of(told.bridge).jobs] == ["REJECTED"]
+    assert [one.state for one in results_of(told.bridge.run).jobs] == ["REJECTED"]
 
 
 def test_kill_tells_how_far_a_job_was(talk: Callable[..., Talk]) -> None:
@@ -306,7 +306,7 @@ def test_metadata_is_kept_for_the_results(talk: Callable[..., Talk], tmp_path: P
             told.say(execute(1, "0"), metadata)
         else:
             told.say(metadata)
-    write_outputs(tmp_path / "o", results_of(told.bridge))
+    write_outputs(tmp_path / "o", results_of(told.bridge.run))
     assert [row["metadata"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["last"]
 
 
@@ -386,7 +386,7 @@ def test_other_speed_takes_no_time_and_changes_run_times(talk: Callable[..., Tal
     assert told.events == [(0.0, "RESOURCE_STATE_CHANGED", {"resources": "1", "state": "1"})]
     told.say(execute(1, "1"))
     assert told.now_s == 20.0
-    (row,) = results_of(told.bridge).jobs
+    (row,) = results_of(told.bridge.run).jobs
     assert row.energy_j == 20 * 90.0
 
 
@@ -394,14 +394,14 @@ def test_delay_draws_idle_power_and_work_full_power(talk: Callable[..., Talk]) -
     """What jobs are charged is what their hosts drew."""
     told = talk(job(1, "d10"), job(2, "cpu"), energy=True).say()
     told.say(execute(1, "0"), execute(2, "1"))
-    used = {one.name: one.energy_j for one in results_of(told.bridge).jobs}
+    used = {one.name: one.energy_j for one in results_of(told.bridge.run).jobs}
     assert used == {"1": 1000.0, "2": 2000.0}
 
 
 def test_host_that_waits_for_a_slower_one_draws_less(talk: Callable[..., Talk]) -> None:
     """Of `parallel` the host with half the work is half loaded: 150 W."""
     told = talk(job(1, "uneven", res=2), energy=True).say().say(execute(1, "0-1"))
-    assert [one.energy_j for one in results_of(told.bridge).jobs] == [10 * (200.0 + 150.0)]
+    assert [one.energy_j for one in results_of(told.bridge.run).jobs] == [10 * (200.0 + 150.0)]
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_composed_job_draws_what_each_part_does(
     else:
         told.say(execute(1, "0"))
     assert told.now_s == killed_s
-    outcome = results_of(told.bridge)
+    outcome = results_of(told.bridge.run)
     assert [one.energy_j for one in outcome.jobs] == [energy_j]
     assert outcome.energy is not None
     assert outcome.energy[-1].energy_j == energy_j + 3 * 100.0 * killed_s
@@ -454,7 +454,7 @@ def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., T
     ]
     told.say(execute(2, "1"))
     assert told.now_s == 30.0
-    outcome = results_of(told.bridge)
+    outcome = results_of(told.bridge.run)
     assert [(one.time_s, list(one.hosts), one.state) for one in outcome.states] == [
         (0.0, [0], "computing"),
         (3.0, [1], "unavailable"),
@@ -664,12 +664,12 @@ def test_whatever_is_decided_the_simulation_stays_sound(
         if bridge.over:
             break
     assert len(set(heard)) == len(heard)
-    outcome = results_of(bridge)
+    outcome = results_of(bridge.run)
     write_outputs(folder / "o", outcome)
     assert [row["job_id"] for row in rows_of(folder / "o_jobs.csv")] == [
         over.name for over in outcome.jobs
     ]
-    assert {over.full_id for over in bridge.known.jobs if over.state == "over"} == {
+    assert {over.full_id for over in bridge.run.known.jobs if over.state == "over"} == {
         f"{over.workload}!{over.name}" for over in outcome.jobs
     }
 

@@ -174,7 +174,7 @@ def test_machine_states_file_is_the_same(name: str, tmp_path: Path) -> None:
 def test_energy_files_are_the_same_byte_by_byte(file: str, tmp_path: Path) -> None:
     """Where Batsim's network takes no time nothing differs, to the last decimal."""
     replayed = replay("sleeper-no_net_128")
-    write_outputs(tmp_path / "o", results_of(replayed.bridge))
+    write_outputs(tmp_path / "o", results_of(replayed.bridge.run))
     theirs = replayed.recorded.folder / f"o_{file}.csv"
     assert (tmp_path / f"o_{file}.csv").read_text() == theirs.read_text()
 
@@ -201,7 +201,7 @@ def tolerance_s(name: str) -> float:
 def files(name: str, file: str, folder: Path) -> tuple[list[Row], list[Row]]:
     """Return the rows of a file as written here, and as recorded."""
     replayed = replay(name)
-    write_outputs(folder / "o", results_of(replayed.bridge))
+    write_outputs(folder / "o", results_of(replayed.bridge.run))
     return rows_of(folder / f"o_{file}.csv"), replayed.recorded.rows(file)
 
 

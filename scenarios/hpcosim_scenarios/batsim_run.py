@@ -92,7 +92,8 @@ def run_batsim(
         _write(bridge, outputs, wall)
         raise
     _write(bridge, outputs, wall)
-    say(f"{bridge.simulation.recording.over} jobs are over at {bridge.simulation.now_s:.6f} s")
+    simulation = bridge.run.simulation
+    say(f"{simulation.recording.over} jobs are over at {simulation.now_s:.6f} s")
     say(f"results: {outputs.prefix}_jobs.csv and others")
 
 
@@ -149,7 +150,7 @@ def _limit(inputs: Inputs, workloads: Sequence[Workload]) -> int:
 
 
 def _write(bridge: Bridge, outputs: Outputs, wall: Wall) -> None:
-    outcome = results_of(bridge)
+    outcome = results_of(bridge.run)
     if outputs.wall_times:
         outcome.scheduling_s, outcome.simulation_s = wall.scheduling_s, wall.simulation_s
     files = files_of(outcome, outputs.prefix.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from hpcosim_server.batsim.bridge import SHARED_SLOTS, Bridge
 from hpcosim_server.batsim.model import (
     HostState,
     JobOutcome,
@@ -13,16 +12,17 @@ from hpcosim_server.batsim.model import (
     StateChange,
 )
 from hpcosim_server.batsim.outcome import outcome_of
+from hpcosim_server.batsim.run import SHARED_SLOTS, Run
 from hpcosim_server.recording import Recording
 
 Unavailable = Sequence[tuple[float, tuple[int, ...], bool]]
 
 
-def results_of(bridge: Bridge) -> Outcome:
+def results_of(run: Run) -> Outcome:
     """Return what a run came to, finished or not."""
 
     def job(recording: Recording, row: int) -> JobOutcome:
-        known = bridge.known.jobs[recording.job_id[row]]
+        known = run.known.jobs[recording.job_id[row]]
         assert known.final is not None
         return JobOutcome(
             name=known.about.name,
@@ -36,15 +36,15 @@ def results_of(bridge: Bridge) -> Outcome:
         )
 
     outcome = outcome_of(
-        bridge.simulation,
+        run.simulation,
         job=job,
-        pstates=bridge.hosts.pstates_of,
-        energy=bridge.options.energy,
+        pstates=run.hosts.pstates_of,
+        energy=run.options.energy,
     )
-    outcome.grouped_switches = bridge.switch_requests
-    if bridge.options.compute_sharing:
+    outcome.grouped_switches = run.switch_requests
+    if run.options.compute_sharing:
         _share(outcome)
-    outcome.states = with_unavailable(outcome.states, bridge.availability)
+    outcome.states = with_unavailable(outcome.states, run.availability)
     return outcome
 
 
