@@ -12,9 +12,11 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import About, save_deep_eas
 from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, network_of
-from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.policy import deciding
+from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_scenarios.library import Library, rules_of
 from hpcosim_scenarios.training.deep_eas.critic import watch
@@ -57,23 +59,22 @@ class _Clock:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.rng = np.random.default_rng(0)
-        self.rounds: Rounds | None = None
+        self.policy = deciding(network.settings, self.choose)
         self.decisions, self.network_s, self.all_s = 0, 0.0, 0.0
 
     def decide(self, view: View) -> None:
         """Decide, and note how long it took."""
         began_s = time.perf_counter()
-        if self.rounds is None:
-            self.rounds = Rounds(self.network.settings, view)
-        self.rounds.begin(view)
-        while (scene := self.rounds.look(view)) is not None:
-            asked_s = time.perf_counter()
-            logits = logits_of(self.network, scene)[0]
-            self.network_s += time.perf_counter() - asked_s
-            action = int((logits - np.log(self.rng.exponential(size=len(logits)))).argmax())
-            self.rounds.take(view, action)
-            self.decisions += 1
+        self.policy(view)
         self.all_s += time.perf_counter() - began_s
+
+    def choose(self, _: View, scene: Scene) -> int:
+        """Draw, and note how long the network took."""
+        began_s = time.perf_counter()
+        logits = logits_of(self.network, scene)[0]
+        self.network_s += time.perf_counter() - began_s
+        self.decisions += 1
+        return drawn(logits, self.rng)
 
 
 def _play_s(library: Library, decide: Callable[[View], None]) -> float:

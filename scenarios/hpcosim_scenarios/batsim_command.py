@@ -109,7 +109,10 @@ def batsim(
         bool, typer.Option("--disable-schedule-tracing", help="No Pajé trace; there never is one.")
     ] = False,
     verbosity: Annotated[
-        Verbosity, typer.Option("--verbosity", "-v", help="How much to say.")
+        Verbosity,
+        typer.Option(
+            "--verbosity", "-v", help="The first two: nothing but errors; the others alike."
+        ),
     ] = Verbosity.information,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="As -v quiet.")] = False,
     dump: Annotated[

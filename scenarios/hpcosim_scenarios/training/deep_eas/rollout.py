@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.chance import drawn_each
 from hpcosim_client.agents.deep_eas.network import Network, logits_of
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_client.job import Floats, Ints
@@ -51,7 +52,7 @@ def explore(
     while len(runs := sequences.asked()):
         scene = sequences.scene(runs)
         logits = logits_of(network, scene)
-        action = (logits - np.log(rng.exponential(size=logits.shape))).argmax(axis=1)
+        action = drawn_each(logits, rng)
         log = np.take_along_axis(_log_softmax(logits), action[:, None], axis=1)[:, 0]
         watched = watch(sequences, runs)
         parts.append(Decisions(runs, sequences.now[runs], scene, action, log, watched))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from hpcosim_client.agents.node_attention import Shape, new_actor, new_critic
 from hpcosim_client.power.account import Bools
+from hpcosim_scenarios.training.descent import descend
 from hpcosim_scenarios.training.power.environment import Task
 from hpcosim_scenarios.training.power.lockstep import Lockstep, Totals, begin
 from hpcosim_server.workload.table import JobTable
@@ -118,22 +119,13 @@ class Learner(ABC):
         return values
 
     def _descend(self, actor_loss: Tensor, critic_loss: Tensor) -> None:
-        _descend(self.actor, self._actor_steps, actor_loss, self.settings.gradient_norm)
-        _descend(self.critic, self._critic_steps, critic_loss, self.settings.gradient_norm)
+        descend(self.actor, self._actor_steps, actor_loss, self.settings.gradient_norm)
+        descend(self.critic, self._critic_steps, critic_loss, self.settings.gradient_norm)
 
     def _scaled(self, advantages: Tensor) -> Tensor:
         if not self.settings.normalise or len(advantages) < 2:
             return advantages
         return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-
-
-def _descend(
-    network: nn.Module, steps: torch.optim.Optimizer, loss: Tensor, most_norm: float
-) -> None:
-    steps.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), most_norm)
-    steps.step()
 
 
 def seen_by(runs: Lockstep) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -10,7 +11,12 @@ from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_client.agents.deep_eas.network import logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.scene import Scene
+from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.view import Policy, View
+
+Choose = Callable[[View, Scene], int]
+"""Returns the action in the one moment of a scene."""
 
 
 def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
@@ -29,15 +35,29 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
     """
     torch.set_num_threads(1)
     network, about = load_deep_eas(Path(model))
+
+    def choose(view: View, scene: Scene) -> int:
+        logits = logits_of(network, scene)[0]
+        return drawn(logits, view.rng) if sample else int(logits.argmax())
+
+    return deciding(about.settings, choose)
+
+
+def deciding(settings: DeepEas, choose: Choose) -> Policy:
+    """Return the policy that binds jobs to machines by whoever chooses, wherever there is a choice.
+
+    Args:
+        settings: what is decided.
+        choose: the choice.
+    """
     rounds: Rounds | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds
         if rounds is None:
-            rounds = Rounds(about.settings, view)
+            rounds = Rounds(settings, view)
         rounds.begin(view)
         while (scene := rounds.look(view)) is not None:
-            logits = logits_of(network, scene)[0]
-            rounds.take(view, drawn(logits, view.rng) if sample else int(logits.argmax()))
+            rounds.take(view, choose(view, scene))
 
     return decide
