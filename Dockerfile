@@ -5,7 +5,7 @@ COPY pyproject.toml README.md ./
 COPY protocol protocol
 COPY server server
 COPY scheduler_client scheduler_client
-COPY scenarios/hpcosim_scenarios scenarios/hpcosim_scenarios
+COPY scenarios scenarios
 RUN pip install --no-cache-dir --prefix=/install .
 
 FROM python:3.11-slim

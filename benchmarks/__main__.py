@@ -16,7 +16,7 @@ from benchmarks import (
     start,
     wire,
 )
-from hpcosim_scenarios.report import number
+from hpcosim_cli.report import number
 
 BENCHMARKS = {
     "start": start.run,

@@ -12,18 +12,18 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import zmq
 
-from hpcosim_server.batsim.bridge import Bridge
-from hpcosim_server.batsim.conversation import Patience, Wall, converse
-from hpcosim_server.batsim.csv_files import write_outputs
-from hpcosim_server.batsim.opening import Options
-from hpcosim_server.batsim.platform_xml import read_platform
-from hpcosim_server.batsim.results import results_of
-from hpcosim_server.batsim.workload_json import read_workloads
+from hpcosim_batsim.bridge.bridge import Bridge
+from hpcosim_batsim.bridge.conversation import Patience, Wall, converse
+from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.workload_json import read_workloads
+from hpcosim_batsim.outputs.csv_files import write_outputs
+from hpcosim_batsim.outputs.results import results_of
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from batsim_inputs import write_platform, write_workload
-from batsim_venv import NoClientsError, clients
+from support.batsim_inputs import write_platform, write_workload
+from support.batsim_venv import NoClientsError, clients
 
 HOSTS = 128
 SCHEDULER = "easyBackfill"

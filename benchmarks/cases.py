@@ -9,13 +9,13 @@ import numpy as np
 
 from hpcosim_client import Policy, make_policy, play
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.errors import WorkloadError
-from hpcosim_server.simulation import Simulation
-from hpcosim_server.workload.catalogue import find_trace
-from hpcosim_server.workload.lublin import lublin
-from hpcosim_server.workload.poisson import poisson
-from hpcosim_server.workload.swf import read_swf
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.catalogue import find_trace
+from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.synthetic.lublin import lublin
+from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.table import JobTable
 
 SHARED_TRACES = Path(__file__).parents[2] / "shared" / "traces"
 

@@ -18,13 +18,13 @@ from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, net
 from hpcosim_client.agents.deep_eas.policy import deciding
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
-from hpcosim_scenarios.library import Library, rules_of
-from hpcosim_scenarios.training.deep_eas.critic import watch
-from hpcosim_scenarios.training.deep_eas.ground import machines_of, model_of, sequence
-from hpcosim_scenarios.training.deep_eas.jobs import step_jobs
-from hpcosim_scenarios.training.deep_eas.rollout import explore
-from hpcosim_scenarios.training.deep_eas.sequences import Sequences
-from hpcosim_server.simulation import Simulation
+from hpcosim_scenarios.running.library import Library, rules_of
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_training.deep_eas.critic import watch
+from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
+from hpcosim_training.deep_eas.jobs import step_jobs
+from hpcosim_training.deep_eas.rollout import explore
+from hpcosim_training.deep_eas.sequences import Sequences
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
 FORMS: tuple[Sees, ...] = ("picture", "pairs")

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.cases import simulate
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
-from hpcosim_scenarios.compare import compare_schedulers
-from hpcosim_server.workload.table import JobTable, job_table
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_workloads.table import JobTable, job_table
 
 CLOCKS_GHZ = (1.0, 2.0, 3.0, 4.0)
 NODES = (16, 256, 4096)

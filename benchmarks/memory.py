@@ -6,7 +6,7 @@ import tracemalloc
 
 from benchmarks.cases import equal_nodes, light, lublin_256, simulate
 from hpcosim_protocol import Platform
-from hpcosim_server.workload.table import JobTable
+from hpcosim_workloads.table import JobTable
 
 
 def run(smoke: bool) -> dict[str, float]:

@@ -14,12 +14,12 @@ from benchmarks.wire import two_processes
 from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
 from hpcosim_client.agents.pairing.networks import draw
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_scenarios.library import Library
-from hpcosim_scenarios.training.pairing.environment import PairingEnvironment, Task
-from hpcosim_scenarios.training.pairing.session import Training
-from hpcosim_scenarios.training.pairing.settings import Hyperparameters
-from hpcosim_scenarios.training.pairing.train import train_pairing
-from hpcosim_scenarios.training.pairing.windows import Windows
+from hpcosim_scenarios.running.library import Library
+from hpcosim_training.pairing.environment import PairingEnvironment, Task
+from hpcosim_training.pairing.session import Training
+from hpcosim_training.pairing.settings import Hyperparameters
+from hpcosim_training.pairing.train import train_pairing
+from hpcosim_training.pairing.windows import Windows
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 FORMS = {

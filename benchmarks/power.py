@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchmarks.cases import simulate
+from hpcosim_client.catalogue.power import AlwaysOn, Power, Timeout, with_power
 from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.settings import AlwaysOn, Power, Timeout, with_power
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_server.workload.poisson import poisson
-from hpcosim_server.workload.table import JobTable
+from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.table import JobTable
 
 STATES = PowerStates(9.0, 2700.0, 190.0, 1800.0, 9.0)
 NODES = (128, 4096)

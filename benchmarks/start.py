@@ -11,7 +11,7 @@ def run(smoke: bool) -> dict[str, float]:
     """Return wall times of whole processes, and their ratio to that of Python itself."""
     repeats = 2 if smoke else 5
     bare_s = _wall_s(["-c", "pass"], repeats)
-    help_s = _wall_s(["-m", "hpcosim_scenarios", "--help"], repeats)
+    help_s = _wall_s(["-m", "hpcosim_cli", "--help"], repeats)
     client_s = _wall_s(["-c", "import hpcosim_client"], repeats)
     return {
         "hpcosim --help, s": help_s,

@@ -16,12 +16,12 @@ from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
 from hpcosim_client import make_policy
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
-from hpcosim_server.results import Run
-from hpcosim_server.service import Service
-from hpcosim_server.session import Opened
-from hpcosim_server.simulation import Rules, Simulation
-from hpcosim_server.socket_loop import serve
-from hpcosim_server.workload.table import JobTable
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.record.results import Run
+from hpcosim_server.service.service import Service
+from hpcosim_server.service.session import Opened
+from hpcosim_server.service.socket_loop import serve
+from hpcosim_workloads.table import JobTable
 
 Sizes = list[tuple[int, int]]
 

@@ -10,6 +10,7 @@ def first_come_first_served(view):
 print(run(first_come_first_served, "tcp://127.0.0.1:28080"))
 """
 
+from hpcosim_client.catalogue.schedulers import GROUPS, POLICIES, expand, make_policy
 from hpcosim_client.connection import Answer, Connection, Patience
 from hpcosim_client.errors import (
     ClientError,
@@ -18,7 +19,6 @@ from hpcosim_client.errors import (
     ServerGoneError,
     ServerRefusedError,
 )
-from hpcosim_client.heuristics.registry import GROUPS, POLICIES, expand, make_policy
 from hpcosim_client.job import Job, Place
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.play import play, run

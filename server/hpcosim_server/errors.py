@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from hpcosim_protocol import ErrorCode
 
@@ -12,28 +11,6 @@ MOST_NAMED = 5  # jobs in a message
 
 class ServerError(Exception):
     """Base of every error this package raises."""
-
-
-class WorkloadError(ServerError):
-    """The workload is at fault: a file that cannot be read, or a job that cannot be.
-
-    Args:
-        what: what was wrong and what would be right.
-        path: the file, if there is one.
-        line: the line in that file, counted from 1.
-    """
-
-    def __init__(self, what: str, path: Path | None = None, line: int | None = None) -> None:
-        super().__init__(what, path, line)
-        self.what = what
-        self.path = path
-        self.line = line
-
-    def __str__(self) -> str:
-        where = "" if self.path is None else f"{self.path}: "
-        if self.path is not None and self.line is not None:
-            where = f"{self.path}:{self.line}: "
-        return f"{where}{self.what}"
 
 
 class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, named as users say it

@@ -1,0 +1,1 @@
+"""hpcosim_cli."""

@@ -1,0 +1,5 @@
+"""`python -m hpcosim_cli` is `hpcosim`."""
+
+from hpcosim_cli.main import main
+
+main()

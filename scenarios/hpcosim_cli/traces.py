@@ -1,0 +1,141 @@
+"""The command `hpcosim traces`: list the known job logs, and download one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.catalogue import (
+    ARCHIVE,
+    KNOWN,
+    TRACES_VARIABLE,
+    KnownTrace,
+    cache_folder,
+    known_trace,
+    locate,
+    user_folder,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.table import Table
+
+DOWNLOAD_FAILED = 1
+BAD_INPUT = 2
+
+# What the archive asks of those who use a log.
+REQUEST = f"""\
+If you publish results from a log, name the Parallel Workloads Archive ({ARCHIVE}) as its source, \
+thank the log's provider, and cite D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with using \
+the Parallel Workloads Archive", J. Parallel Distrib. Comput. 74(10), 2014. \
+The SDSC logs are for non-profit use, with their header kept."""
+
+app = typer.Typer(help="List the known job logs, and download one.", no_args_is_help=False)
+
+
+@app.callback(invoke_without_command=True)
+def show(context: typer.Context) -> None:
+    """List the known job logs, and say which are on this machine."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.console import Console
+
+    # Names cut off at the width of a pipe would be of no use to anybody.
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(_table())
+    typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")
+    typer.echo(f"cache: {cache_folder()}")
+    console.print(REQUEST, style="dim", markup=False, highlight=False)
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="The log, as `hpcosim traces` lists it.")],
+    base_url: Annotated[
+        str, typer.Option(help="The archive, or a mirror laid out as it is.")
+    ] = ARCHIVE,
+) -> None:
+    """Download a log into the user's cache, and check it."""
+    from hpcosim_workloads.errors import DownloadError
+
+    try:
+        trace = known_trace(name)
+        here = locate(trace)
+        if here is not None:
+            typer.echo(f"{name} is on this machine: {here} (remove it to download it again)")
+            return
+        path = _download_with_bar(trace, base_url)
+    except WorkloadError as error:
+        raise _failed(error, BAD_INPUT) from error
+    except DownloadError as error:
+        code = BAD_INPUT if error.fault == "address" else DOWNLOAD_FAILED
+        raise _failed(error, code) from error
+    typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {REQUEST}")
+
+
+def _table() -> Table:
+    """Make a line for each known log."""
+    from rich.table import Table
+
+    table = Table(title="Known job logs")
+    table.add_column("name", no_wrap=True)
+    for heading in ("jobs", "processors", "days"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("thanks to")
+    table.add_column("on this machine", no_wrap=True)
+    for trace in KNOWN.values():
+        table.add_row(
+            trace.name,
+            f"{trace.jobs:,}",
+            f"{trace.processors:,}",
+            f"{trace.span_days:.1f}",
+            trace.provider,
+            _place(trace),
+        )
+    return table
+
+
+def _place(trace: KnownTrace) -> str:
+    """Say in which of the two folders a log is: a table has no room for paths."""
+    path = locate(trace)
+    if path is None:
+        return "no"
+    return f"${TRACES_VARIABLE}" if path.parent == user_folder() else "cache"
+
+
+def _download_with_bar(trace: KnownTrace, base_url: str) -> Path:
+    """Download a log into the cache, with a bar on standard error where that is a terminal."""
+    from rich import progress
+    from rich.console import Console
+
+    from hpcosim_workloads.logs.download import download
+
+    console = Console(stderr=True)
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,  # so that an error is the one line that stays
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(trace.name, total=None)
+        return download(
+            trace,
+            cache_folder(),
+            base_url=base_url,
+            report=lambda received, total: bar.update(task, completed=received, total=total),
+        )
+
+
+def _failed(error: Exception, code: int) -> typer.Exit:
+    """Say an error in one line, and make the exit that goes with it."""
+    typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+    return typer.Exit(code)

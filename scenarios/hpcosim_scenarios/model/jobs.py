@@ -1,0 +1,133 @@
+"""The jobs of a scenario."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec.structs import asdict
+
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.logs import imitated_jobs, log_jobs
+from hpcosim_scenarios.model.scenario import (
+    Bernoulli,
+    Imitated,
+    Lublin,
+    Poisson,
+    Scenario,
+    Workload,
+)
+from hpcosim_workloads import shaping
+from hpcosim_workloads.logs.catalogue import KNOWN
+from hpcosim_workloads.logs.job_line import (
+    MOST_LETTERS,
+    NOT_OF_LOGS,
+    JobLines,
+    LineError,
+    not_of_logs,
+)
+from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.synthetic.bernoulli import bernoulli
+from hpcosim_workloads.synthetic.imitation import MOST_JOBS
+from hpcosim_workloads.synthetic.lublin import lublin
+from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.table import PLACEMENTS, JobTable
+
+PROFILES = "$.workload.profiles"
+
+
+def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
+    """Return the jobs of a scenario, shaped as it says.
+
+    Args:
+        scenario: it.
+        folder: where its file lies; paths in it are relative to that.
+        most: a model that fills days or sequences with jobs may not draw more.
+
+    Raises:
+        ScenarioError: a job that stands in it is at fault, or a model of a log.
+        WorkloadError: the source can't be read, or nothing of it is left.
+    """
+    spec = scenario.workload
+    table = _source(spec, scenario.seed, folder, most)
+    if spec.window_s is not None:
+        table = shaping.window_by_time(table, *spec.window_s)
+    if spec.jobs is not None:
+        table = shaping.window_by_number(table, *spec.jobs)
+    if spec.divide_cores != 1:
+        table = shaping.divide_cores(table, spec.divide_cores)
+    if spec.max_cores is not None:
+        table = shaping.cap_cores(table, spec.max_cores)
+    if spec.load != 1.0:
+        table = shaping.scale_load(table, spec.load)
+    return table
+
+
+def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
+    if isinstance(spec.synthetic, Imitated):
+        return imitated_jobs(spec.synthetic, spec, folder, np.random.default_rng(seed), most)
+    if spec.synthetic is not None:
+        table = _drawn(spec.synthetic, np.random.default_rng(seed), most)
+        code = PLACEMENTS.index(spec.placement)
+        return replace(table, placement=np.full(len(table), code, dtype=np.int8))
+    if spec.inline is not None:
+        return inline_jobs(spec)
+    if spec.json is not None:
+        how: Any = {"placement": spec.placement, "lenient": spec.lenient}
+        return read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
+    return log_jobs(spec, spec, folder)
+
+
+def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: int) -> JobTable:
+    if isinstance(model, Lublin):
+        return lublin(rng, jobs=model.jobs, processors=model.processors)
+    if isinstance(model, Bernoulli):
+        return bernoulli(rng, **asdict(model), most_jobs=most)
+    return poisson(
+        rng,
+        jobs=model.jobs,
+        mean_interarrival_s=model.mean_interarrival_s,
+        cores=model.cores,
+        run_s=model.run_s,
+        overestimate=model.overestimate,
+    )
+
+
+def inline_jobs(workload: Workload) -> JobTable:
+    """Return the jobs that stand in the scenario itself.
+
+    Raises:
+        ScenarioError: one is at fault; without file and line.
+    """
+    jobs = JobLines(workload.placement, workload.profiles)
+    for number, line in enumerate(workload.inline or ()):
+        try:
+            jobs.add(line)
+        except LineError as error:
+            field = f"$.workload.inline[{number}].{error.field}"
+            raise ScenarioError(error.what, field=field) from None
+    return jobs.table()
+
+
+def check_profiles(workload: Workload) -> None:
+    """Make sure that profiles are of use, and named so that they can be told.
+
+    Raises:
+        ScenarioError: one isn't; without file and line.
+    """
+    for name in workload.profiles:
+        if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:
+            what = f'{name!r} is no name; it has 1 to {MOST_LETTERS} letters, and none of them "'
+            raise ScenarioError(what, field=PROFILES)
+    if not workload.profiles or workload.json is not None or workload.inline is not None:
+        return
+    trace = KNOWN.get(workload.trace or "")
+    if workload.synthetic is not None or (trace is not None and trace.format != "swf"):
+        source = "a synthetic workload" if trace is None else f"the log {trace.name}"
+        raise ScenarioError(f"no job of {source} has a profile; take them away", field=PROFILES)
+    for name, profile in workload.profiles.items():
+        for field in NOT_OF_LOGS:
+            if getattr(profile, field) is not None:
+                raise ScenarioError(not_of_logs(field), field=f'{PROFILES}["{name}"].{field}')

@@ -1,0 +1,90 @@
+"""The job logs that a scenario names: as they are, and imitated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.scenario import Imitated, Sampled, Seasonal, Workload
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.catalogue import find_trace, known_trace
+from hpcosim_workloads.logs.cqsim import read_cqsim
+from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.synthetic.imitation import sampled, seasonal
+from hpcosim_workloads.table import JobTable
+
+MODEL = "$.workload.synthetic"
+
+
+def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> JobTable:
+    """Return the jobs of a log.
+
+    Args:
+        which: what names it, by `trace` or `swf`.
+        workload: how to read it: `placement`, `lenient`, `profiles`.
+        folder: where the scenario's file lies.
+
+    Raises:
+        WorkloadError: it can't be read.
+    """
+    how: Any = {"placement": workload.placement, "lenient": workload.lenient}
+    if _is_cqsim(which):
+        return read_cqsim(_path(which, folder), **how)
+    return read_swf(_path(which, folder), profiles=workload.profiles, **how)
+
+
+def imitated_jobs(
+    model: Sampled | Seasonal, workload: Workload, folder: Path, rng: np.random.Generator, most: int
+) -> JobTable:
+    """Draw jobs that imitate a log.
+
+    Args:
+        model: what to draw, and the log's name.
+        workload: see `log_jobs`.
+        folder: likewise.
+        rng: the only source of randomness.
+        most: more jobs are refused.
+
+    Raises:
+        ScenarioError: no log has that name, or it has too few jobs for the model, or the model
+            too many; without file and line.
+        WorkloadError: the log can't be read.
+    """
+    if model.trace is not None:
+        _check_trace(model.trace)
+    log = log_jobs(model, workload, folder)
+    if model.of_jobs is not None:  # submit times stay: they tell weekday and hour
+        log = log.take(slice(*model.of_jobs))
+    try:
+        if isinstance(model, Sampled):
+            return sampled(rng, log, jobs=model.jobs)
+        start_s = _start_s(model, folder)
+        return seasonal(
+            rng, log, days=model.days, start_s=start_s, pairs=model.pairs, most_jobs=most
+        )
+    except WorkloadError as error:
+        raise ScenarioError(error.what, field=MODEL) from None
+
+
+def _check_trace(name: str) -> None:
+    try:
+        known_trace(name)
+    except WorkloadError as error:
+        raise ScenarioError(error.what, field=f"{MODEL}.trace") from None
+
+
+def _start_s(model: Imitated, folder: Path) -> float:
+    """Say when a log begins, in seconds after a Monday, 00:00; if it doesn't say, just then."""
+    return 0.0 if _is_cqsim(model) else log_start_s(_path(model, folder)) or 0.0
+
+
+def _is_cqsim(which: Workload | Imitated) -> bool:
+    return which.trace is not None and known_trace(which.trace).format == "cqsim"
+
+
+def _path(which: Workload | Imitated, folder: Path) -> Path:
+    return folder / str(which.swf) if which.trace is None else find_trace(which.trace)

@@ -1,0 +1,106 @@
+"""The in-process link: simulator and scheduler in one process, no wire between them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from hpcosim_client import Policy, PolicyError, play
+from hpcosim_protocol import Decision, EventKind
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.running.progress import Report, ignore
+from hpcosim_server.engine.simulation import Batch
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.record.results import Also, metrics_of, write_results
+from hpcosim_server.service.session import Opened
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+REPORT_EVERY_S = 0.1
+LOOK_EVERY = 256  # batches between two looks at the wall clock
+
+
+def run_in_process(
+    opened: Opened,
+    policy: Policy,
+    out: Path | None = None,
+    report: Report = ignore,
+    also: Sequence[Also] = (),
+) -> dict[str, int | float]:
+    """Let a policy schedule a simulation; write the results, and return the metrics.
+
+    Args:
+        opened: the simulation.
+        policy: what decides.
+        out: the results folder; None: nothing is written.
+        report: told now and then how far it has got.
+        also: other formats to write the results in.
+
+    Raises:
+        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
+        ResultsError: the results can't be written.
+    """
+    simulation, run = opened.simulation, opened.run
+    try:
+        play(
+            policy,
+            simulation.cluster.platform,
+            _Link(opened, report),
+            seed=run.seed,
+            wake_on_allocation=simulation.rules.wake_on_allocation,
+        )
+        run.complete, run.ended_because = True, "every job is over"
+    except (SimulationStuck, PolicyError) as error:
+        run.ended_because = str(error)
+        raise RunError(str(error)) from error
+    except BaseException as error:
+        run.ended_because = f"the run was cut short by {error!r}"
+        raise
+    finally:
+        if out is not None:
+            with _undisturbed():
+                write_results(out, simulation, run, also)
+    return metrics_of(simulation, run)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no signal cut short what is written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Link:
+    """Hands decisions to the simulation, and progress to whoever wants it."""
+
+    def __init__(self, opened: Opened, report: Report) -> None:
+        self._simulation = opened.simulation
+        self._jobs = opened.jobs
+        self._report = report
+        self._seq = 0
+        self._due_s = 0.0
+
+    def __call__(
+        self,
+        decisions: Sequence[Decision],
+        wake_on: Collection[EventKind] | None,
+        elapsed_s: float,
+    ) -> Batch:
+        self._seq += 1
+        if self._seq % LOOK_EVERY == 0 and time.monotonic() >= self._due_s:
+            self._due_s = time.monotonic() + REPORT_EVERY_S
+            simulation = self._simulation
+            self._report(simulation.now_s, simulation.recording.over, self._jobs)
+        return self._simulation.advance(
+            decisions, wake_on=wake_on, elapsed_s=elapsed_s, seq=self._seq
+        )

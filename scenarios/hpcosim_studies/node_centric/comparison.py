@@ -1,0 +1,116 @@
+"""All weeks together: who wins, and which week is drawn."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_studies.node_centric.readings import (
+    CAPS,
+    MEASURES,
+    OURS,
+    PAPERS_DUPLEX,
+    TIE,
+    WEEK_S,
+    WELL_BEYOND,
+    Floats,
+    Row,
+)
+from hpcosim_studies.node_centric.weeks import capped
+from hpcosim_workloads.table import JobTable
+
+
+def by_scheduler(rows: Sequence[Row], cap: str, column: str) -> dict[str, Floats]:
+    """Return a column by scheduler, a value for each week, in order."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row.cap == cap:
+            found.setdefault(row.scheduler, []).append(row.values[column])
+    return {scheduler: np.array(values) for scheduler, values in found.items()}
+
+
+def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
+    """Return in how many weeks each scheduler is the best, which is the least; ties count."""
+    best = np.min([values[scheduler] for scheduler in among], axis=0)
+    return {
+        scheduler: int((values[scheduler] <= best + TIE * np.abs(best)).sum())
+        for scheduler in among
+    }
+
+
+def representative_week(rows: Sequence[Row], cap: str) -> int:
+    """Return the week that is drawn.
+
+    It is one that looks as the paper's figures do. Of several, or of all where there is none, it
+    is the one whose makespans and energies of HighGFlops and LowPower, over those of Duplex, lie
+    nearest to the medians of these ratios over all weeks.
+    """
+    weeks = sorted({row.week for row in rows if row.cap == cap})
+    distance = np.zeros(len(weeks))
+    for column in ("makespan_s", "energy_fraction_j"):
+        values = by_scheduler(rows, cap, column)
+        for scheduler in OURS:
+            ratio = values[scheduler] / values[PAPERS_DUPLEX]
+            distance += np.abs(np.log(ratio / np.median(ratio)))
+    fitting = looks_as_in_the_paper(rows, cap)
+    if fitting.any():
+        distance[~fitting] = np.inf
+    return weeks[int(np.argmin(distance))]
+
+
+def looks_as_in_the_paper(rows: Sequence[Row], cap: str) -> NDArray[np.bool_]:
+    """Say of each week whether it goes as in the paper's figures 4 and 5.
+
+    Duplex' makespan is well beyond a week; HighGFlops ends first; LowPower takes least energy
+    and Duplex most.
+    """
+    ends, spent = (
+        [by_scheduler(rows, cap, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
+        for column in ("makespan_s", "energy_fraction_j")
+    )
+    ours_first = (ends[0] < ends[1]) & (ends[0] < ends[2])
+    return (
+        (ends[2] > WELL_BEYOND * WEEK_S)
+        & ours_first
+        & (spent[1] < spent[0])
+        & (spent[0] < spent[2])
+    )
+
+
+def facts(jobs: JobTable, rows: Sequence[Row], drawn: Mapping[str, int]) -> list[str]:
+    """Return what is to be known of the workload, a sentence each."""
+    days = float(jobs.submit_s[-1] - jobs.submit_s[0]) / 86400
+    found = [
+        f"{len(jobs)} jobs in {days:.0f} days, {len(jobs) / max(days, 1):.0f} a day (paper: 199), "
+        f"of {jobs.run_s.mean() / 3600:.1f} h on average (paper: 4.9 h).",
+    ]
+    size = {row.week: row.jobs for row in rows}
+    found.append(
+        f"{len(size)} weeks, {sum(size.values()) / len(size):.0f} jobs in each on average (paper: "
+        f"{7 * 199}). Weeks are counted from 0."
+    )
+    for cap, says in CAPS.items():
+        cores = capped(jobs, cap).cores.mean()
+        alike = int(looks_as_in_the_paper(rows, cap).sum())
+        found.append(
+            f"`{cap}`, {says}: {cores:.1f} cores a job on average (paper: 24.6). Weeks that go as "
+            f"in the paper's figures 4 and 5 (Duplex needs more than {WELL_BEYOND * 168:.0f} h, "
+            "HighGFlops ends first, LowPower takes least energy and Duplex most of the three): "
+            f"{alike}. Drawn is week {drawn[cap]}, of {size[drawn[cap]]} jobs."
+        )
+    return found
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write `results.csv`."""
+    columns = [measure.column for measure in MEASURES]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cap", "week", "scheduler", "jobs", *columns])
+        for row in rows:
+            values = [f"{row.values[column]:.10g}" for column in columns]
+            writer.writerow([row.cap, row.week, row.scheduler, row.jobs, *values])

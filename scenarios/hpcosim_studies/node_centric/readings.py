@@ -1,0 +1,127 @@
+"""What the paper leaves open, what is measured, and who is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_studies import FOLDER
+from hpcosim_workloads.table import JobTable
+
+Floats = NDArray[np.float64]
+
+BASE = FOLDER / "node_centric" / "kit.yaml"
+WHOLE_LOG: Mapping[str, Scalar] = {"workload.window_s": None, "workload.max_cores": None}
+WEEK_S = 7 * 86400.0
+WORKERS = 2
+MOST_CORES = 64  # of a job, and of a node
+DIVISOR = 8
+IDLE_W = 0.4  # of every node, by the letter of table 1
+TIE = 1e-9  # results this close to the best, relative to it, are as good
+WELL_BEYOND = 1.25  # weeks; so long is Duplex's makespan in the week drawn
+BUSY = 1000  # jobs; weeks as full as those of the paper, which have 1393 on average
+NOTEWORTHY = 1.0  # %; less is called no difference
+
+# Label of each scheduler, by its name: the paper's own two; its baselines as its program runs
+# them, with their slips, and without these; and the same heuristics in a fair mode.
+OURS = {"first-high_gflops": "HighGFlops", "first-low_power": "LowPower"}
+CHAINED = {
+    "minmin-chained": "MinMin chained",
+    "maxmin-chained": "MaxMin chained",
+    "duplex-chained": "Duplex chained",
+}
+IMMEDIATE = {
+    "minmin-immediate": "MinMin immediate",
+    "maxmin-immediate": "MaxMin immediate",
+    "duplex-immediate": "Duplex immediate",
+}
+BATCH = {"minmin": "MinMin batch", "maxmin": "MaxMin batch", "duplex": "Duplex batch"}
+SCHEDULERS: Mapping[str, str] = OURS | CHAINED | IMMEDIATE | BATCH
+PAPERS_DUPLEX = "duplex-chained"
+FAMILIES = (CHAINED, IMMEDIATE, BATCH)
+
+CAPS: Mapping[str, str] = {
+    "clip": f"jobs clipped to {MOST_CORES} cores",
+    "eighth": f"cores divided by {DIVISOR}, then clipped to {MOST_CORES}",
+}
+"""How the log's jobs are made to fit into one node, by name."""
+
+IDLES: Mapping[str, str] = {
+    "fraction": "idle 0.3959 x static",
+    "watts": f"idle {IDLE_W} W",
+    "fraction_untouched": "idle 0.3959 x static, 0 W before a node's first task",
+    "watts_untouched": f"idle {IDLE_W} W, 0 W before a node's first task",
+}
+"""What an idle node draws, by name."""
+
+
+class Measure(NamedTuple):
+    """A column of `results.csv`.
+
+    Attributes:
+        column: its name there.
+        title: what is measured.
+        reading: in which reading; empty: in all alike.
+        unit: for people.
+        scale: how much of the column's unit makes one of these.
+        paper: the paper's change of the median against the baseline, %, by HighGFlops and by
+            LowPower.
+    """
+
+    column: str
+    title: str
+    reading: str
+    unit: str
+    scale: float
+    paper: tuple[float, float]
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure("makespan_s", "makespan", "", "h", 3600.0, (-11.5, 11.0)),
+    Measure("mean_wait_s", "mean wait", "", "h", 3600.0, (-80.0, -75.0)),
+    Measure("slowdown_requested", "slowdown", "t_b as requested", "", 1.0, (-94.0, -75.0)),
+    Measure("slowdown_run", "slowdown", "t_b at 1 GHz", "", 1.0, (-94.0, -75.0)),
+    *(
+        Measure(f"energy_{idle}_j", "energy", says, "kWh", 3.6e6, (-10.0, -17.0))
+        for idle, says in IDLES.items()
+    ),
+    *(
+        Measure(f"edp_{idle}_js", "EDP", says, "MWh h", 3.6e9 * 3600.0, (-33.0, -10.0))
+        for idle, says in IDLES.items()
+    ),
+)
+DRAWN = tuple(measure for measure in MEASURES if "untouched" not in measure.column)
+
+
+class Task(NamedTuple):
+    """One simulation: a week under a scheduler."""
+
+    cap: str
+    week: int
+    scheduler: str
+    scenario: Scenario
+    jobs: JobTable
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What came of it: a row of `results.csv`.
+
+    Attributes:
+        cap: how jobs were cut, of `CAPS`.
+        week: counted from 0.
+        scheduler: by name.
+        jobs: how many the week has.
+        values: by column, of `MEASURES`.
+    """
+
+    cap: str
+    week: int
+    scheduler: str
+    jobs: int
+    values: dict[str, float]

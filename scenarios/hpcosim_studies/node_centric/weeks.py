@@ -1,0 +1,172 @@
+"""The weeks of the log, each simulated by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import msgspec
+import numpy as np
+
+from hpcosim_client import make_policy
+from hpcosim_protocol import Platform
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import open_scenario
+from hpcosim_scenarios.running.progress import shown
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.record.timeline import node_spans
+from hpcosim_studies.node_centric.readings import (
+    DIVISOR,
+    IDLE_W,
+    IDLES,
+    MOST_CORES,
+    SCHEDULERS,
+    WEEK_S,
+    Floats,
+    Row,
+    Task,
+)
+from hpcosim_workloads import shaping
+from hpcosim_workloads.table import JobTable
+
+
+def capped(jobs: JobTable, cap: str) -> JobTable:
+    """Return the log with jobs cut to what a node holds, in one of the readings of `CAPS`."""
+    if cap == "eighth":
+        jobs = shaping.divide_cores(jobs, DIVISOR)
+    return shaping.cap_cores(jobs, MOST_CORES)
+
+
+def weeks_of(jobs: JobTable) -> Iterator[tuple[int, JobTable]]:
+    """Yield number and jobs of each week that has any, weeks counted from the first submission.
+
+    The times of a week count from its own first submission.
+    """
+    first_s, last_s = float(jobs.submit_s[0]), float(jobs.submit_s[-1])
+    for week in range(int((last_s - first_s) // WEEK_S) + 1):
+        from_s, to_s = first_s + week * WEEK_S, first_s + (week + 1) * WEEK_S
+        if ((jobs.submit_s >= from_s) & (jobs.submit_s < to_s)).any():
+            yield week, shaping.window_by_time(jobs, from_s, to_s)
+
+
+def tasks_of(scenario: Scenario, jobs: JobTable, cap: str) -> list[Task]:
+    """Return every simulation of a reading of the cap."""
+    return [
+        Task(cap, week, scheduler, scenario, part)
+        for week, part in weeks_of(capped(jobs, cap))
+        for scheduler in SCHEDULERS
+    ]
+
+
+def run_all(tasks: Sequence[Task], workers: int) -> list[Row]:
+    """Return the results of all simulations, in the order of the tasks."""
+    rows: list[Row] = []
+    jobs, over, simulated_s = sum(len(task.jobs) for task in tasks), 0, 0.0
+    with shown("node-centric") as report:
+        for row in _mapped(run_task, tasks, workers):
+            rows.append(row)
+            over += row.jobs
+            simulated_s += row.values["makespan_s"]
+            report(simulated_s, over, jobs)
+    return rows
+
+
+def run_task(task: Task) -> Row:
+    """Simulate a week under a scheduler and measure it."""
+    simulation = simulated(task)
+    makespan_s = simulation.now_s - simulation.start_s
+    values = {"makespan_s": makespan_s, **waits(simulation, task.jobs)}
+    for idle, platform in platforms(task.scenario.platform).items():
+        all_on_j, untouched_off_j = energies_j(simulation, platform)
+        values[f"energy_{idle}_j"] = all_on_j
+        values[f"energy_{idle}_untouched_j"] = untouched_off_j
+    for idle in IDLES:
+        values[f"edp_{idle}_js"] = values[f"energy_{idle}_j"] * makespan_s
+    return Row(task.cap, task.week, task.scheduler, len(task.jobs), values)
+
+
+def simulated(task: Task) -> Simulation:
+    """Return the week's simulation, every job run to its end.
+
+    Raises:
+        RunError: some job did not run.
+    """
+    opened = open_scenario(task.scenario, task.jobs, task.scheduler)
+    metrics = run_in_process(opened, make_policy(task.scheduler))
+    if metrics["jobs_completed"] != len(task.jobs):
+        raise RunError(f"not every job of week {task.week} ran under {task.scheduler}")
+    return opened.simulation
+
+
+def waits(simulation: Simulation, jobs: JobTable) -> dict[str, float]:
+    """Return mean wait and mean slowdown, (wait + execution) / t_b (section 3).
+
+    t_b is the time a job takes alone on the slowest node: as requested, or as it turns out. The
+    log's run times hold on the slowest node. Jobs of no t_b are left out of the slowdown.
+    """
+    recording = simulation.recording
+    submit_s, start_s = np.array(recording.submit_s), np.array(recording.start_s)
+    response_s = np.array(recording.end_s) - submit_s
+    return {
+        "mean_wait_s": float((start_s - submit_s).mean()),
+        "slowdown_requested": _mean_ratio(response_s, jobs.requested_s),
+        "slowdown_run": _mean_ratio(response_s, jobs.run_s),
+    }
+
+
+def platforms(platform: Platform) -> dict[str, Platform]:
+    """Return the platform in each reading of what an idle node draws."""
+    groups = tuple(
+        msgspec.structs.replace(
+            group,
+            processors=tuple(
+                msgspec.structs.replace(
+                    processor,
+                    idle_fraction=IDLE_W / len(group.processors) / processor.static_w,
+                )
+                for processor in group.processors
+            ),
+        )
+        for group in platform.nodes
+    )
+    return {"fraction": platform, "watts": msgspec.structs.replace(platform, nodes=groups)}
+
+
+def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float]:
+    """Return the energy of a schedule, had it run on a platform of other power.
+
+    No schedule here depends on idle power, so one simulation serves every reading of it.
+
+    Returns:
+        The energy of all nodes, and the part of it from each node's first task on.
+    """
+    total_j = untouched_j = 0.0
+    touched: set[int] = set()
+    spans = node_spans(platform, simulation.recording, simulation.start_s, simulation.now_s)
+    for span in spans:
+        node_j = span.power_w * (span.end_s - span.start_s)
+        total_j += node_j * len(span.nodes)
+        if span.state == "computing":
+            touched.update(span.nodes)
+        else:
+            untouched_j += node_j * sum(node not in touched for node in span.nodes)
+    return total_j, total_j - untouched_j
+
+
+def _mean_ratio(above: Floats, below: Floats) -> float:
+    some = below > 0
+    return float((above[some] / below[some]).mean()) if some.any() else 0.0
+
+
+def _mapped(run: Callable[[Task], Row], tasks: Sequence[Task], workers: int) -> Iterator[Row]:
+    if workers == 1:
+        yield from map(run, tasks)
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        yield from pool.map(run, tasks)
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,248 @@
+"""Every power manager by name, with its settings."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from hpcosim_client.catalogue.schedulers import make_policy
+from hpcosim_client.catalogue.trained import short
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.extras import rl_extra
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.adaptive import adaptive, load_rule
+from hpcosim_client.power.keep_idle import keep_idle
+from hpcosim_client.power.manager import Manager, managed
+from hpcosim_client.power.oracle import by_plan, read_plan
+from hpcosim_client.power.slurm import slurm
+from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_client.power.timeout import timeout
+from hpcosim_client.view import Policy
+
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+Watts = Annotated[float, Meta(gt=0, le=1e15)]
+Interval = Annotated[float, Meta(gt=0, le=1e12)]
+SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always_on"):
+    """Nothing is ever switched."""
+
+
+class Timeout(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="timeout"):
+    """See `timeout`."""
+
+    timeout_s: Seconds
+    wait_price_w: Watts | None = None
+
+
+class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="keep_idle"):
+    """See `keep_idle`."""
+
+    warm: Count
+    timeout_s: Seconds = 0.0
+
+
+class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
+    """See `by_plan`.
+
+    Attributes:
+        plan: a file that `hpcosim oracle` wrote, for the job scheduler named beside it; none:
+            `hpcosim run` and `compare` make one.
+    """
+
+    plan: str = ""
+
+
+class Rl(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="rl"):
+    """See `learned`.
+
+    Attributes:
+        model: a file that `hpcosim train power` wrote.
+        interval_s: seconds between two decisions; None: as it was trained.
+        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+            None: as it was trained.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    interval_s: Interval | None = None
+    origin_s: SecondOfWeek | None = None
+
+
+class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="adaptive"):
+    """See `adaptive`.
+
+    Attributes:
+        model: a file that `hpcosim train adaptive` wrote.
+        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+            None: as it was trained.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    origin_s: SecondOfWeek | None = None
+
+
+Power = AlwaysOn | Timeout | KeepIdle | Slurm | Oracle | Rl | Adaptive
+
+NAMES: tuple[str, ...] = tuple(str(kind.__struct_config__.tag) for kind in get_args(Power))
+PATHS = ("plan", "model")
+"""The settings that name a file."""
+
+
+def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:
+    """Return a new policy: a job scheduler by name, beside a power manager.
+
+    Args:
+        name: the job scheduler's.
+        power: the manager; its paths are from the current folder.
+        awareness: the job scheduler's, of power states. It makes no difference beside `AlwaysOn`
+            and `Oracle`, whose plan was made with every node always on.
+
+    Raises:
+        PolicyError: there is no such scheduler, it can't be that aware, or the two don't go
+            together; a file of the manager's can't be used, or PyTorch is missing.
+    """
+    check_together(power, awareness)
+    if isinstance(power, Oracle):
+        return _by_plan(name, power)
+    policy = make_policy(name, awareness)
+    match power:
+        case Timeout(timeout_s, wait_price_w):
+            return managed(policy, timeout(timeout_s, wait_price_w))
+        case KeepIdle(warm, timeout_s):
+            return managed(policy, keep_idle(warm, timeout_s))
+        case Slurm():
+            return slurm(policy, power)
+        case Rl():
+            return managed(policy, _learned(power))
+        case Adaptive():
+            return managed(policy, _adaptive(power))
+        case AlwaysOn():
+            return make_policy(name)
+
+
+def check_together(power: Power, awareness: Awareness) -> None:
+    """Make sure that a power manager goes with a job scheduler so aware of power states.
+
+    Raises:
+        PolicyError: it does not.
+    """
+    if isinstance(power, Slurm) and awareness == "planned":
+        raise PolicyError(
+            "slurm switches nodes alone, but with power_awareness: planned the job scheduler "
+            "switches some, too; aware or unaware would do"
+        )
+    priced = isinstance(power, Adaptive) or (
+        isinstance(power, Timeout) and power.wait_price_w is not None
+    )
+    if priced and awareness == "unaware":
+        raise PolicyError(
+            "a price of waiting is for a job scheduler that weighs it against waking nodes; "
+            "power_awareness must be aware or planned"
+        )
+
+
+def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
+    """Return what a run under these is called: `aware easy, timeout(timeout_s=900.0)`.
+
+    Of the settings those are named that are not the default, and of paths the last part. Where
+    the job scheduler's awareness makes no difference, it is not named.
+    """
+    name = short(name)
+    match power:
+        case AlwaysOn():
+            return name
+        case Oracle():
+            return f"{name}, oracle"
+    said = ", ".join(_said(power))
+    return f"{awareness} {name}, {power.__struct_config__.tag}({said})"
+
+
+def from_folder(power: Power, folder: Path) -> Power:
+    """Return a power manager whose paths, so far from a folder, are from the current one."""
+    match power:
+        case Oracle(plan) if plan:
+            return replace(power, plan=str(folder / plan))
+        case Rl(model) | Adaptive(model):
+            return replace(power, model=str(folder / model))
+    return power
+
+
+def as_text(power: Power) -> str:
+    """Return the JSON text that `read_power` reads."""
+    return msgspec.json.encode(power).decode()
+
+
+def read_power(text: str) -> Power:
+    """Return the power manager that a JSON text describes.
+
+    Raises:
+        PolicyError: it describes none.
+    """
+    try:
+        power: Power = msgspec.json.decode(text, type=Power)
+    except msgspec.DecodeError as error:
+        unknown = re.fullmatch(r"Invalid value '(.*)' - at `\$\.name`", str(error), re.DOTALL)
+        example = '{"name": "timeout", "timeout_s": 900}'
+        why = no_such_manager(unknown[1]) if unknown else str(error)
+        raise PolicyError(f"{text!r} is no power manager such as {example}: {why}") from None
+    return power
+
+
+def no_such_manager(name: str) -> str:
+    """Return what to say of a name that is no power manager's: the nearest, and all there are."""
+    near = difflib.get_close_matches(name, NAMES, n=1)
+    advice = f"did you mean {near[0]}? " if near else ""
+    return f"there is no power manager {name!r}; {advice}there are {', '.join(NAMES)}"
+
+
+def _said(power: Power) -> Iterator[str]:
+    for field in msgspec.structs.fields(power):
+        value = getattr(power, field.name)
+        if field.required or value != field.default:
+            yield f"{field.name}={Path(value).name if field.name in PATHS else value}"
+
+
+def _by_plan(name: str, power: Oracle) -> Policy:
+    if not power.plan:
+        raise PolicyError(
+            "the oracle needs a plan; `hpcosim oracle SCENARIO --out plan.json` makes one, which "
+            'power {"name": "oracle", "plan": "plan.json"} carries out'
+        )
+    with _naming("plan"):
+        plan = read_plan(Path(power.plan))
+    if plan.scheduler != name:  # the results would bear the wrong name
+        raise PolicyError(
+            f"power.plan: {power.plan} keeps the schedule of {plan.scheduler}, not of {name}"
+        )
+    return by_plan(plan)
+
+
+def _learned(power: Rl) -> Manager:
+    with rl_extra("the power manager rl"):
+        from hpcosim_client.agents.node_power.manager import learned
+    with _naming("model"):
+        return learned(power.model, power.interval_s, power.origin_s)
+
+
+def _adaptive(power: Adaptive) -> Manager:
+    with rl_extra("the power manager adaptive"), _naming("model"):
+        return adaptive(load_rule(Path(power.model), power.origin_s))
+
+
+@contextmanager
+def _naming(field: str) -> Iterator[None]:
+    """Say in an error which setting is at fault."""
+    try:
+        yield
+    except PolicyError as error:
+        raise PolicyError(f"power.{field}: {error}") from None

@@ -1,0 +1,213 @@
+"""Batsim's output files, with the columns and formats of v4.2.1.
+
+A few things are unlike Batsim. Times of states and power states have up to 15 digits, where Batsim
+writes 6 and after eleven days knows no seconds any more. The version is ours. What was not
+measured, such as wall seconds of a run that is to be the same byte by byte, is left empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from hpcosim_batsim.inputs.model import HostState, JobOutcome, Outcome
+from hpcosim_server.record.results import intervals, write_together
+
+JOB_COLUMNS = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
+    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
+    "stretch,allocated_resources,consumed_energy,metadata"
+)
+MACHINE_STATE_COLUMNS = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
+PSTATE_COLUMNS = "time,machine_id,new_pstate"
+ENERGY_COLUMNS = "time,energy,event_type,wattmin,epower"
+
+# Batsim divides by this where a job took no time.
+LEAST_RUN_S = 1e-5
+
+_COUNTED: tuple[HostState, ...] = (
+    "sleeping",
+    "switching_on",
+    "switching_off",
+    "idle",
+    "computing",
+)
+_KILLED = ("COMPLETED_KILLED", "COMPLETED_WALLTIME_REACHED")
+
+
+def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
+    """Return the text of each file by its name, `PREFIX_jobs.csv` and so on.
+
+    The files about energy are there if the outcome has it.
+    """
+    files: dict[str, Iterable[str]] = {
+        f"{prefix}_jobs.csv": _job_lines(outcome),
+        f"{prefix}_schedule.csv": _schedule_lines(outcome),
+        f"{prefix}_machine_states.csv": _machine_state_lines(outcome),
+    }
+    if outcome.pstates is not None:
+        files[f"{prefix}_pstate_changes.csv"] = _pstate_lines(outcome)
+    if outcome.energy is not None:
+        files[f"{prefix}_consumed_energy.csv"] = _energy_lines(outcome)
+    return files
+
+
+def write_outputs(prefix: Path, outcome: Outcome) -> None:
+    """Write all files, over those of an earlier run, or none.
+
+    Args:
+        prefix: where; `runs/out` for `runs/out_jobs.csv` and so on.
+        outcome: what they tell of.
+
+    Raises:
+        ResultsError: they can't be written; what was there before still is.
+    """
+    write_together(prefix.parent, files_of(outcome, prefix.name))
+
+
+def _job_lines(outcome: Outcome) -> Iterator[str]:
+    yield JOB_COLUMNS + "\n"
+    for job in outcome.jobs:
+        walltime_s = -1.0 if job.walltime_s is None else job.walltime_s
+        yield (
+            f"{_cell(job.name)},{_cell(job.workload)},{_cell(job.profile)},{job.submit_s:f},"
+            f"{job.res},{walltime_s:f},{int(job.state == 'COMPLETED_SUCCESSFULLY')},{job.state},"
+            f'{_ran(job)},"{_quoted(job.metadata)}"\n'
+        )
+
+
+def _ran(job: JobOutcome) -> str:
+    """Return the columns that are empty for a job that never ran."""
+    if job.start_s is None or job.end_s is None:
+        return ",,,,,,,"
+    # Times are rounded first, so that columns add up, and a job never seems to begin on a host
+    # before the one before it is over.
+    submit_s, start_s, end_s = (round(t, 6) for t in (job.submit_s, job.start_s, job.end_s))
+    energy_j = -1.0 if job.energy_j is None else job.energy_j
+    return (
+        f"{start_s:f},{end_s - start_s:f},{end_s:f},{start_s - submit_s:f},{end_s - submit_s:f},"
+        f"{_stretch(job):f},{intervals(job.hosts)},{energy_j:f}"
+    )
+
+
+def _stretch(job: JobOutcome) -> float:
+    assert job.start_s is not None
+    assert job.end_s is not None
+    return (job.end_s - job.submit_s) / max(job.end_s - job.start_s, LEAST_RUN_S)
+
+
+def _machine_state_lines(outcome: Outcome) -> Iterator[str]:
+    yield MACHINE_STATE_COLUMNS + "\n"
+    state: list[HostState] = ["idle"] * outcome.hosts
+    counts: dict[HostState, int] = dict.fromkeys(get_args(HostState), 0)
+    counts["idle"] = outcome.hosts
+    for change in outcome.states:
+        for host in change.hosts:
+            counts[state[host]] -= 1
+            counts[change.state] += 1
+            state[host] = change.state
+        yield f"{_time(change.time_s)},{','.join(str(counts[name]) for name in _COUNTED)}\n"
+
+
+def _pstate_lines(outcome: Outcome) -> Iterator[str]:
+    yield PSTATE_COLUMNS + "\n"
+    for change in outcome.pstates or ():
+        yield f"{_time(change.time_s)},{intervals(change.hosts)},{change.pstate}\n"
+
+
+def _energy_lines(outcome: Outcome) -> Iterator[str]:
+    yield ENERGY_COLUMNS + "\n"
+    before_s, before_j = outcome.start_s, 0.0
+    for point in outcome.energy or ():
+        passed_s = point.time_s - before_s
+        mean_w = f"{(point.energy_j - before_j) / passed_s:f}" if passed_s > 0 else "NA"
+        yield f"{point.time_s:f},{point.energy_j:f},{point.kind},{point.idle_w:f},{mean_w}\n"
+        before_s, before_j = point.time_s, point.energy_j
+
+
+def _schedule_lines(outcome: Outcome) -> Iterator[str]:
+    ran = [job for job in outcome.jobs if job.start_s is not None and job.end_s is not None]
+    waits_s = [(job.start_s or 0.0) - job.submit_s for job in ran]
+    turnarounds_s = [(job.end_s or 0.0) - job.submit_s for job in ran]
+    stretches = [_stretch(job) for job in ran]
+    successes = sum(job.state == "COMPLETED_SUCCESSFULLY" for job in outcome.jobs)
+    switched = [
+        len(change.hosts) for change in outcome.states if change.state.startswith("switching")
+    ]
+    state_s = _state_times_s(outcome)
+    row: dict[str, str | float | None] = {
+        "batsim_version": _cell(outcome.version),
+        "consumed_joules": _consumed_j(outcome),
+        "makespan": max((job.end_s or 0.0 for job in ran), default=0.0),
+        "max_slowdown": max(stretches, default=0.0),
+        "max_turnaround_time": max(turnarounds_s, default=0.0),
+        "max_waiting_time": max(waits_s, default=0.0),
+        "mean_slowdown": _mean(stretches),
+        "mean_turnaround_time": _mean(turnarounds_s),
+        "mean_waiting_time": _mean(waits_s),
+        "nb_computing_machines": outcome.hosts,
+        "nb_grouped_switches": outcome.grouped_switches,
+        "nb_jobs": len(outcome.jobs),
+        "nb_jobs_finished": len(ran),
+        "nb_jobs_killed": sum(job.state in _KILLED for job in outcome.jobs),
+        "nb_jobs_rejected": sum(job.state == "REJECTED" for job in outcome.jobs),
+        "nb_jobs_success": successes,
+        "nb_machine_switches": sum(switched),
+        "scheduling_time": outcome.scheduling_s,
+        "simulation_time": outcome.simulation_s,
+        "success_rate": successes / len(outcome.jobs) if outcome.jobs else 0.0,
+        "time_computing": state_s["computing"],
+        "time_idle": state_s["idle"],
+        "time_sleeping": state_s["sleeping"],
+        "time_switching_off": state_s["switching_off"],
+        "time_switching_on": state_s["switching_on"],
+        "time_unavailable": state_s["unavailable"],
+    }
+    yield ",".join(row) + "\n"
+    yield ",".join(_number(value) for value in row.values()) + "\n"
+
+
+def _state_times_s(outcome: Outcome) -> dict[HostState, float]:
+    """Return for how long hosts were in each state, all together.
+
+    As in Batsim a host counts for a state once it leaves it; what it is at the end is left out.
+    """
+    state: list[HostState] = ["idle"] * outcome.hosts
+    since_s = [outcome.start_s] * outcome.hosts
+    spent_s: dict[HostState, list[float]] = {name: [] for name in get_args(HostState)}
+    for change in outcome.states:
+        for host in change.hosts:
+            spent_s[state[host]].append(change.time_s - since_s[host])
+            state[host], since_s[host] = change.state, change.time_s
+    return {name: math.fsum(times_s) for name, times_s in spent_s.items()}
+
+
+def _consumed_j(outcome: Outcome) -> float:
+    """Return the energy from the first submission to the end of the last job, as Batsim does."""
+    ends_j = [point.energy_j for point in outcome.energy or () if point.kind == "e"]
+    return ends_j[-1] - outcome.unpaid_j if ends_j else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def _number(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:f}" if isinstance(value, float) else str(value)
+
+
+def _time(time_s: float) -> str:
+    return f"{time_s:.15g}"
+
+
+def _cell(text: str) -> str:
+    """Return text as a cell that no reader takes for several."""
+    return f'"{_quoted(text)}"' if any(sign in text for sign in ',"\r\n') else text
+
+
+def _quoted(text: str) -> str:
+    return text.replace('"', '""')

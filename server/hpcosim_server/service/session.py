@@ -1,0 +1,151 @@
+"""One client's simulation: requests in, answers out, no socket."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from hpcosim_protocol import (
+    PROTOCOL_VERSION,
+    Decisions,
+    Error,
+    Events,
+    Hello,
+    Options,
+    ServerMessage,
+    SimulationEnded,
+    Welcome,
+    encode,
+)
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.record.results import Run, metrics_of
+from hpcosim_workloads.table import LATEST_S
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a hello opens.
+
+    Attributes:
+        simulation: a new one.
+        run: what it is a run of.
+        jobs: how many jobs the workload has.
+    """
+
+    simulation: Simulation
+    run: Run
+    jobs: int
+
+
+class Session:
+    """A simulation and the one client that decides in it.
+
+    Attributes:
+        name: a secret between server and client; who knows it is the client.
+        label: the part of the name that is no secret, for the log and for folders.
+        opened: the simulation.
+        heard_s: when the client's last message came, by the service's clock.
+        told_s: when the log was last told how far it has got.
+        ended_because: why it is over; empty: it is not.
+        seq: of the last request answered.
+        last_answer: the answer to it.
+        hello: what opened it.
+    """
+
+    def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
+        self.name = secrets.token_hex(12)
+        self.label = self.name[:8]
+        self.opened = opened
+        self.heard_s = self.told_s = now_s
+        self.ended_because = ""
+        self.seq = 0
+        self.last_answer = b""
+        self._last_request: Decisions | None = None
+        self.hello = hello
+        self._options = options
+        self._welcome = encode(self._make_welcome())
+
+    def welcome(self) -> bytes:
+        """Return the answer to the hello that opened the session, as often as it is sent."""
+        return self._welcome
+
+    def resume(self) -> bytes:
+        """Return a welcome with a snapshot, for a client that comes back."""
+        welcome = self._make_welcome()
+        welcome.snapshot = self.opened.simulation.snapshot()
+        return encode(welcome)
+
+    def decide(self, request: Decisions) -> bytes:
+        """Answer a request; the same `seq` gets the same answer again."""
+        if request.seq == self.seq and request == self._last_request:
+            return self.last_answer
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return encode(refusal)
+        answer = encode(self._advance(request))
+        self.seq, self.last_answer, self._last_request = request.seq, answer, request
+        return answer
+
+    def end(self, why: str) -> None:
+        """Close the session, if it is not closed."""
+        if not self.ended_because:
+            self.ended_because = why
+            self.opened.run.ended_because = why
+
+    def _advance(self, request: Decisions) -> ServerMessage:
+        try:
+            batch = self.opened.simulation.advance(
+                request.decisions,
+                wake_on=request.wake_on,
+                elapsed_s=request.elapsed_s,
+                seq=request.seq,
+            )
+        except SimulationStuck as stuck:
+            self.end(str(stuck))
+            return Error(code="simulation_stuck", message=str(stuck), fatal=True, seq=request.seq)
+        if not batch.ended:
+            return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
+        self.opened.run.complete = True
+        self.end("every job is over")
+        metrics = metrics_of(self.opened.simulation, self.opened.run)
+        return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
+
+    def _refusal(self, request: Decisions) -> Error | None:
+        if request.seq != self.seq + 1:
+            return Error(
+                code="out_of_order",
+                message=f"seq is {request.seq}; {self.seq + 1} is next, "
+                f"or the last request again, unchanged",
+                where="$.seq",
+                seq=request.seq,
+            )
+        if len(request.decisions) > self._options.max_decisions:
+            return Error(
+                code="too_many_decisions",
+                message=f"{len(request.decisions)} decisions in a message; "
+                f"at most {self._options.max_decisions} are allowed",
+                where="$.decisions",
+                seq=request.seq,
+            )
+        if request.elapsed_s > LATEST_S:
+            return Error(
+                code="invalid_message",
+                message=f"elapsed_s is {request.elapsed_s}; at most {LATEST_S} is allowed",
+                where="$.elapsed_s",
+                seq=request.seq,
+            )
+        return None
+
+    def _make_welcome(self) -> Welcome:
+        simulation, run = self.opened.simulation, self.opened.run
+        return Welcome(
+            version=PROTOCOL_VERSION,
+            session=self.name,
+            scenario=run.scenario,
+            seed=run.seed,
+            platform=simulation.cluster.platform,
+            options=self._options,
+            seq=self.seq,
+            now_s=simulation.now_s,
+        )

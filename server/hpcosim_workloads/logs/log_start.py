@@ -1,0 +1,77 @@
+"""On what weekday, and at what hour of it, a log begins: what its header says."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.utils import parsedate
+from itertools import takewhile
+from pathlib import Path
+
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.swf import open_log
+
+DAY_S = 86_400.0
+EPOCH = datetime(1970, 1, 1)
+
+
+def log_start_s(path: Path) -> float | None:
+    """Return when time 0 of an SWF log is, in seconds after a Monday, 00:00, by its local clock.
+
+    Source: SWF 2.2, header comments. `StartTime` is that clock's own reading and is taken
+    first; else `UnixStartTime`, with the seconds of `TimeZone` or, without it, at UTC.
+    `TimeZoneString` is passed over: what it means depends on the tables of each machine. So a
+    change to or from summer time within the log isn't followed, and moves its hours by one.
+
+    Args:
+        path: the log, plain or gzipped; its lines that begin with ';' are looked at, up to the
+            first job.
+
+    Returns:
+        Seconds of [0, 604800). None where the header doesn't say, or not so that it can be read.
+
+    Raises:
+        WorkloadError: the file can't be read.
+    """
+    header = _header(path)
+    try:
+        start = _wall_clock(header) or _unix_clock(header)
+    except (ValueError, OverflowError):  # no such day, or one beyond the calendar
+        return None
+    if start is None:
+        return None
+    return start.weekday() * DAY_S + start.hour * 3600.0 + start.minute * 60.0 + start.second
+
+
+def _wall_clock(header: dict[str, str]) -> datetime | None:
+    """Read `StartTime`, such as "Fri Oct 01 00:00:03 PDT 1993"; a mail's date is written alike."""
+    read = parsedate(header.get("StartTime", ""))
+    return None if read is None else datetime(*read[:6])
+
+
+def _unix_clock(header: dict[str, str]) -> datetime | None:
+    """Read `UnixStartTime`, seconds, and `TimeZone`, seconds to add."""
+    if "UnixStartTime" not in header:
+        return None
+    since_s = int(header["UnixStartTime"]) + int(header.get("TimeZone", "0"))
+    return EPOCH + timedelta(seconds=since_s)
+
+
+def _header(path: Path) -> dict[str, str]:
+    """Return the header's labels and what stands behind them; of a label twice, the first."""
+    header: dict[str, str] = {}
+    for line in _comments(path):
+        label, _, value = line.lstrip("; \t").partition(":")
+        header.setdefault(label.strip(), value.strip())
+    return header
+
+
+def _comments(path: Path) -> Iterator[str]:
+    """Yield the lines before the first job."""
+    try:
+        with open_log(path) as file:
+            lines = (raw.decode("latin-1").strip() for raw in file)
+            yield from takewhile(lambda line: not line or line.startswith(";"), lines)
+    except (OSError, EOFError, zlib.error) as error:
+        raise WorkloadError(f"cannot be read on: {error}", path) from None

@@ -1,0 +1,93 @@
+"""The simplest synthetic workload: memoryless arrivals, scale-free sizes and run times."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.table import JobTable, job_table
+
+MINUTE_S = 60.0
+
+
+def poisson(
+    rng: np.random.Generator,
+    *,
+    jobs: int,
+    mean_interarrival_s: float,
+    cores: tuple[int, int],
+    run_s: tuple[float, float],
+    overestimate: float,
+) -> JobTable:
+    """Draw a workload whose jobs arrive as a Poisson process.
+
+    Submit times are cut to whole seconds. Run times are rounded to whole seconds, 1 s at least.
+    Requested times are the run time times a factor, uniform in [1, `overestimate`], rounded up to
+    whole minutes as users ask for them; a request is never below its run time, and may pass
+    `run_s * overestimate` by less than a minute.
+
+    Args:
+        rng: the only source of randomness.
+        jobs: how many jobs, with ids from 1.
+        mean_interarrival_s: mean of the exponential gaps; the first job is submitted at 0.
+        cores: least and most cores of a job, both possible; see `_log_uniform_integers`.
+        run_s: least and greatest run time; the logarithm is uniform between.
+        overestimate: the most by which a user overrates a run time, a factor of 1 or more.
+
+    Raises:
+        WorkloadError: an argument is out of its range.
+    """
+    _check(jobs, mean_interarrival_s, cores, run_s, overestimate)
+    gap_s = rng.exponential(mean_interarrival_s, jobs)
+    gap_s[0] = 0.0
+    job_cores = _log_uniform_integers(rng, *cores, jobs)
+    exact_run_s = np.exp(rng.uniform(math.log(run_s[0]), math.log(run_s[1]), jobs))
+    job_run_s = np.maximum(np.rint(exact_run_s), 1.0)
+    factor = rng.uniform(1.0, overestimate, jobs)
+    return job_table(
+        job_id=np.arange(1, jobs + 1, dtype=np.int64),
+        submit_s=np.floor(np.cumsum(gap_s)),
+        run_s=job_run_s,
+        requested_s=np.ceil(job_run_s * factor / MINUTE_S) * MINUTE_S,
+        cores=job_cores,
+    )
+
+
+def _log_uniform_integers(
+    rng: np.random.Generator, low: int, high: int, count: int
+) -> NDArray[np.int64]:
+    """Draw `count` integers of [low, high] with log2 uniform: P(n) ~ log2((n + 1) / n).
+
+    The floor of a log-uniform real of [low, high + 1) has exactly this law. Rounding to the
+    nearest instead would halve the weight of both ends.
+    """
+    drawn = np.floor(np.exp2(rng.uniform(math.log2(low), math.log2(high + 1), count)))
+    # exp2(log2(x)) can miss x by the last bit, which the floor would make a whole core.
+    return np.clip(drawn.astype(np.int64), low, high)
+
+
+def _check(
+    jobs: int,
+    mean_interarrival_s: float,
+    cores: tuple[int, int],
+    run_s: tuple[float, float],
+    overestimate: float,
+) -> None:
+    """Raise `WorkloadError` on the first argument that is out of its range, or not a number."""
+    if jobs < 1:
+        raise WorkloadError(f"jobs is {jobs}; it must be 1 or more")
+    if not 0 < mean_interarrival_s < math.inf:
+        raise WorkloadError(
+            f"mean_interarrival_s is {mean_interarrival_s}; it must be above 0 and finite"
+        )
+    if not 1 <= cores[0] <= cores[1]:
+        raise WorkloadError(f"cores is {cores}; it must be (least, most), with 1 <= least <= most")
+    if not 0 < run_s[0] <= run_s[1] < math.inf:
+        raise WorkloadError(
+            f"run_s is {run_s}; it must be (least, greatest), with 0 < least <= greatest, finite"
+        )
+    if not 1 <= overestimate < math.inf:
+        raise WorkloadError(f"overestimate is {overestimate}; it must be 1 or more and finite")

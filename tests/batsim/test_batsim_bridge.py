@@ -1,0 +1,918 @@
+"""Batsim's protocol, rule by rule: what schedulers are told, may say, and bring about."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from hpcosim_batsim.bridge.bridge import Bridge
+from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.bridge.replies import read_reply
+from hpcosim_batsim.errors import BadReplyError, InputError, StuckError
+from hpcosim_batsim.inputs.external_events import read_external_events
+from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.workload_json import read_workloads
+from hpcosim_batsim.install import install_as_batsim
+from hpcosim_batsim.outputs.csv_files import write_outputs
+from hpcosim_batsim.outputs.results import results_of
+from hpcosim_cli.batsim import REFUSED, app
+from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_server.record.results import intervals
+from support.batsim_inputs import write_platform, write_workload
+from support.batsim_recording import rows_of
+
+HOSTS = 4
+PROFILES: dict[str, Any] = {
+    "d10": {"type": "delay", "delay": 10},
+    "bad": {"type": "delay", "delay": 10, "ret": 3},
+    "cpu": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},  # 10 s in power state 0
+    "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
+    "uneven": {"type": "parallel", "cpu": [1e9, 5e8], "com": []},
+    "both": {"type": "composed", "seq": ["d10", "cpu"], "repeat": 2},
+}
+Decisions = Sequence[tuple[float, str, dict[str, Any]]]
+
+
+class Talk:
+    """A bridge, and a scheduler that a test speaks for.
+
+    Attributes:
+        bridge: the bridge.
+        now_s: of the last message.
+        events: of the last message: time, type and data.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        self._hear(bridge.begin())
+
+    def say(self, *decisions: tuple[str, dict[str, Any]], now_s: float | None = None) -> Talk:
+        """Decide this at the time of the last message, and be ready then, or at `now_s`."""
+        events = [(self.now_s, kind, data) for kind, data in decisions]
+        return self.say_at(self.now_s if now_s is None else now_s, *events)
+
+    def say_at(self, now_s: float, *decisions: tuple[float, str, dict[str, Any]]) -> Talk:
+        """Decide each at its time, and be ready at `now_s`."""
+        events = [
+            {"timestamp": time_s, "type": kind, "data": data} for time_s, kind, data in decisions
+        ]
+        self._hear(self.bridge.answer(json.dumps({"now": now_s, "events": events}).encode()))
+        return self
+
+    def kinds(self) -> list[str]:
+        """Return the types of the last message's events."""
+        return [kind for _, kind, _ in self.events]
+
+    def data(self, kind: str) -> dict[str, Any]:
+        """Return the data of the only event of a type."""
+        found: dict[str, Any]
+        (found,) = [data for _, its, data in self.events if its == kind]
+        return found
+
+    def _hear(self, message: bytes) -> None:
+        heard = json.loads(message)
+        self.now_s = heard["now"]
+        self.events = [(one["timestamp"], one["type"], one["data"]) for one in heard["events"]]
+
+
+def job(number: int, profile: str = "d10", submit_s: float = 0, **more: Any) -> dict[str, Any]:
+    """Return a job of one host, unless told otherwise."""
+    return {"id": number, "subtime": submit_s, "res": 1, "profile": profile, **more}
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Callable[..., Talk]:
+    """Open a conversation about jobs on four hosts."""
+
+    def open_talk(*jobs: dict[str, Any], events: str | None = None, **options: Any) -> Talk:
+        holds = Options(**options)
+        platform = read_platform(write_platform(tmp_path, HOSTS, energy=holds.energy))
+        workloads = read_workloads([write_workload(tmp_path, list(jobs), PROFILES)])
+        external = None
+        if events is not None:
+            file = tmp_path / "events"
+            file.write_text(events, encoding="utf-8")
+            external = read_external_events(
+                [file], HOSTS, forward_unknown=holds.forward_unknown_events
+            )
+        return Talk(Bridge(workloads, platform, holds, external))
+
+    return open_talk
+
+
+def execute(number: int, alloc: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    """Return the decision to run a job of the first workload."""
+    return "EXECUTE_JOB", {"job_id": f"w0!{number}", "alloc": alloc, **more}
+
+
+def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
+    """Return the decision to bring hosts to a power state."""
+    return "SET_RESOURCE_STATE", {"resources": hosts, "state": str(pstate)}
+
+
+# Jobs
+
+
+def test_conversation_from_start_to_end(talk: Callable[..., Talk]) -> None:
+    """The start alone, then an instant a message, then the end alone."""
+    told = talk(job(1, walltime=60), job(2, submit_s=3))
+    assert (told.now_s, told.kinds()) == (0.0, ["SIMULATION_BEGINS"])
+    told.say()
+    submitted = {"id": "w0!1", "subtime": 0, "res": 1, "profile": "d10", "walltime": 60}
+    assert told.events == [(0.0, "JOB_SUBMITTED", {"job_id": "w0!1", "job": submitted})]
+    told.say(execute(1, "2"))
+    assert told.now_s == 3.0
+    assert told.kinds() == ["JOB_SUBMITTED", "NOTIFY"]
+    assert told.data("NOTIFY") == {"type": "no_more_static_job_to_submit"}
+    told.say(execute(2, "0"))
+    completed = {"job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0}
+    assert told.events == [(10.0, "JOB_COMPLETED", {"job_id": "w0!1", "alloc": "2", **completed})]
+    told.say()
+    assert told.events == [(13.0, "JOB_COMPLETED", {"job_id": "w0!2", "alloc": "0", **completed})]
+    told.say()
+    assert told.events == [(13.0, "SIMULATION_ENDS", {})]
+    assert told.bridge.over
+
+
+def test_times_have_six_decimals(talk: Callable[..., Talk]) -> None:
+    """Messages print times as Batsim does."""
+    bridge = talk(job(1, submit_s=0.1)).bridge
+    message = bridge.answer(b'{"now":0.0,"events":[]}')
+    assert message.startswith(b'{"now":0.100000,"events":[{"timestamp":0.100000,"type":')
+
+
+def test_time_that_was_printed_is_now(talk: Callable[..., Talk]) -> None:
+    """A scheduler that repeats a time rounded up does not lose what is left of it."""
+    told = talk(job(1, submit_s=0.0000016)).say()
+    assert told.now_s == 0.000002
+    told.say(execute(1, "0"))
+    (outcome,) = results_of(told.bridge.run).jobs
+    assert outcome.start_s == 0.0000016
+
+
+def test_reply_in_the_past_is_now(talk: Callable[..., Talk]) -> None:
+    """Schedulers that floor their times are followed at once."""
+    told = talk(job(1, submit_s=2.75)).say()
+    told.say_at(2.0, (2.0, *execute(1, "0")))
+    assert told.events[0][:2] == (12.75, "JOB_COMPLETED")
+
+
+def test_reply_in_the_future_is_waited_for(talk: Callable[..., Talk]) -> None:
+    """What is decided for later is done then; what happens before waits for the next message."""
+    told = talk(job(1), job(2, submit_s=4), job(3, submit_s=30)).say()
+    told.say_at(7.5, (5.0, *execute(1, "0")))
+    assert told.now_s == 7.5
+    assert [time_s for time_s, _, _ in told.events] == [4.0]
+    told.say_at(20.0, (8.0, *execute(2, "1")))
+    assert told.now_s == 20.0
+    assert [(time_s, data["job_id"]) for time_s, _, data in told.events] == [
+        (15.0, "w0!1"),
+        (18.0, "w0!2"),
+    ]
+
+
+def test_jobs_of_one_time_come_in_the_order_of_their_ids_as_text(
+    talk: Callable[..., Talk],
+) -> None:
+    """10 is before 2."""
+    told = talk(job(2), job(10), job(1)).say()
+    ids = [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
+    assert ids == ["w0!1", "w0!10", "w0!2"]
+
+
+def test_profile_is_forwarded_if_asked_for(talk: Callable[..., Talk]) -> None:
+    """The job comes with its profile as it was written."""
+    told = talk(job(1, "bad"), forward_profiles=True).say()
+    assert told.data("JOB_SUBMITTED")["profile"] == PROFILES["bad"]
+
+
+def test_return_code_of_the_profile_makes_a_failure(talk: Callable[..., Talk]) -> None:
+    """A job whose profile returns other than 0 has failed."""
+    told = talk(job(1, "bad")).say().say(execute(1, "0"))
+    completed = told.data("JOB_COMPLETED")
+    assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
+
+
+@pytest.mark.parametrize(
+    ("profile", "walltime", "state", "end_s"),
+    [
+        ("d10", 5, "COMPLETED_WALLTIME_REACHED", 5.0),
+        ("d10", 10, "COMPLETED_WALLTIME_REACHED", 10.0),  # MEASURED of the real one
+        ("cpu", 10, "COMPLETED_SUCCESSFULLY", 10.0),
+        ("d10", 11, "COMPLETED_SUCCESSFULLY", 10.0),
+        ("d10", -1, "COMPLETED_SUCCESSFULLY", 10.0),
+    ],
+)
+def test_walltime(
+    talk: Callable[..., Talk], profile: str, walltime: float, state: str, end_s: float
+) -> None:
+    """A job ends at its walltime, without JOB_KILLED; a delay just as long is cut short, too."""
+    told = talk(job(1, profile, walltime=walltime)).say().say(execute(1, "0"))
+    assert (told.now_s, told.kinds()) == (end_s, ["JOB_COMPLETED"])
+    completed = told.data("JOB_COMPLETED")
+    assert completed["job_state"] == state
+    assert completed["return_code"] == (0 if state == "COMPLETED_SUCCESSFULLY" else -1)
+
+
+def test_job_takes_as_long_as_its_slowest_host(talk: Callable[..., Talk]) -> None:
+    """`parallel` says the work host by host."""
+    told = talk(job(1, "uneven", res=2)).say().say(execute(1, "0-1"))
+    assert told.now_s == 10.0
+
+
+@pytest.mark.parametrize(("alloc", "end_s"), [("0", 40.0), ("0-1", 20.0), ("0-3", 10.0)])
+def test_work_told_as_a_total_runs_on_any_number_of_hosts(
+    talk: Callable[..., Talk], alloc: str, end_s: float
+) -> None:
+    """It is shared out among the hosts it is given."""
+    told = talk(job(1, "total", res=4)).say().say(execute(1, alloc))
+    assert told.now_s == end_s
+    (row,) = results_of(told.bridge.run).jobs
+    assert (row.res, len(row.hosts)) == (4, round(40 / end_s))
+
+
+def test_mapping_lays_executors_on_hosts(talk: Callable[..., Talk]) -> None:
+    """Two executors on one host take twice as long."""
+    mapping = {"0": "0", "1": "0", "2": "1"}
+    told = talk(job(1, "cpu", res=3)).say().say(execute(1, "1-2", mapping=mapping))
+    assert (told.now_s, told.data("JOB_COMPLETED")["alloc"]) == (20.0, "1-2")
+
+
+def test_rejected_job_is_over_without_a_word(talk: Callable[..., Talk]) -> None:
+    """Nothing comes back; the simulation ends, and the job is in the results."""
+    told = talk(job(1)).say().say(("REJECT_JOB", {"job_id": "w0!1"}))
+    assert told.kinds() == ["SIMULATION_ENDS"]
+    assert [one.state for one in results_of(told.bridge.run).jobs] == ["REJECTED"]
+
+
+def test_kill_tells_how_far_a_job_was(talk: Callable[..., Talk]) -> None:
+    """The job's end comes first, then the kill with its progress, in one message."""
+    told = talk(job(1, "d10")).say()
+    told.say_at(4.0, (0.0, *execute(1, "0")), (4.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
+    assert (told.now_s, told.kinds()) == (4.0, ["JOB_COMPLETED", "JOB_KILLED"])
+    assert told.data("JOB_COMPLETED")["job_state"] == "COMPLETED_KILLED"
+    progress = {"w0!1": {"profile_name": "d10", "progress": 0.4}}
+    assert told.data("JOB_KILLED") == {"job_ids": ["w0!1"], "job_progress": progress}
+
+
+def test_kill_tells_which_part_of_a_composed_job_ran(talk: Callable[..., Talk]) -> None:
+    """The index counts the parts of all rounds."""
+    told = talk(job(1, "both")).say()
+    told.say_at(35.0, (0.0, *execute(1, "0")), (35.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
+    assert told.data("JOB_KILLED")["job_progress"]["w0!1"] == {
+        "profile_name": "both",
+        "current_task_index": 3,
+        "current_task": {"profile_name": "cpu", "progress": 0.5},
+    }
+
+
+def test_kill_of_a_job_that_is_over_has_no_progress(talk: Callable[..., Talk]) -> None:
+    """It is acknowledged once; a second request is not."""
+    told = talk(job(1)).say().say(execute(1, "0"))
+    kill = ("KILL_JOB", {"job_ids": ["w0!1"]})
+    told.say(kill, kill)
+    assert told.events == [(10.0, "JOB_KILLED", {"job_ids": ["w0!1"], "job_progress": {}})]
+    assert told.say(kill).kinds() == ["SIMULATION_ENDS"]
+
+
+def test_call_comes_when_it_was_asked_for(talk: Callable[..., Talk]) -> None:
+    """And it keeps the simulation alive after the last job."""
+    told = talk(job(1)).say()
+    told.say(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 12.5}))
+    assert told.kinds() == ["JOB_COMPLETED"]
+    assert told.say().events == [(12.5, "REQUESTED_CALL", {})]
+    assert told.say().kinds() == ["SIMULATION_ENDS"]
+
+
+def test_metadata_is_kept_for_the_results(talk: Callable[..., Talk], tmp_path: Path) -> None:
+    """The last word on a job stands in its column."""
+    told = talk(job(1)).say()
+    for text in ("first", "last"):
+        metadata = ("SET_JOB_METADATA", {"job_id": "w0!1", "metadata": text})
+        if text == "first":
+            told.say(execute(1, "0"), metadata)
+        else:
+            told.say(metadata)
+    write_outputs(tmp_path / "o", results_of(told.bridge.run))
+    assert [row["metadata"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["last"]
+
+
+# Jobs that the scheduler registers
+
+PROFILE = (
+    "REGISTER_PROFILE",
+    {"workload_name": "dyn", "profile_name": "p"} | {"profile": {"type": "delay", "delay": 3}},
+)
+JOB = (
+    "REGISTER_JOB",
+    {"job_id": "dyn!a", "job": {"id": "dyn!a", "subtime": 0, "res": 1, "profile": "p"}},
+)
+FINISHED = ("NOTIFY", {"type": "registration_finished"})
+
+
+def test_registered_job_is_acknowledged(talk: Callable[..., Talk]) -> None:
+    """It comes back as if it had been submitted by a workload."""
+    told = talk(dynamic_jobs=True, acknowledge_dynamic_jobs=True)
+    told.say(PROFILE, JOB, FINISHED)
+    assert told.data("JOB_SUBMITTED") == {"job_id": "dyn!a", "job": JOB[1]["job"]}
+    told.say(("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}))
+    assert told.now_s == 3.0
+
+
+def test_registered_job_may_be_run_at_once(talk: Callable[..., Talk]) -> None:
+    """Without acknowledgement it can be executed in the same reply."""
+    told = talk(dynamic_jobs=True)
+    told.say(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
+    assert told.kinds() == ["NOTIFY"]  # that there is no job in the workload
+    assert told.say().events[0][:2] == (3.0, "JOB_COMPLETED")
+
+
+def test_registration_keeps_the_simulation_open(talk: Callable[..., Talk]) -> None:
+    """Without the word that it is finished there is no end; with it there is."""
+    told = talk(job(1), dynamic_jobs=True).say().say(execute(1, "0"))
+    assert told.kinds() == ["JOB_COMPLETED"]
+    with pytest.raises(StuckError, match="NOTIFY registration_finished"):
+        told.say()
+    told = talk(job(1), dynamic_jobs=True).say().say(execute(1, "0"), FINISHED).say()
+    assert told.kinds() == ["SIMULATION_ENDS"]
+
+
+def test_same_profile_may_be_registered_again(talk: Callable[..., Talk]) -> None:
+    """The same one changes nothing; another of the name is refused."""
+    told = talk(job(1), dynamic_jobs=True).say(PROFILE, PROFILE)
+    other = ("REGISTER_PROFILE", {**PROFILE[1], "profile": {"type": "delay", "delay": 4}})
+    with pytest.raises(BadReplyError, match="'dyn' has another profile 'p'"):
+        told.say(other)
+
+
+# Power states and energy
+
+
+def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., Talk]) -> None:
+    """Off and on again, each with one answer when the last host is there."""
+    told = talk(job(1, submit_s=100), energy=True).say(switch("0 2", 2))
+    changed = {"resources": "0 2", "state": "2"}
+    assert told.events == [(4.0, "RESOURCE_STATE_CHANGED", changed)]
+    told.say(switch("0 2", 1))
+    changed = {"resources": "0 2", "state": "1"}
+    assert told.events == [(14.0, "RESOURCE_STATE_CHANGED", changed)]
+
+
+def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
+    """A query is answered with what all hosts have used, to the joule."""
+    query: tuple[str, dict[str, Any]] = ("QUERY", {"requests": {"consumed_energy": {}}})
+    told = talk(job(1, submit_s=100), energy=True).say(switch("0", 2))
+    told.say(("CALL_ME_LATER", {"timestamp": 10.0})).say(query)
+    # Three idle hosts; one that takes 4 s to fall asleep.
+    assert told.events == [(10.0, "ANSWER", {"consumed_energy": 3 * 1000 + 4 * 110 + 6 * 10.0})]
+
+
+def test_other_speed_takes_no_time_and_changes_run_times(talk: Callable[..., Talk]) -> None:
+    """In power state 1 hosts are half as fast; the change is acknowledged in the same instant."""
+    told = talk(job(1, "cpu"), energy=True).say().say(switch("1", 1))
+    assert told.events == [(0.0, "RESOURCE_STATE_CHANGED", {"resources": "1", "state": "1"})]
+    told.say(execute(1, "1"))
+    assert told.now_s == 20.0
+    (row,) = results_of(told.bridge.run).jobs
+    assert row.energy_j == 20 * 90.0
+
+
+def test_delay_draws_idle_power_and_work_full_power(talk: Callable[..., Talk]) -> None:
+    """What jobs are charged is what their hosts drew."""
+    told = talk(job(1, "d10"), job(2, "cpu"), energy=True).say()
+    told.say(execute(1, "0"), execute(2, "1"))
+    used = {one.name: one.energy_j for one in results_of(told.bridge.run).jobs}
+    assert used == {"1": 1000.0, "2": 2000.0}
+
+
+def test_host_that_waits_for_a_slower_one_draws_less(talk: Callable[..., Talk]) -> None:
+    """Of `parallel` the host with half the work is half loaded: 150 W."""
+    told = talk(job(1, "uneven", res=2), energy=True).say().say(execute(1, "0-1"))
+    assert [one.energy_j for one in results_of(told.bridge.run).jobs] == [10 * (200.0 + 150.0)]
+
+
+@pytest.mark.parametrize(
+    ("killed_s", "energy_j"), [(15.0, 1000 + 1000), (25.0, 3500), (40.0, 6000)]
+)
+def test_composed_job_draws_what_each_part_does(
+    talk: Callable[..., Talk], killed_s: float, energy_j: float
+) -> None:
+    """It waits 10 s, computes 10 s, and both again; energy is right at any time."""
+    told = talk(job(1, "both"), energy=True).say()
+    if killed_s < 40:
+        kill = (killed_s, "KILL_JOB", {"job_ids": ["w0!1"]})
+        told.say_at(killed_s, (0.0, *execute(1, "0")), kill)
+    else:
+        told.say(execute(1, "0"))
+    assert told.now_s == killed_s
+    outcome = results_of(told.bridge.run)
+    assert [one.energy_j for one in outcome.jobs] == [energy_j]
+    assert outcome.energy is not None
+    assert outcome.energy[-1].energy_j == energy_j + 3 * 100.0 * killed_s
+    assert told.say().kinds() == ["SIMULATION_ENDS"]
+    assert told.now_s == killed_s
+
+
+def test_hosts_on_their_way_keep_the_simulation_alive(talk: Callable[..., Talk]) -> None:
+    """The end comes after the last acknowledgement."""
+    told = talk(job(1), energy=True).say().say(execute(1, "0")).say(switch("0-3", 2))
+    assert told.events == [(14.0, "RESOURCE_STATE_CHANGED", {"resources": "0-3", "state": "2"})]
+    assert told.say().events == [(14.0, "SIMULATION_ENDS", {})]
+
+
+# External events
+
+
+def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., Talk]) -> None:
+    """Until they are available again; what runs there goes on."""
+    events = (
+        '{"type": "machine_unavailable", "timestamp": 3, "resources": "0-1"}\n'
+        '{"type": "machine_available", "timestamp": 20, "resources": "0-1"}\n'
+    )
+    told = talk(job(1), job(2), events=events).say().say(execute(1, "0"))
+    assert told.events == [
+        (3.0, "NOTIFY", {"type": "event_machine_unavailable", "resources": "0-1"})
+    ]
+    assert told.say().kinds() == ["JOB_COMPLETED"]
+    told.say()
+    assert [data["type"] for _, _, data in told.events] == [
+        "event_machine_available",
+        "no_more_external_event_to_occur",
+    ]
+    told.say(execute(2, "1"))
+    assert told.now_s == 30.0
+    outcome = results_of(told.bridge.run)
+    assert [(one.time_s, list(one.hosts), one.state) for one in outcome.states] == [
+        (0.0, [0], "computing"),
+        (3.0, [1], "unavailable"),
+        (10.0, [0], "unavailable"),
+        (20.0, [0, 1], "idle"),
+        (20.0, [1], "computing"),
+        (30.0, [1], "idle"),
+    ]
+
+
+def test_job_on_an_unavailable_host_is_refused(talk: Callable[..., Talk]) -> None:
+    """The scheduler was told."""
+    events = '{"type": "machine_unavailable", "timestamp": 0, "resources": "2"}'
+    told = talk(job(1), events=events).say()
+    with pytest.raises(BadReplyError, match=r"host 2 \(host2\) is unavailable"):
+        told.say(execute(1, "2"))
+
+
+def test_event_of_another_type_is_forwarded_as_it_is(talk: Callable[..., Talk]) -> None:
+    """With the option; all of it is the data of a notification."""
+    event = {"type": "price", "timestamp": 1.5, "euros": [1, 2]}
+    told = talk(job(1), events=json.dumps(event), forward_unknown_events=True)
+    told.say().say()
+    assert told.events[0] == (1.5, "NOTIFY", event)
+
+
+def test_end_of_no_events_is_told_once(talk: Callable[..., Talk]) -> None:
+    """A file may be empty."""
+    told = talk(job(1), events="").say()
+    types = [data["type"] for _, kind, data in told.events if kind == "NOTIFY"]
+    assert types == ["no_more_external_event_to_occur", "no_more_static_job_to_submit"]
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("nonsense", "line 2: is no JSON object"),
+        ('{"type": "price", "timestamp": 1}', "there is no type 'price'"),
+        ('{"timestamp": 1}', "type is missing"),
+        ('{"type": "machine_available", "timestamp": -1, "resources": "0"}', "timestamp is -1"),
+        ('{"type": "machine_available", "timestamp": 1}', "resources is missing"),
+        ('{"type": "machine_available", "timestamp": 1, "resources": "9"}', "no host 9"),
+    ],
+)
+def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> None:
+    """With its file and line."""
+    file = tmp_path / "events"
+    file.write_text(f"\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=wrong) as caught:
+        read_external_events([file], HOSTS, forward_unknown=False)
+    assert str(caught.value).startswith(f"{file}: line 2: ")
+
+
+# What a scheduler may not say
+
+
+@pytest.mark.parametrize(
+    ("decision", "wrong"),
+    [
+        (execute(9, "0"), "there is no job 'w0!9'"),
+        (execute(3, "0"), "job w0!3 is not submitted yet"),
+        (execute(1, "0-1"), "job w0!1 asks for 1 hosts; 2 were given"),
+        (execute(1, ""), "it names no host"),
+        (execute(1, "x"), "'x' is no host"),
+        (execute(1, "4"), "there is no host 4; they go from 0 to 3"),
+        (execute(2, "1 1"), "names a host twice"),
+        (execute(1, "0", mapping={"0": "7"}), "mapping must go to places of alloc"),
+        (execute(1, "0", storage_mapping={"a": 1}), "storage_mapping and additional_io_job"),
+        (("REJECT_JOB", {"job_id": "w0!3"}), "job w0!3 is not submitted yet"),
+        (("CALL_ME_LATER", {"timestamp": 0.0}), "an alarm must be after now"),
+        (("KILL_JOB", {"job_ids": ["w0!1"]}), "job w0!1 does not run"),
+        (switch("0", 2), r"only with --energy \(-E\)"),
+        (("QUERY", {"requests": {"consumed_energy": {}}}), r"only with --energy \(-E\)"),
+        (("QUERY", {"requests": {"weather": {}}}), "nothing else is known"),
+        (JOB, "only with --enable-dynamic-jobs"),
+        (PROFILE, "only with --enable-dynamic-jobs"),
+        (FINISHED, "no registration without --enable-dynamic-jobs"),
+        (("NOTIFY", {"type": "lunch"}), "there is no type 'lunch'"),
+        (("SET_JOB_METADATA", {"job_id": "w0!1", "metadata": '"'}), 'no " in metadata'),
+        (("CHANGE_JOB_STATE", {"job_id": "w0!1", "job_state": "RUNNING"}), "only REJECTED"),
+        (("TO_JOB_MSG", {"job_id": "w0!1", "msg": "hello"}), "no profile here listens"),
+    ],
+)
+def test_bad_decision_is_named(
+    talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
+) -> None:
+    """The message says which decision, and what is wrong with it."""
+    told = talk(job(1), job(2, res=2), job(3, submit_s=9)).say()
+    with pytest.raises(BadReplyError, match=wrong) as caught:
+        told.say(decision)
+    assert f"at 0.0 s can't be followed ($.events[0]): {decision[0]}: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("decision", "wrong"),
+    [
+        (switch("0", 9), "has no power state 9; they go from 0 to 4"),
+        (switch("0", 3), "power state 3 of host 0 (host0) is only passed through"),
+        (switch("1", 2), "host 1 (host1) runs a job"),
+        (switch("2", 2), "host 2 (host2) sleeps in power state 2"),
+        (switch("3", 0), "host 3 (host3) is switching_off"),
+        (execute(2, "2"), "host 2 (host2) is sleeping, in power state 2"),
+        (execute(2, "1"), "host 1 (host1) runs a job"),
+    ],
+)
+def test_hosts_only_do_what_they_can(
+    talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
+) -> None:
+    """Host 1 computes, host 2 sleeps, host 3 is on its way."""
+    told = talk(job(1), job(2), energy=True).say()
+    told.say(execute(1, "1"), switch("2", 2), now_s=4.0)
+    told.say(switch("3", 2), ("CALL_ME_LATER", {"timestamp": 5.0}))
+    with pytest.raises(BadReplyError) as caught:
+        told.say(decision)
+    assert wrong in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wrong"),
+    [
+        (b"", r"can't be followed \(\$\)"),
+        (b"[]", "Expected `object`"),
+        (b'{"now": 1}', "missing required field `events`"),
+        (b'{"now": "1", "events": []}', r"\(\$\.now\): Expected `float`"),
+        (b'{"now": 1e99, "events": []}', "there is no time 1e\\+99"),
+        (
+            b'{"now": 0, "events": [{"timestamp": 1, "type": "NOTIFY"}]}',
+            "is after the message's now",
+        ),
+        (b'{"now": 0, "events": [{"timestamp": 0, "type": "SING"}]}', "there is no type 'SING'"),
+        (
+            b'{"now": 0, "events": [{"timestamp": 0, "type": "REJECT_JOB", "data": {"id": 1}}]}',
+            "REJECT_JOB: Object",
+        ),
+        (b'{"now": 0, "events": ' + b"[" * 100_000, r"\(\$"),
+    ],
+)
+def test_reply_that_is_none_is_named(talk: Callable[..., Talk], reply: bytes, wrong: str) -> None:
+    """What is not Batsim's JSON is told from what is, field by field."""
+    with pytest.raises(BadReplyError, match=wrong):
+        talk(job(1)).bridge.answer(reply)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_reply_is_followed_or_named(reply: bytes) -> None:
+    """No bytes bring a traceback."""
+    with suppress(BadReplyError):
+        read_reply(reply)
+
+
+IDS = st.sampled_from(["w0!1", "w0!2", "w0!3", "w0!4", "dyn!a", "dyn!b"])
+SOME_HOSTS = st.sets(st.integers(0, HOSTS - 1), min_size=1).map(intervals)
+DECISIONS = st.one_of(
+    st.builds(
+        lambda job_id, alloc: ("EXECUTE_JOB", {"job_id": job_id, "alloc": alloc}), IDS, SOME_HOSTS
+    ),
+    st.builds(lambda job_id: ("REJECT_JOB", {"job_id": job_id}), IDS),
+    st.builds(lambda ids: ("KILL_JOB", {"job_ids": ids}), st.lists(IDS, min_size=1, max_size=3)),
+    st.builds(lambda at_s: ("CALL_ME_LATER", {"timestamp": at_s}), st.floats(0, 100)),
+    st.builds(switch, SOME_HOSTS, st.integers(0, 4)),
+    st.just(("QUERY", {"requests": {"consumed_energy": {}}})),
+    st.sampled_from([PROFILE, JOB, FINISHED, ("NOTIFY", {"type": "continue_registration"})]),
+    st.builds(lambda job_id: ("SET_JOB_METADATA", {"job_id": job_id, "metadata": "m"}), IDS),
+)
+REPLIES = st.lists(
+    st.tuples(st.lists(st.tuples(st.floats(0, 6), DECISIONS), max_size=3), st.floats(0, 6)),
+    max_size=25,
+)
+
+
+@given(REPLIES, st.booleans())
+def test_whatever_is_decided_the_simulation_stays_sound(
+    tmp_path_factory: pytest.TempPathFactory,
+    replies: list[tuple[list[tuple[float, tuple[str, dict[str, Any]]]], float]],
+    events: bool,
+) -> None:
+    """Bad decisions are named; time goes on; every job is told of once; results can be written.
+
+    That no core and no joule is lost is checked of every simulation.
+    """
+    folder = tmp_path_factory.mktemp("any")
+    jobs = [job(1), job(2, "cpu", 3), job(3, "both", 3, walltime=35), job(4, "total", 20, res=2)]
+    external = '{"type": "machine_unavailable", "timestamp": 5, "resources": "0"}'
+    (folder / "events").write_text(external, encoding="utf-8")
+    bridge = Bridge(
+        read_workloads([write_workload(folder, jobs, PROFILES)]),
+        read_platform(write_platform(folder, HOSTS, energy=True)),
+        Options(energy=True, dynamic_jobs=True, acknowledge_dynamic_jobs=True),
+        read_external_events([folder / "events"], HOSTS, forward_unknown=False) if events else None,
+    )
+    told = Talk(bridge)
+    heard: list[str] = []
+    before_s = 0.0
+    for decided, ready_s in replies:
+        now_s = told.now_s
+        timed = [(now_s + delay_s, decision) for delay_s, decision in decided]
+        timed.sort(key=itemgetter(0))
+        ready_s = max([now_s + ready_s, *(time_s for time_s, _ in timed)])
+        try:
+            told.say_at(ready_s, *((time_s, *decision) for time_s, decision in timed))
+        except (BadReplyError, StuckError):
+            break
+        heard += [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
+        assert told.now_s >= before_s
+        assert all(before_s <= time_s <= told.now_s for time_s, _, _ in told.events)
+        before_s = told.now_s
+        if bridge.over:
+            break
+    assert len(set(heard)) == len(heard)
+    outcome = results_of(bridge.run)
+    write_outputs(folder / "o", outcome)
+    assert [row["job_id"] for row in rows_of(folder / "o_jobs.csv")] == [
+        over.name for over in outcome.jobs
+    ]
+    assert {over.full_id for over in bridge.run.known.jobs if over.state == "over"} == {
+        f"{over.workload}!{over.name}" for over in outcome.jobs
+    }
+
+
+def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
+    """It is said which jobs wait."""
+    with pytest.raises(StuckError, match=r"stuck at 0.0 s: 2 jobs wait \(w0!1, w0!2\)"):
+        talk(job(1), job(2)).say().say()
+
+
+def test_shared_hosts_run_no_work(talk: Callable[..., Talk]) -> None:
+    """How jobs on one host slow each other down is not simulated, so it is refused at the start."""
+    with pytest.raises(InputError, match="only delays are simulated"):
+        talk(job(1, "both"), compute_sharing=True)
+
+
+def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
+    """With -E every host must say what it draws."""
+    platform = read_platform(write_platform(tmp_path, HOSTS))
+    workloads = read_workloads([write_workload(tmp_path, [job(1)], PROFILES)])
+    with pytest.raises(InputError, match="host host0: has no wattage_per_state"):
+        Bridge(workloads, platform, Options(energy=True))
+
+
+@given(st.sets(st.integers(0, 40), min_size=1))
+def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
+    """What results call hosts is what schedulers can."""
+    assert parse_intervals(intervals(hosts), 41) == sorted(hosts)
+
+
+# The command
+
+
+class Scheduler(threading.Thread):
+    """A scheduler that gives certain replies, the last of them again and again.
+
+    Args:
+        folder: for its socket.
+        replies: what it says.
+        then: what it does when it has said all: goes on, hangs up, or says nothing any more.
+
+    Attributes:
+        address: where it listens.
+        heard: the messages it got.
+    """
+
+    def __init__(self, folder: Path, *replies: bytes, then: str = "go on") -> None:
+        super().__init__(daemon=True)
+        self.address = f"ipc://{folder}/s"
+        self.heard: list[dict[str, Any]] = []
+        self._replies = replies
+        self._then = then
+
+    def run(self) -> None:
+        """Serve one conversation."""
+        with zmq.Context() as context, context.socket(zmq.REP) as socket:
+            socket.linger, socket.rcvtimeo = 1000, 20_000
+            socket.bind(self.address)
+            while True:
+                self.heard.append(json.loads(socket.recv()))
+                said = len(self.heard) - 1
+                if self.heard[-1]["events"][0]["type"] == "SIMULATION_ENDS":
+                    socket.send(READY)
+                    return
+                if said >= len(self._replies) and self._then != "go on":
+                    if self._then == "be silent":
+                        socket.poll(3000)
+                    return
+                socket.send(self._replies[min(said, len(self._replies) - 1)])
+
+
+READY = b'{"now":0,"events":[]}'
+EXECUTE = (
+    b'{"now":0,"events":[{"timestamp":0,"type":"EXECUTE_JOB",'
+    b'"data":{"job_id":"w0!1","alloc":"0"}}]}'
+)
+
+
+def command(folder: Path, *options: str, jobs: Sequence[dict[str, Any]] = (job(1),)) -> Any:
+    """Run `hpcosim batsim` on small inputs."""
+    platform = write_platform(folder, HOSTS)
+    workload = write_workload(folder, list(jobs), PROFILES)
+    names = ["-p", str(platform), "-w", str(workload), "-e", f"{folder}/o"]
+    return CliRunner().invoke(app, [*names, *options])
+
+
+def error_of(done: Any) -> str:
+    """Return the last line on standard error, of a command that had nothing else to say."""
+    line: str = done.stderr.splitlines()[-1]
+    assert line.startswith("error: ")
+    return line
+
+
+def test_command_runs_a_scheduler(tmp_path: Path) -> None:
+    """Jobs run, files are written, and nothing stands on standard output."""
+    with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
+    with_job.start()
+    done = command(tmp_path, "-s", with_job.address)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert [row["finish_time"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["10.000000"]
+    assert sorted(path.name for path in tmp_path.glob("o_*")) == [
+        "o_jobs.csv",
+        "o_machine_states.csv",
+        "o_schedule.csv",
+    ]
+
+
+def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
+    """With dynamic jobs there need be no file of jobs."""
+    data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
+    events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
+    busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
+    busy.start()
+    platform = str(write_platform(tmp_path, HOSTS))
+    options = ["-p", platform, "-s", busy.address, "-e", f"{tmp_path}/o", "--enable-dynamic-jobs"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0
+    assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
+
+
+def test_quiet_command_says_nothing(tmp_path: Path) -> None:
+    """A caller may never read what a quiet one says."""
+    with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
+    with_job.start()
+    done = command(
+        tmp_path, "-s", with_job.address, "-v", "quiet", "--disable-machine-state-tracing"
+    )
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / "o_machine_states.csv").exists()
+
+
+def test_scheduler_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """The message says where nobody listened."""
+    done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-s", "0.3")
+    assert done.exit_code == 1
+    assert "no scheduler came: in 0.3 s nobody listened at ipc://" in error_of(done)
+
+
+def test_scheduler_that_dies_leaves_results(tmp_path: Path) -> None:
+    """It is noticed at once, and the jobs that were over are written."""
+    dying = Scheduler(tmp_path, READY, EXECUTE, then="hang up")
+    dying.start()
+    done = command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
+    assert done.exit_code == 1
+    assert "is gone: it hung up; results so far: " in error_of(done)
+    assert [row["job_id"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["1"]
+
+
+def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
+    """After the time given."""
+    slow = Scheduler(tmp_path, READY, then="be silent")
+    slow.start()
+    done = command(tmp_path, "-s", slow.address, "--give-up-s", "0.3")
+    assert done.exit_code == 1
+    assert "was silent for 0.3 s" in error_of(done)
+
+
+def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
+    """The scheduler gets an end with the reason; the command says it, too, and keeps results."""
+    bad = EXECUTE.replace(b'"alloc":"0"', b'"alloc":"0-1"')
+    wrong = Scheduler(tmp_path, READY, bad)
+    wrong.start()
+    done = command(tmp_path, "-s", wrong.address)
+    wrong.join(10)
+    assert done.exit_code == 1
+    assert "EXECUTE_JOB: job w0!1 asks for 1 hosts; 2 were given" in error_of(done)
+    (last,) = wrong.heard[-1]["events"]
+    assert last["type"] == "SIMULATION_ENDS"
+    assert "job w0!1 asks for 1 hosts; 2 were given" in last["data"]["error"]
+    assert (tmp_path / "o_schedule.csv").exists()
+
+
+def test_stuck_simulation_is_told_to_both_sides(tmp_path: Path) -> None:
+    """A scheduler that does nothing is told so, and so is the user."""
+    idle = Scheduler(tmp_path, READY)
+    idle.start()
+    done = command(tmp_path, "-s", idle.address)
+    idle.join(10)
+    assert done.exit_code == 1
+    assert "stuck at 0.0 s: 1 job waits (w0!1)" in error_of(done)
+    assert "stuck" in idle.heard[-1]["events"][0]["data"]["error"]
+
+
+def test_job_larger_than_the_platform_is_the_schedulers_to_reject(tmp_path: Path) -> None:
+    """As in Batsim it is told of the job; the user is warned."""
+    reject = b'{"now":0,"events":[{"timestamp":0,"type":"REJECT_JOB","data":{"job_id":"w0!1"}}]}'
+    careful = Scheduler(tmp_path, READY, reject)
+    careful.start()
+    done = command(tmp_path, "-s", careful.address, jobs=[job(1, res=HOSTS + 1)])
+    assert done.exit_code == 0
+    assert "warning: " in done.stderr
+    assert "job w0!1: asks for 5 hosts" in done.stderr
+    assert [row["final_state"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["REJECTED"]
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_what_only_batsim_can_is_refused_by_name(tmp_path: Path, option: str) -> None:
+    """At the start, before anything is read or written."""
+    done = command(tmp_path, option, "x")
+    assert done.exit_code == 2
+    assert f"{option} is Batsim's, but not supported" in error_of(done)
+    assert not list(tmp_path.glob("o_*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (["--no-such-thing"], "there is no option --no-such-thing"),
+        (["-p", "nowhere.xml"], "nowhere.xml: can't be read"),
+        (["-w", "nowhere.json"], "nowhere.json: can't be read"),
+        (["--mmax", "9"], "has 4 hosts that jobs run on; 9 were asked for"),
+        (["-r", "host1"], "'host1' is no role of hosts"),
+        (["-r", "host1:cook"], "has the role 'cook'"),
+        (["-E"], "has no wattage_per_state"),
+        (["--events", "nowhere"], "nowhere: can't be read"),
+        (["--sched-cfg-file", "nowhere"], "nowhere can't be read"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, options: list[str], wrong: str) -> None:
+    """In one line, with exit status 2, before the scheduler is called."""
+    done = command(tmp_path, *options)
+    assert done.exit_code == 2
+    assert wrong in error_of(done)
+
+
+def test_execution_context_is_dumped(tmp_path: Path) -> None:
+    """For Batsim's own tools, as JSON on standard output; nothing runs."""
+    done = command(tmp_path, "-s", "tcp://localhost:1", "--dump-execution-context")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["socket_endpoint"] == "tcp://localhost:1"
+
+
+def test_executable_is_only_written_where_there_is_none(tmp_path: Path) -> None:
+    """A program called batsim that is there is left alone."""
+    ours = install_as_batsim(tmp_path / "bin")
+    assert install_as_batsim(tmp_path / "bin") == ours
+    (tmp_path / "batsim").write_text("the real one")
+    with pytest.raises(ScenariosError, match="it is left alone"):
+        install_as_batsim(tmp_path)
+    assert (tmp_path / "batsim").read_text() == "the real one"
+
+
+def test_address_that_is_none_is_named(tmp_path: Path) -> None:
+    """It is no hang."""
+    done = command(tmp_path, "-s", "nonsense")
+    assert done.exit_code == 1
+    assert "there can be no scheduler at 'nonsense'" in error_of(done)

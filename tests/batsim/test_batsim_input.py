@@ -1,0 +1,926 @@
+"""Batsim's inputs: workloads in JSON, SimGrid's platforms, how long profiles take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.inputs.model import (
+    Composed,
+    Delay,
+    Host,
+    Job,
+    Parallel,
+    ParallelHomogeneous,
+    Platform,
+    Profile,
+    SleepState,
+    Star,
+    Watts,
+    Workload,
+)
+from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.profiles import (
+    Leaf,
+    Series,
+    Task,
+    check_profiles,
+    progress,
+    task_of,
+)
+from hpcosim_batsim.inputs.units import BANDWIDTHS, FLOPS, TIMES, amount
+from hpcosim_batsim.inputs.workload_json import (
+    MOST_TASKS,
+    check_sequences,
+    check_sizes,
+    in_order,
+    parse_job,
+    parse_profile,
+    read_workload,
+    read_workloads,
+)
+from hpcosim_batsim.inputs.xml_tree import DEEPEST
+from support.paths import SHARED
+
+GOLDEN = SHARED / "golden" / "batsim"
+DELAY = {"type": "delay", "delay": 10}
+
+
+@pytest.fixture
+def inputs() -> Path:
+    """The platforms and workloads of the recorded runs."""
+    folder = GOLDEN / "inputs"
+    if not folder.is_dir():
+        pytest.skip(f"the recordings of Batsim are not on this machine: no {folder}")
+    return folder
+
+
+def first_message(run: str) -> dict[str, Any]:
+    """Return the data of SIMULATION_BEGINS of a recorded run."""
+    path = GOLDEN / run / "messages.jsonl"
+    if not path.is_file():
+        pytest.skip(f"the recordings of Batsim are not on this machine: no {path}")
+    line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+    data: dict[str, Any] = line["msg"]["events"][0]["data"]
+    return data
+
+
+def submitted(run: str) -> list[dict[str, Any]]:
+    """Return the jobs of a recorded run as they were told to the scheduler, in order."""
+    lines = (GOLDEN / run / "messages.jsonl").read_text(encoding="utf-8").splitlines()
+    return [
+        event["data"]["job"]
+        for line in map(json.loads, lines)
+        for event in line["msg"]["events"]
+        if event["type"] == "JOB_SUBMITTED"
+    ]
+
+
+# Workloads
+
+
+def workload_file(folder: Path, **changes: Any) -> Path:
+    """Write a workload of one job, with other fields or without those that are None."""
+    content: dict[str, Any] = {
+        "nb_res": 4,
+        "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "d"}],
+        "profiles": {"d": DELAY},
+    }
+    content = {key: value for key, value in {**content, **changes}.items() if value is not None}
+    path = folder / "workload.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_jobs_are_read_with_all_they_have(tmp_path: Path) -> None:
+    """A job's fields have their meaning, others are kept, and its id is the full one."""
+    job = {"id": "a", "subtime": 2.5, "res": 3, "walltime": 60, "profile": "d", "user": {"uid": 7}}
+    workload = read_workload(workload_file(tmp_path, jobs=[job], comment="kept nowhere"), "w0")
+    assert workload == Workload(
+        name="w0",
+        path=str(tmp_path / "workload.json"),
+        nb_res=4,
+        jobs=(
+            Job(
+                workload="w0",
+                name="a",
+                submit_s=2.5,
+                res=3,
+                profile="d",
+                walltime_s=60.0,
+                raw={**job, "id": "w0!a"},
+            ),
+        ),
+        profiles={"d": Delay(name="d", raw=DELAY, delay_s=10.0)},
+    )
+    assert workload.jobs[0].full_id == "w0!a"
+
+
+@pytest.mark.parametrize("walltime", [{}, {"walltime": -1}, {"walltime": -1.0}])
+def test_a_job_may_have_no_walltime(walltime: dict[str, float]) -> None:
+    """A walltime of -1, or none, is none."""
+    raw = {"id": 1, "subtime": 0, "res": 1, "profile": "d"} | walltime
+    assert parse_job(raw, "w0").walltime_s is None
+
+
+def test_profiles_are_read_with_all_they_have() -> None:
+    """Every supported type has its fields; `ret` and further fields are kept."""
+    raws: dict[str, dict[str, Any]] = {
+        "delay": {"type": "delay", "delay": 2, "ret": 1, "note": "x"},
+        "some": {"type": "parallel", "cpu": [1, 2], "com": [0, 1, 2, 0]},
+        "same": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 5},
+        "total": {"type": "parallel_homogeneous_total", "cpu": 1e9, "com": 0},
+        "all": {"type": "composed", "seq": ["delay", "same"], "repeat": 3},
+        "once": {"type": "composed", "seq": ["delay"]},
+    }
+    assert {name: parse_profile(name, raw) for name, raw in raws.items()} == {
+        "delay": Delay(name="delay", ret=1, raw=raws["delay"], delay_s=2.0),
+        "some": Parallel(
+            name="some", raw=raws["some"], cpu_flop=(1.0, 2.0), com_bytes=(0.0, 1.0, 2.0, 0.0)
+        ),
+        "same": ParallelHomogeneous(name="same", raw=raws["same"], cpu_flop=1e9, com_bytes=5.0),
+        "total": ParallelHomogeneous(
+            name="total", raw=raws["total"], total=True, cpu_flop=1e9, com_bytes=0.0
+        ),
+        "all": Composed(name="all", raw=raws["all"], sequence=("delay", "same"), repeat=3),
+        "once": Composed(name="once", raw=raws["once"], sequence=("delay",)),
+    }
+
+
+def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> None:
+    """The files are w0, w1 and so on; jobs submitted at once go by full id as text."""
+    paths = []
+    for folder, times in (("a", (5, 0, 0)), ("b", (0, 5, 1))):
+        (tmp_path / folder).mkdir()
+        jobs = [
+            {"id": number, "subtime": time_s, "res": 1, "profile": "d"}
+            for number, time_s in zip((1, 2, 10), times, strict=True)
+        ]
+        paths.append(workload_file(tmp_path / folder, jobs=jobs))
+    workloads = read_workloads(paths)
+    assert [job.full_id for job in in_order(workloads)] == [
+        "w0!10",
+        "w0!2",
+        "w1!1",
+        "w1!10",
+        "w0!1",
+        "w1!2",
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 120)), unique_by=lambda job: job[1], max_size=30
+    )
+)
+def test_jobs_are_in_the_order_batsim_has(jobs: list[tuple[int, int]]) -> None:
+    """The order is that of pairs of time and full id, whatever the order in the file."""
+    parsed = [
+        parse_job({"id": number, "subtime": time_s, "res": 1, "profile": "d"}, "w0")
+        for time_s, number in jobs
+    ]
+    workload = Workload(name="w0", path="", nb_res=1, jobs=tuple(parsed), profiles={})
+    told = [(job.submit_s, job.full_id) for job in in_order([workload])]
+    assert told == sorted((float(time_s), f"w0!{number}") for time_s, number in jobs)
+
+
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        ("fcfs-small-delays", "test_delays"),
+        ("samesubmit", "test_same_submit_time"),
+        ("walltime", "test_walltime"),
+        ("sleeper-no_net_128", "test_energy_minimal_load50"),
+    ],
+)
+def test_recorded_workloads_are_read_as_batsim_read_them(inputs: Path, run: str, name: str) -> None:
+    """Jobs, in order, and profiles are what Batsim told the scheduler, field by field."""
+    workload = read_workload(inputs / "workloads" / f"{name}.json", "w0")
+    assert [dict(job.raw) for job in workload.jobs] == submitted(run)
+    profiles = {key: dict(profile.raw) for key, profile in workload.profiles.items()}
+    assert profiles == first_message(run)["profiles"]["w0"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"jobs": None}, "jobs: is missing"),
+        ({"profiles": None}, "profiles: is missing"),
+        ({"nb_res": None}, "nb_res: is missing"),
+        ({"nb_res": 0}, "nb_res: is 0; it must be from 1"),
+        ({"jobs": {}}, "jobs: must be an array, not an object"),
+        ({"profiles": []}, "profiles: must be an object, not an array"),
+        ({"jobs": [3]}, "jobs[0]: must be an object, not the number 3"),
+    ],
+)
+def test_a_file_that_is_no_workload_is_refused(
+    tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    """The message names file and field, and what would be right."""
+    path = workload_file(tmp_path, **changes)
+    with pytest.raises(InputError) as error:
+        read_workload(path, "w0")
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"id": None}, "jobs[0].id: is missing"),
+        ({"id": 1.5}, "jobs[0].id: must be a string or a whole number, not the number 1.5"),
+        ({"id": True}, "jobs[0].id: must be a string or a whole number, not true"),
+        ({"id": "w1!a"}, "jobs[0].id: is 'w1!a'; there can be no !"),
+        ({"id": "a\nb"}, "jobs[0].id: is 'a\\nb'; there can be no !"),
+        ({"subtime": None}, "jobs[0].subtime: is missing"),
+        ({"subtime": -1}, "jobs[0].subtime: is -1; it must not be below 0"),
+        ({"subtime": "0"}, "jobs[0].subtime: must be a number, not the string '0'"),
+        ({"subtime": 1e16}, "jobs[0].subtime: is 1e+16; it must be at most 1e+15 s"),
+        ({"res": 0}, "jobs[0].res: is 0; it must be from 1"),
+        ({"res": 1.5}, "jobs[0].res: must be a whole number, not the number 1.5"),
+        ({"walltime": 0}, "jobs[0].walltime: is 0; it must be above 0"),
+        ({"walltime": -2}, "jobs[0].walltime: is -2; it must be above 0"),
+        ({"walltime": []}, "jobs[0].walltime: must be a number, not an array"),
+        ({"profile": None}, "jobs[0].profile: is missing"),
+        ({"profile": 3}, "jobs[0].profile: must be a string, not the number 3"),
+        ({"profile": "e"}, "jobs[0].profile: there is no profile 'e'"),
+    ],
+)
+def test_a_bad_job_is_refused(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
+    """The message names the field of the job."""
+    job = {"id": 1, "subtime": 0, "res": 1, "profile": "d"} | fields
+    job = {key: value for key, value in job.items() if value is not None}
+    path = workload_file(tmp_path, jobs=[job])
+    with pytest.raises(InputError) as error:
+        read_workload(path, "w0")
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
+    """The number 1 and the text "1" are the same id."""
+    jobs = [{"id": name, "subtime": 0, "res": 1, "profile": "d"} for name in (1, "1")]
+    with pytest.raises(InputError, match=r"jobs\[1\]\.id: there is another job '1'"):
+        read_workload(workload_file(tmp_path, jobs=jobs), "w0")
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        ([], "profiles.p: must be an object, not an array"),
+        ({}, "profiles.p.type: is missing"),
+        ({"type": "delay"}, "profiles.p.delay: is missing"),
+        ({"type": "delay", "delay": 0}, "profiles.p.delay: is 0; it must be above 0"),
+        ({"type": "delay", "delay": "1"}, "profiles.p.delay: must be a number, not the string '1'"),
+        ({"type": "delay", "delay": True}, "profiles.p.delay: must be a number, not true"),
+        ({"type": "delay", "delay": 1e300}, "profiles.p.delay: is 1e+300; no number may be"),
+        ({**DELAY, "ret": 0.5}, "profiles.p.ret: must be a whole number"),
+        ({"type": "parallel_homogeneous", "cpu": 1}, "profiles.p.com: is missing"),
+        (
+            {"type": "parallel_homogeneous", "cpu": -1, "com": 0},
+            "profiles.p.cpu: is -1; it must not be below 0",
+        ),
+        ({"type": "parallel", "cpu": [], "com": []}, "profiles.p.cpu: is empty"),
+        ({"type": "parallel", "cpu": [1, None], "com": []}, "profiles.p.cpu[1]: must be a number"),
+        (
+            {"type": "parallel", "cpu": [1, 1], "com": [1]},
+            "profiles.p.com: has 1 amounts; for 2 hosts there must be 4",
+        ),
+        ({"type": "composed", "seq": []}, "profiles.p.seq: is empty"),
+        ({"type": "composed", "seq": [1]}, "profiles.p.seq[0]: must be a profile's name"),
+        ({"type": "composed", "seq": ["d"], "repeat": 0}, "profiles.p.repeat: is 0"),
+        ({"type": "composed", "seq": ["e"]}, "profiles.p.seq[0]: there is no profile 'e'"),
+        ({"type": "composed", "seq": ["p"]}, "profiles.p.seq[0]: 'p' would be a part of itself"),
+        ({"type": "smpi", "trace": "t"}, "profiles.p.type: the profile type 'smpi' is not support"),
+        ({"type": "usage_trace"}, "profiles.p.type: the profile type 'usage_trace' is not support"),
+        ({"type": "send"}, "profiles.p.type: the profile type 'send' is not supported"),
+        ({"type": "recv"}, "profiles.p.type: the profile type 'recv' is not supported"),
+        ({"type": "data_staging"}, "profiles.p.type: the profile type 'data_staging' is not"),
+        ({"type": "parallel_homogeneous_pfs"}, "profiles.p.type: the profile type 'parallel_homo"),
+        ({"type": "ptask"}, "profiles.p.type: 'ptask' is of Batsim 5; here it is called 'parallel"),
+        ({"type": "delya"}, "profiles.p.type: there is no profile type 'delya'; there are delay,"),
+    ],
+)
+def test_a_bad_profile_is_refused(tmp_path: Path, raw: Any, says: str) -> None:
+    """The message names the field; what Batsim has and we have not is named, too."""
+    path = workload_file(tmp_path, profiles={"d": DELAY, "p": raw})
+    with pytest.raises(InputError) as error:
+        read_workload(path, "w0")
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+def composed(**sequences: list[str]) -> dict[str, Profile]:
+    """Return profiles by name: composed ones of others, and the delay `d`."""
+    profiles: dict[str, Profile] = {"d": Delay(name="d", delay_s=1.0)}
+    for name, parts in sequences.items():
+        profiles[name] = Composed(name=name, sequence=tuple(parts))
+    return profiles
+
+
+def test_profiles_that_make_up_each_other_are_refused() -> None:
+    """A circle of composed profiles has no end."""
+    profiles = composed(a=["d", "b"], b=["a"])
+    with pytest.raises(InputError, match=r"profiles\.b\.seq\[0\]: 'a' would be a part of itself"):
+        check_sequences(profiles.values(), profiles)
+
+
+def test_a_small_profile_can_not_stand_for_billions_of_tasks() -> None:
+    """Forty profiles, each twice the one before, are refused at once."""
+    profiles = composed(**{f"p{i}": [f"p{i + 1}"] * 2 for i in range(40)}, p40=["d"])
+    with pytest.raises(InputError, match=f"at most {MOST_TASKS} can be"):
+        check_sequences(profiles.values(), profiles)
+
+
+def test_profiles_can_not_lie_in_each_other_without_end() -> None:
+    """A chain of thousands of profiles gives a message, not a traceback."""
+    profiles = composed(**{f"p{i}": [f"p{i + 1}"] for i in range(5000)}, p5000=["d"])
+    with pytest.raises(InputError, match="profiles deep"):
+        check_sequences(profiles.values(), profiles)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{\n"nb_res": 2,\n}', "line 3: is not JSON"),
+        ("", "is not JSON"),
+        ('{"nb_res": NaN}', "line 1: is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "must be an object, not an array"),
+        ("\xff", "is not JSON"),
+    ],
+)
+def test_what_is_not_json_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    """The message names the line; nothing is a traceback."""
+    path = tmp_path / "workload.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError) as error:
+        read_workload(path, "w0")
+    assert str(error.value).startswith(f"{path}: ")
+    assert says in str(error.value)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """Neither a workload nor a platform that is not there is a traceback."""
+    for read in (lambda path: read_workload(path, "w0"), read_platform):
+        with pytest.raises(InputError, match="can't be read: No such file"):
+            read(tmp_path / "none")
+
+
+def test_a_job_larger_than_the_platform_is_named(tmp_path: Path) -> None:
+    """The check names the job, what it asks for, and what there is."""
+    jobs = [{"id": 7, "subtime": 0, "res": 3, "profile": "d"}]
+    workload = read_workload(workload_file(tmp_path, jobs=jobs), "w0")
+    check_sizes([workload], platform_of(3))
+    with pytest.raises(InputError, match=r"job w0!7: asks for 3 hosts; p\.xml has 2"):
+        check_sizes([workload], platform_of(2))
+
+
+# Platforms
+
+
+def platform_file(folder: Path, inside: str, *, master: bool = True) -> Path:
+    """Write a platform with these elements in a zone, and a master."""
+    host = '<host id="master_host" speed="1Gf"/>' if master else ""
+    path = folder / "platform.xml"
+    path.write_text(
+        "<?xml version='1.0'?>\n"
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        f'<platform version="4.1"><zone id="z" routing="Full">{host}\n{inside}\n</zone></platform>',
+        encoding="utf-8",
+    )
+    return path
+
+
+def one_host(folder: Path, attributes: str = 'speed="1Gf"', properties: str = "") -> Host:
+    """Return the host of a platform of one."""
+    inside = f'<host id="h" {attributes}>{properties}</host>'
+    (host,) = read_platform(platform_file(folder, inside)).hosts
+    return host
+
+
+@pytest.mark.parametrize(
+    ("run", "name", "limit"),
+    [
+        ("fcfs-small-delays", "small_platform", 4),
+        ("kill5", "small_platform", 0),
+        ("walltime", "cluster512", 32),
+        ("sleeper-no_net_128", "energy_platform_homogeneous_no_net_128", 16),
+    ],
+)
+def test_recorded_platforms_are_read_as_batsim_read_them(
+    inputs: Path, run: str, name: str, limit: int
+) -> None:
+    """Hosts, in order, and their properties are what Batsim told the scheduler.
+
+    But for the old name of the power property, which is sent, too.
+    """
+    platform = read_platform(inputs / "platforms" / f"{name}.xml", limit=limit)
+    told = [
+        {
+            "id": number,
+            "name": host.name,
+            "state": "idle",
+            "properties": {k: v for k, v in host.properties.items() if k != "watt_per_state"},
+            "zone_properties": dict(host.zone_properties),
+        }
+        for number, host in enumerate(platform.hosts)
+    ]
+    assert told == first_message(run)["compute_resources"]
+
+
+def test_the_recorded_energy_platform_is_understood(inputs: Path) -> None:
+    """Speeds, watts and sleep states are numbers; switching takes what a flop takes."""
+    path = inputs / "platforms" / "energy_platform_homogeneous_no_net_128.xml"
+    platform = read_platform(path)
+    host = platform.hosts[0]
+    assert len(platform.hosts) == 128
+    assert platform.free
+    assert len(host.speeds) == len(host.watts) == 16
+    assert host.flops(0) == 100e6
+    assert host.watts[0] == Watts(95.0, 95.0, 190.738)
+    assert host.wattage_off_w == 10.0
+    assert host.sleep_states == {13: SleepState(13, 14, 15)}
+    assert host.passes_s(14) == pytest.approx(6.1)
+    assert host.passes_s(15) == pytest.approx(151.52)
+    assert [pstate for pstate in range(17) if host.computes_in(pstate)] == list(range(13))
+    assert host.properties["watt_per_state"] == host.properties["wattage_per_state"]
+
+
+def test_hosts_go_by_their_names_as_text(tmp_path: Path) -> None:
+    """As in every recording, a10 is before a2; the master is not among them."""
+    inside = '<cluster id="c" prefix="a" suffix="-x" radical="1-2,10" speed="1Gf"/>'
+    platform = read_platform(platform_file(tmp_path, inside))
+    assert [host.name for host in platform.hosts] == ["a1-x", "a10-x", "a2-x"]
+    assert platform.master.name == "master_host"
+
+
+def test_only_so_many_hosts_are_taken(tmp_path: Path) -> None:
+    """The limit takes the first hosts by number, and can't be above their number."""
+    path = platform_file(tmp_path, '<cluster id="c" prefix="a" radical="0-11" speed="1Gf"/>')
+    assert [host.name for host in read_platform(path, limit=3).hosts] == ["a0", "a1", "a10"]
+    with pytest.raises(InputError, match="has 12 hosts that jobs run on; 13 were asked for"):
+        read_platform(path, limit=13)
+
+
+def test_a_cluster_is_a_star_of_links(tmp_path: Path) -> None:
+    """Its links and backbone are kept if all hosts are on it, else there is no model."""
+    cluster = (
+        '<cluster id="c{0}" prefix="{0}" radical="0-1" speed="2Gf" core="4" bw="125MBps" '
+        'lat="1ms" bb_bw="2.25GBps" bb_lat="500us"/>'
+    )
+    alone = read_platform(platform_file(tmp_path, cluster.format("a")))
+    assert alone.star == Star(125e6, True, 1e-3, 2.25e9, 500e-6)
+    assert alone.hosts[0].flops(0) == 8e9
+    assert not alone.free
+    two = read_platform(platform_file(tmp_path, cluster.format("a") + cluster.format("b")))
+    assert (two.star, two.free) == (None, False)
+
+
+def test_zones_lie_in_each_other(tmp_path: Path) -> None:
+    """A host has the properties of all its zones, those of the innermost first."""
+    inside = (
+        '<prop id="site" value="outer"/><prop id="room" value="1"/>'
+        '<zone id="y" routing="Full"><prop id="site" value="inner"/><host id="h" speed="1"/></zone>'
+    )
+    (host,) = read_platform(platform_file(tmp_path, inside)).hosts
+    assert host.zone_properties == {"site": "inner", "room": "1"}
+    assert host.properties == {"role": ""}
+
+
+@pytest.mark.parametrize("name", ["watt_per_state", "wattage_per_state"])
+def test_power_is_told_under_both_names(tmp_path: Path, name: str) -> None:
+    """Old clients look for `watt_per_state`, new ones for `wattage_per_state`."""
+    watts = "10:20:30, 5:15"
+    host = one_host(tmp_path, 'speed="2Gf,1Gf" pstate="1"', f'<prop id="{name}" value="{watts}"/>')
+    assert host.watts == (Watts(10.0, 20.0, 30.0), Watts(5.0, 5.0, 15.0))
+    assert host.pstate == 1
+    assert host.properties == {"role": "", "watt_per_state": watts, "wattage_per_state": watts}
+
+
+def test_the_master_is_found_by_name_or_role(tmp_path: Path) -> None:
+    """A name given, or the role `master`, in the file or beside it, says which it is."""
+    inside = '<host id="a" speed="1"/><host id="b" speed="1"/>'
+    path = platform_file(tmp_path, inside, master=False)
+    assert read_platform(path, master="b").master.name == "b"
+    assert read_platform(path, roles={"a": "master"}).master.name == "a"
+    role = '<host id="a" speed="1"/><host id="b" speed="1"><prop id="role" value="master"/></host>'
+    assert read_platform(platform_file(tmp_path, role, master=False)).master.name == "b"
+
+
+def test_hosts_of_storage_run_no_jobs(tmp_path: Path) -> None:
+    """A host with the role `storage` is apart from those that jobs run on."""
+    inside = '<host id="a" speed="1"/><host id="b" speed="1"/>'
+    platform = read_platform(platform_file(tmp_path, inside), roles={"b": "storage"})
+    assert [host.name for host in platform.hosts] == ["a"]
+    assert [(host.name, host.properties["role"]) for host in platform.storage] == [("b", "storage")]
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "value"),
+    [
+        ("98.095Mf", FLOPS, 98.095e6),
+        ("1Gf", FLOPS, 1e9),
+        ("2.5 Tflops", FLOPS, 2.5e12),
+        ("1e-9Mf", FLOPS, 1e-3),
+        ("100", FLOPS, 100.0),
+        ("125MBps", BANDWIDTHS, 125e6),
+        ("1Gbps", BANDWIDTHS, 125e6),
+        ("1KiBps", BANDWIDTHS, 1024.0),
+        ("50us", TIMES, 50e-6),
+        ("1.461517ms", TIMES, 1.461517e-3),
+        ("2m", TIMES, 120.0),
+    ],
+)
+def test_amounts_have_simgrids_units(text: str, units: dict[str, float], value: float) -> None:
+    """An amount is a number and a unit; without one it is in the basic unit."""
+    assert amount(text, units, "1") == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Gf", "1.2.3Gf", "nan", "inf", "-1Gf", "1gf", "1Gf2", "1e999"]
+)
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    """The message says what would be right."""
+    with pytest.raises(ValueError, match="1Gf"):
+        amount(text, FLOPS, "1Gf")
+
+
+POWERED = 'speed="2f,1f,1f,1f"'
+
+
+@pytest.mark.parametrize(
+    ("inside", "says"),
+    [
+        ('<host speed="1Gf"/>', "line 4: <host> has no id"),
+        ('\n<host id="h"/>', "line 5: <host> has no speed"),
+        ('<host id="h" speed="fast"/>', "line 4: speed: 'fast' is not an amount such as 1Gf"),
+        ('<host id="h" speed="0"/>', "line 4: h has a speed of 0 in its power state 0"),
+        ('<host id="h" speed="1Gf" pstate="1"/>', "line 4: h begins in the power state 1"),
+        ('<host id="h" speed="1Gf" pstate="x"/>', "line 4: pstate is 'x'; it must be a number"),
+        ('<host id="h" speed="1Gf" core="0"/>', "line 4: core is '0'; it must be a number from 1"),
+        ('<host id="h" speed="1Gf"/>' * 2, "line 4: there is a second host h"),
+        (
+            '<host id="h" speed="1Gf" availability_file="f"/>',
+            "line 4: availability_file is not supported",
+        ),
+        (
+            '<host id="h" speed="1Gf"><prop id="wattage_per_state" value="1:2:3,1:2:3"/></host>',
+            "line 4: tells the power of 2 power states, but has 1 speeds",
+        ),
+        (
+            '<host id="h" speed="1Gf"><prop id="wattage_per_state" value="95"/></host>',
+            "line 4: the power '95' is not idle:epsilon:all",
+        ),
+        (
+            '<host id="h" speed="1Gf"><prop id="wattage_per_state" value="a:b:c"/></host>',
+            "line 4: a power: 'a' is not an amount",
+        ),
+        (
+            f'<host id="h" {POWERED}><prop id="sleep_pstates" value="1:2"/></host>',
+            "line 4: sleep_pstates has '1:2', not sleep:off:on",
+        ),
+        (
+            f'<host id="h" {POWERED}><prop id="sleep_pstates" value="1:2:4"/></host>',
+            "line 4: sleep_pstates names the power state 4; they go to 3",
+        ),
+        (
+            f'<host id="h" {POWERED}><prop id="sleep_pstates" value="1:2:3,2:1:3"/></host>',
+            "line 4: the power state 1 can't be one to sleep in and one to pass through",
+        ),
+        (
+            f'<host id="h" {POWERED}><prop id="sleep_pstates" value="0:2:3"/></host>',
+            "line 4: h begins in the power state 0, in which it can't compute",
+        ),
+        ('<cluster id="c" prefix="a" speed="1Gf"/>', "line 4: <cluster> has no radical"),
+        (
+            '<cluster id="c" prefix="a" radical="0-x" speed="1Gf"/>',
+            "line 4: the radical '0-x' is not a list such as 0-127,130",
+        ),
+        (
+            '<cluster id="c" prefix="a" radical="5-1" speed="1Gf"/>',
+            "line 4: the radical has '5-1', which goes backwards",
+        ),
+        (
+            '<cluster id="c" prefix="a" radical="0-99999999" speed="1Gf"/>',
+            "line 4: there are more than 1000000 hosts",
+        ),
+        (
+            '<cluster id="c" prefix="a" radical="0-1" speed="1Gf" bw="0Bps" lat="0"/>',
+            "line 4: bw must be above 0",
+        ),
+        ('<peer id="p" speed="1Gf"/>', "line 4: <peer> is not supported"),
+        ('<include file="f"/>', "line 4: <include> is not supported: it lies in another file"),
+        ('<trace id="t" file="f"/>', "line 4: <trace> is not supported: it changes while"),
+        ('<hots id="h" speed="1Gf"/>', "line 4: <hots> is not known in a SimGrid platform"),
+        (
+            '<host id="a" speed="1"><prop id="role" value="boss"/></host>',
+            "host a: has the role 'bo",
+        ),
+        (
+            '<host id="a" speed="1"><prop id="role" value="master"/></host>',
+            "has several masters: a, master_host",
+        ),
+        ("", "has no host that jobs run on, only the master"),
+    ],
+)
+def test_a_bad_platform_is_refused(tmp_path: Path, inside: str, says: str) -> None:
+    """The message names file and line, and what would be right."""
+    path = platform_file(tmp_path, inside)
+    with pytest.raises(InputError) as error:
+        read_platform(path)
+    assert str(error.value).startswith(f"{path}: {says}")
+
+
+def test_a_platform_without_a_master_is_refused(tmp_path: Path) -> None:
+    """The message says how to name one."""
+    path = platform_file(tmp_path, '<host id="a" speed="1"/>', master=False)
+    with pytest.raises(InputError, match='a host named boss, or one with the property role="mast'):
+        read_platform(path, master="boss")
+
+
+def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The message names it."""
+    path = platform_file(tmp_path, '<host id="a" speed="1"/>')
+    with pytest.raises(InputError, match="has no host b, which is to have a role"):
+        read_platform(path, roles={"b": "master"})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "line 1: is not XML"),
+        ("{}", "line 1: is not XML"),
+        ("\n\n<platform>\n", "line 4: is not XML"),
+        ("<platform></zone>", "line 1: is not XML: mismatched tag"),
+        ("<workload/>", "line 1: begins with <workload>, not with <platform>"),
+        ("<platform>" + "<zone>" * 1000 + "</zone>" * 1000 + "</platform>", f"{DEEPEST} deep"),
+    ],
+)
+def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    """The message names the line; nothing is a traceback."""
+    path = tmp_path / "platform.xml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        read_platform(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        '<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">',
+        '<!ENTITY a SYSTEM "file:///etc/passwd">',
+        '<!ENTITY % a SYSTEM "http://127.0.0.1/x.dtd"> %a;',
+        '<!ATTLIST host speed CDATA "1Gf">',
+    ],
+)
+def test_nothing_is_expanded_and_nothing_else_is_read(tmp_path: Path, declared: str) -> None:
+    """A DOCTYPE that declares anything is refused before anything comes of it."""
+    path = tmp_path / "platform.xml"
+    path.write_text(f"<!DOCTYPE platform [{declared}]>\n<platform/>", encoding="utf-8")
+    with pytest.raises(InputError, match="line 1: the DOCTYPE has declarations of its own"):
+        read_platform(path)
+
+
+def test_a_platform_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more is read than may be."""
+    monkeypatch.setattr("hpcosim_batsim.inputs.xml_tree.MOST_BYTES", 100)
+    path = platform_file(tmp_path, "<!-- " + "x" * 100 + " -->")
+    with pytest.raises(InputError, match="is larger than"):
+        read_platform(path)
+
+
+# How long profiles take
+
+
+def platform_of(
+    hosts: int = 2, *, star: Star | None = None, free: bool = True, cores: int = 1
+) -> Platform:
+    """Return a platform of hosts of 100, 200, 300... flop/s, half of that in power state 1."""
+    return Platform(
+        path="p.xml",
+        hosts=tuple(
+            Host(name=f"h{i}", speeds=(100.0 * (i + 1), 50.0 * (i + 1)), cores=cores)
+            for i in range(hosts)
+        ),
+        master=Host(name="m", speeds=(1.0,)),
+        free=free,
+        star=star,
+    )
+
+
+def same(cpu: float, com: float = 0.0, *, total: bool = False) -> ParallelHomogeneous:
+    """Return a homogeneous profile."""
+    return ParallelHomogeneous(name="p", total=total, cpu_flop=cpu, com_bytes=com)
+
+
+def run_on(
+    profile: Profile,
+    hosts: list[int],
+    platform: Platform | None = None,
+    pstates: tuple[int, ...] = (0, 0, 0, 0),
+    others: Mapping[str, Profile] = MappingProxyType({}),
+) -> Task:
+    """Return what a profile does on hosts."""
+    return task_of(profile, others, platform or platform_of(4), hosts, pstates)
+
+
+def test_a_delay_loads_nothing() -> None:
+    """A delay takes its time wherever it is."""
+    assert run_on(Delay(name="d", delay_s=7.0), [0, 3]) == Leaf("d", 7.0, {})
+
+
+def test_a_task_is_over_when_its_slowest_host_is() -> None:
+    """The others compute at such a share of their speed that all end together."""
+    assert run_on(same(1000.0), [0, 1]) == Leaf("p", 10.0, {0: 1.0, 1: 0.5})
+
+
+def test_a_total_is_spread_over_the_hosts() -> None:
+    """`parallel_homogeneous_total` on twice as many hosts is half of the work on each."""
+    assert run_on(same(1000.0, total=True), [0, 1]) == Leaf("p", 5.0, {0: 1.0, 1: 0.5})
+
+
+def test_a_parallel_profile_tells_each_host_its_work() -> None:
+    """The first amount is for the first host given."""
+    profile = Parallel(name="p", cpu_flop=(600.0, 0.0, 300.0))
+    assert run_on(profile, [2, 0, 1]) == Leaf("p", 2.0, {2: 1.0, 1: 0.75})
+
+
+def test_power_states_have_their_own_speed() -> None:
+    """A host in a slower state takes longer."""
+    assert run_on(same(1000.0), [0], pstates=(1, 0)) == Leaf("p", 20.0, {0: 1.0})
+
+
+def test_a_task_has_all_cores_of_its_host() -> None:
+    """A host of four cores is four times as fast."""
+    assert run_on(same(1000.0), [0], platform_of(1, cores=4)) == Leaf("p", 2.5, {0: 1.0})
+
+
+def test_a_host_that_has_several_processes_does_the_work_of_all() -> None:
+    """As with a mapping of four processes to one host."""
+    assert run_on(same(1000.0, 5.0), [0, 0, 0, 0]) == Leaf("p", 40.0, {0: 1.0})
+
+
+def test_no_work_takes_no_time() -> None:
+    """A profile of zeros is over at once."""
+    assert run_on(same(0.0), [0, 1]) == Leaf("p", 0.0, {})
+
+
+def test_communication_takes_no_time_where_there_are_no_links() -> None:
+    """On a platform without a network only computation counts."""
+    assert run_on(same(1000.0, 1e12), [0, 1]) == Leaf("p", 10.0, {0: 1.0, 1: 0.5})
+
+
+@pytest.mark.parametrize(
+    ("star", "hosts", "seconds"),
+    [
+        (Star(10.0, True, 0.0), [0, 1, 2], 20.0),  # each sends 2 x 100 bytes
+        (Star(10.0, False, 0.0), [0, 1, 2], 40.0),  # and gets as many, on the same link
+        (Star(10.0, True, 0.0, 20.0), [0, 1, 2], 30.0),  # 600 bytes in all
+        (Star(10.0, True, 1.0, 20.0, 0.5), [0, 1, 2], 32.5),  # two links and the backbone
+        (Star(10.0, True, 0.0), [0, 0, 1], 20.0),  # host 0 sends twice 100, within it nothing
+        (Star(10.0, True, 0.0), [0, 0, 1, 1], 40.0),  # each of two sends 100 to each of two
+        (Star(10.0, True, 1.0), [0], 1.0),  # nobody to send to
+        (Star(1e9, True, 0.0), [0, 1], 1.0),  # computation takes longer
+    ],
+)
+def test_communication_on_a_star_takes_what_its_busiest_link_does(
+    star: Star, hosts: list[int], seconds: float
+) -> None:
+    """It goes on beside computation, and latency comes on top."""
+    platform = platform_of(3, star=star, free=False)
+    task = run_on(same(100.0, 100.0), hosts, platform)
+    assert task.duration_s == pytest.approx(seconds)
+
+
+def test_a_matrix_of_communication_is_the_same_as_a_number() -> None:
+    """`parallel` with equal amounts takes as long as `parallel_homogeneous`."""
+    platform = platform_of(3, star=Star(10.0, True, 1.0, 15.0), free=False)
+    com = tuple(0.0 if i % 4 == 0 else 70.0 for i in range(9))
+    matrix = Parallel(name="p", cpu_flop=(100.0,) * 3, com_bytes=com)
+    assert run_on(matrix, [2, 0, 1], platform) == run_on(same(100.0, 70.0), [2, 0, 1], platform)
+
+
+def test_communication_on_another_network_is_refused_by_name(tmp_path: Path) -> None:
+    """At the start by `check_profiles`, and for what comes later when it is to run."""
+    platform = platform_of(2, free=False)
+    with pytest.raises(InputError, match=r"profile p: communicates, and p\.xml has"):
+        run_on(same(1.0, 1.0), [0, 1], platform)
+    profiles = {"p": {"type": "parallel_homogeneous", "cpu": 1, "com": 1}}
+    for res, refused in ((1, False), (2, True)):
+        jobs = [{"id": 1, "subtime": 0, "res": res, "profile": "p"}]
+        path = workload_file(tmp_path, profiles=profiles, jobs=jobs)
+        workload = read_workload(path, "w0")
+        if refused:
+            with pytest.raises(InputError, match=f"{path}: job w0!1: profile p: communicates"):
+                check_profiles(workload, platform)
+        else:
+            check_profiles(workload, platform)
+
+
+def test_a_parallel_profile_for_other_hosts_is_refused(tmp_path: Path) -> None:
+    """At the start if its job asks for another number, and when it is to run on one."""
+    profiles = {
+        "p": {"type": "parallel", "cpu": [1, 1], "com": []},
+        "d": {"type": "composed", "seq": ["p"]},
+    }
+    workload = read_workload(workload_file(tmp_path, profiles=profiles), "w0")
+    with pytest.raises(InputError, match="job w0!1: profile p: is for 2 hosts, and the job asks f"):
+        check_profiles(workload, platform_of())
+    with pytest.raises(InputError, match="profile p: is for 2 hosts and can't run on 1"):
+        run_on(workload.profiles["p"], [0])
+
+
+SEQUENCE = Composed(name="all", sequence=("d", "p"), repeat=3)
+PARTS: dict[str, Profile] = {"d": Delay(name="d", delay_s=2.0), "p": same(1000.0)}
+
+
+def test_a_composed_profile_does_one_part_after_the_other() -> None:
+    """Its parts are done in order, as often as it says."""
+    task = run_on(SEQUENCE, [0], others=PARTS)
+    parts = (Leaf("d", 2.0, {}), Leaf("p", 10.0, {0: 1.0}))
+    assert task == Series("all", parts, 3, 36.0)
+
+
+def test_a_composed_profile_of_an_unknown_one_is_refused() -> None:
+    """As one may be that the scheduler registered."""
+    with pytest.raises(InputError, match="profile all: there is no profile 'd'"):
+        run_on(SEQUENCE, [0])
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "index", "name", "share"),
+    [(0, 0, "d", 0.0), (1, 0, "d", 0.5), (7, 1, "p", 0.5), (25, 4, "d", 0.5), (36, 5, "p", 1.0)],
+)
+def test_progress_names_the_part_and_how_far_it_is(
+    elapsed_s: float, index: int, name: str, share: float
+) -> None:
+    """Parts are counted through all repeats."""
+    assert progress(run_on(SEQUENCE, [0], others=PARTS), elapsed_s) == {
+        "profile_name": "all",
+        "current_task_index": index,
+        "current_task": {"profile_name": name, "progress": share},
+    }
+
+
+def test_energy_is_idle_epsilon_all() -> None:
+    """No load draws the idle power, any load more than epsilon, full load all."""
+    watts = Watts(10.0, 50.0, 100.0)
+    assert [watts.at(load) for load in (0.0, 1e-12, 0.5, 1.0)] == [
+        10.0,
+        pytest.approx(50.0),
+        75.0,
+        100.0,
+    ]
+
+
+def test_the_recorded_job_uses_the_recorded_energy(inputs: Path) -> None:
+    """Half a gigaflop on two hosts takes 5 s and 1907.38 J, as in Batsim's jobs.csv."""
+    path = inputs / "platforms" / "energy_platform_homogeneous_no_net_128.xml"
+    platform = read_platform(path, limit=16)
+    workload = read_workload(inputs / "workloads" / "test_energy_minimal_load50.json", "w0")
+    check_profiles(workload, platform)
+    profile = workload.profiles["ptask_prof"]
+    task = task_of(profile, workload.profiles, platform, [0, 1], [0] * 16)
+    assert isinstance(task, Leaf)
+    power_w = sum(platform.hosts[host].watts[0].at(load) for host, load in task.loads.items())
+    assert task.duration_s == 5.0
+    assert power_w * task.duration_s == pytest.approx(1907.38, abs=1e-9)
+
+
+def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
+    """A gigaflop on each of four hosts takes what Batsim's tests expect, 20.621958 s."""
+    platform = read_platform(inputs / "platforms" / "small_platform.xml")
+    for hosts, factor in (([0, 1, 2, 3], 1), ([0, 0, 2, 2], 2), ([0, 0, 0, 0], 4)):
+        task = task_of(same(1e9), {}, platform, hosts, [0] * 4)
+        assert task.duration_s == pytest.approx(factor * 20.621958, abs=1e-4)
+
+
+@given(
+    seconds=st.lists(st.integers(1, 50), min_size=1, max_size=6),
+    repeat=st.integers(1, 20),
+    share=st.floats(0.0, 1.0),
+)
+def test_progress_is_where_the_time_is(seconds: list[int], repeat: int, share: float) -> None:
+    """What is done of a sequence, part by part, adds up to the time that has passed."""
+    profiles: dict[str, Profile] = {
+        str(i): Delay(name=str(i), delay_s=float(each)) for i, each in enumerate(seconds)
+    }
+    whole = Composed(name="all", sequence=tuple(profiles), repeat=repeat)
+    task = run_on(whole, [1], others=profiles)
+    assert task.duration_s == repeat * sum(seconds)
+    told = progress(task, share * task.duration_s)
+    index, part = told["current_task_index"], told["current_task"]
+    parts_s = seconds * repeat
+    assert part["profile_name"] == str(index % len(seconds))
+    passed_s = sum(parts_s[:index]) + part["progress"] * parts_s[index]
+    assert passed_s == pytest.approx(share * task.duration_s, rel=1e-9, abs=1e-9)

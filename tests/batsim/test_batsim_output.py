@@ -1,0 +1,774 @@
+"""Batsim's output files, of runs recorded from Batsim and of runs of ours; evalys reads them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from hpcosim_batsim.inputs.model import (
+    EnergyPoint,
+    HostState,
+    JobOutcome,
+    Outcome,
+    PstateChange,
+    StateChange,
+)
+from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
+from hpcosim_batsim.outputs.outcome import outcome_of
+from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.formats import Format
+from hpcosim_scenarios.running.run import Transport, run_scenario
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.metrics import measure
+from hpcosim_server.record.metrics import outcome_of as measured
+from support.paths import SHARED
+from support.power_states_runs import (
+    AT_ONCE,
+    drive,
+    finish,
+    killed_while_its_node_boots,
+    nodes_of,
+    off,
+    off_and_on,
+    play,
+    scenes,
+    woken,
+)
+from support.random_scenes import Scene
+from support.simulating import cluster_of, jobs_of, simulate
+
+GOLDEN = SHARED / "golden" / "batsim"
+SUFFIXES = ("jobs", "schedule", "machine_states", "pstate_changes", "consumed_energy")
+NAMES = [f"out_{suffix}.csv" for suffix in SUFFIXES]
+COUNTS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
+MANY = settings(max_examples=150)
+
+
+def texts(outcome: Outcome) -> dict[str, str]:
+    """Return the text of each file by what it is of: `jobs` and so on."""
+    return {
+        name.removeprefix("out_").removesuffix(".csv"): "".join(lines)
+        for name, lines in files_of(outcome).items()
+    }
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Return the rows of a file."""
+    return list(csv.DictReader(text.splitlines()))
+
+
+def recorded(run: str, suffix: str) -> str:
+    """Return a file that Batsim wrote; the test is skipped where it is missing."""
+    path = GOLDEN / run / f"o_{suffix}.csv"
+    if not path.is_file():
+        pytest.skip(f"the recordings of Batsim are not on this machine: no {path}")
+    return path.read_text(encoding="utf-8")
+
+
+def hosts_in(text: str) -> list[int]:
+    """Return the numbers in a list of intervals."""
+    found: list[int] = []
+    for part in text.split():
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+# Runs of Batsim
+
+
+def sleeper() -> Outcome:
+    """Return what Batsim's recorded run with sleeping hosts came to, typed from its messages."""
+    everyone, two = range(16), (0, 1)
+
+    def change(time_s: float, hosts: Any, state: HostState) -> StateChange:
+        return StateChange(time_s, hosts, state)
+
+    def job(name: str, submit_s: float, start_s: float) -> JobOutcome:
+        return JobOutcome(
+            name=name,
+            workload="w0",
+            profile="ptask_prof",
+            submit_s=submit_s,
+            res=2,
+            walltime_s=1000.0,
+            state="COMPLETED_SUCCESSFULLY",
+            start_s=start_s,
+            end_s=start_s + 5.0,
+            hosts=two,
+            energy_j=1907.38,
+        )
+
+    return Outcome(
+        hosts=16,
+        jobs=[job("0", 0.0, 157.62), job("1", 100.0, 162.62)],
+        states=[
+            change(0.0, everyone, "switching_off"),
+            change(6.1, everyone, "sleeping"),
+            change(6.1, two, "switching_on"),
+            change(157.62, two, "idle"),
+            change(157.62, two, "computing"),
+            change(162.62, two, "idle"),
+            change(162.62, two, "computing"),
+            change(167.62, two, "idle"),
+            change(167.62, two, "switching_off"),
+            change(173.72, two, "sleeping"),
+        ],
+        pstates=[
+            PstateChange(0.0, everyone, 0),
+            PstateChange(0.0, everyone, -2),
+            PstateChange(6.1, everyone, 13),
+            PstateChange(6.1, two, -1),
+            PstateChange(157.62, two, 0),
+            PstateChange(167.62, two, -2),
+            PstateChange(173.72, two, 13),
+        ],
+        energy=[
+            EnergyPoint(0.0, 0.0, "p", 1520.0),
+            EnergyPoint(6.1, 9857.28, "p", 156.0),
+            EnergyPoint(6.1, 9857.28, "p", 156.0),
+            EnergyPoint(157.62, 68472.6056, "p", 326.5),
+            EnergyPoint(157.62, 68472.6056, "s", 326.5),
+            EnergyPoint(162.62, 71062.4856, "e", 326.5),
+            EnergyPoint(162.62, 71062.4856, "s", 326.5),
+            EnergyPoint(167.62, 73652.3656, "e", 326.5),
+            EnergyPoint(167.62, 73652.3656, "p", 326.5),
+            EnergyPoint(173.72, 75717.1756, "p", 156.0),
+        ],
+        grouped_switches=3,
+        scheduling_s=0.002441,
+        simulation_s=0.017178,
+        version="v4.2.1",
+    )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_run_of_batsim_gives_the_files_batsim_wrote(suffix: str) -> None:
+    """What is told of the recorded run with energy is written byte by byte as Batsim did."""
+    assert texts(sleeper())[suffix] == recorded("sleeper-no_net_128", suffix)
+
+
+def outcome_from_rows(run: str, hosts: int) -> Outcome:
+    """Return what a recorded run without energy came to, from its jobs."""
+    jobs, states = [], []
+    for row in rows(recorded(run, "jobs")):
+        start_s, end_s = float(row["starting_time"]), float(row["finish_time"])
+        alloc = hosts_in(row["allocated_resources"])
+        walltime_s = float(row["requested_time"])
+        jobs.append(
+            JobOutcome(
+                name=row["job_id"],
+                workload=row["workload_name"],
+                profile=row["profile"],
+                submit_s=float(row["submission_time"]),
+                res=int(row["requested_number_of_resources"]),
+                walltime_s=None if walltime_s == -1 else walltime_s,
+                state=row["final_state"],  # type: ignore[arg-type] # it is one of those
+                start_s=start_s,
+                end_s=end_s,
+                hosts=alloc,
+                metadata=row["metadata"],
+            )
+        )
+        states.append((start_s, 1, StateChange(start_s, alloc, "computing")))
+        states.append((end_s, 0, StateChange(end_s, alloc, "idle")))
+    states.sort(key=lambda entry: entry[:2])
+    return Outcome(
+        hosts=hosts, jobs=jobs, states=[change for *_, change in states], version="v4.2.1"
+    )
+
+
+RUNS = {"fcfs-small-delays": 4, "kill5": 4, "samesubmit": 4, "submitter-ack": 4, "walltime": 32}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_jobs_are_written_as_batsim_does(run: str) -> None:
+    """Every row is what it was read from, byte by byte, but for the last digit of a stretch."""
+    ours, theirs = texts(outcome_from_rows(run, RUNS[run]))["jobs"], recorded(run, "jobs")
+    assert ours.splitlines()[0] == theirs.splitlines()[0]
+    for our, their in zip(rows(ours), rows(theirs), strict=True):
+        assert float(our.pop("stretch")) == pytest.approx(float(their.pop("stretch")), abs=2e-6)
+        assert our == their
+    assert [line.count('"') for line in ours.splitlines()] == [
+        line.count('"') for line in theirs.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_schedules_are_measured_as_batsim_does(run: str) -> None:
+    """Every number follows from the jobs, as far as their six digits go."""
+    ours, theirs = texts(outcome_from_rows(run, RUNS[run]))["schedule"], recorded(run, "schedule")
+    assert ours.splitlines()[0] == theirs.splitlines()[0]
+    (our,), (their,) = rows(ours), rows(theirs)
+    for name in ("scheduling_time", "simulation_time"):
+        assert our.pop(name) == ""
+        del their[name]
+    assert our.pop("batsim_version") == their.pop("batsim_version")
+    for name, value in our.items():
+        assert float(value) == pytest.approx(float(their[name]), abs=1e-4), name
+        assert ("." in value) == ("." in their[name]), name
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_machine_states_are_counted_as_batsim_does(run: str) -> None:
+    """There is a row for every start and end, with the times Batsim has to six digits."""
+    ours = texts(outcome_from_rows(run, RUNS[run]))["machine_states"]
+    theirs = recorded(run, "machine_states")
+    assert ours.splitlines()[0] == theirs.splitlines()[0]
+    for our, their in zip(rows(ours), rows(theirs), strict=True):
+        assert float(our.pop("time")) == pytest.approx(float(their.pop("time")), rel=2e-5, abs=1e-6)
+        assert our == their
+
+
+# Columns
+
+
+def job(**changes: Any) -> JobOutcome:
+    """Return a job that ran, with other fields."""
+    fields: dict[str, Any] = {
+        "name": "1",
+        "workload": "w0",
+        "profile": "p",
+        "submit_s": 1.0,
+        "res": 2,
+        "walltime_s": 10.0,
+        "state": "COMPLETED_SUCCESSFULLY",
+        "start_s": 2.0,
+        "end_s": 6.0,
+        "hosts": [0, 1, 3],
+    }
+    return JobOutcome(**fields | changes)
+
+
+def outcome_of_jobs(*jobs: JobOutcome) -> Outcome:
+    """Return an outcome that has only jobs."""
+    return Outcome(hosts=4, jobs=jobs, states=[], version="x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {},
+            "1,w0,p,1.000000,2,10.000000,1,COMPLETED_SUCCESSFULLY,2.000000,4.000000,6.000000,"
+            '1.000000,5.000000,1.250000,0-1 3,-1.000000,""',
+        ),
+        (
+            {"energy_j": 5.5, "walltime_s": None, "metadata": 'say "hi", all'},
+            "1,w0,p,1.000000,2,-1.000000,1,COMPLETED_SUCCESSFULLY,2.000000,4.000000,6.000000,"
+            '1.000000,5.000000,1.250000,0-1 3,5.500000,"say ""hi"", all"',
+        ),
+        (
+            {"state": "COMPLETED_FAILED", "name": "a,b", "profile": 'q"'},
+            '"a,b",w0,"q""",1.000000,2,10.000000,0,COMPLETED_FAILED,2.000000,4.000000,6.000000,'
+            '1.000000,5.000000,1.250000,0-1 3,-1.000000,""',
+        ),
+        (
+            {"state": "REJECTED", "start_s": None, "end_s": None, "hosts": ()},
+            '1,w0,p,1.000000,2,10.000000,0,REJECTED,,,,,,,,,""',
+        ),
+        (
+            {"start_s": 2.0, "end_s": 2.0},
+            "1,w0,p,1.000000,2,10.000000,1,COMPLETED_SUCCESSFULLY,2.000000,0.000000,2.000000,"
+            '1.000000,1.000000,100000.000000,0-1 3,-1.000000,""',
+        ),
+        (
+            {"submit_s": 0.0, "start_s": 0.0000004, "end_s": 0.9999996},
+            "1,w0,p,0.000000,2,10.000000,1,COMPLETED_SUCCESSFULLY,0.000000,1.000000,1.000000,"
+            '0.000000,1.000000,1.000000,0-1 3,-1.000000,""',
+        ),
+    ],
+)
+def test_a_row_of_jobs(changes: dict[str, Any], line: str) -> None:
+    """A row has all columns, empty ones for a job that never ran, and is one row for any reader."""
+    text = texts(outcome_of_jobs(job(**changes)))["jobs"]
+    assert text.splitlines()[1:] == [line]
+    assert len(next(iter(csv.reader([line])))) == 17
+
+
+def test_ways_to_end_are_counted() -> None:
+    """Killed are those at their walltime, too; rejected ones have not finished."""
+    never = {"state": "REJECTED", "start_s": None, "end_s": None, "hosts": ()}
+    jobs = [
+        job(),
+        job(state="COMPLETED_FAILED"),
+        job(state="COMPLETED_KILLED"),
+        job(state="COMPLETED_WALLTIME_REACHED"),
+        job(**never),
+    ]
+    (row,) = rows(texts(outcome_of_jobs(*jobs))["schedule"])
+    counted = {name: row[name] for name in row if name.startswith(("nb_jobs", "success"))}
+    assert counted == {
+        "nb_jobs": "5",
+        "nb_jobs_finished": "4",
+        "nb_jobs_killed": "2",
+        "nb_jobs_rejected": "1",
+        "nb_jobs_success": "1",
+        "success_rate": "0.200000",
+    }
+
+
+def test_no_jobs_are_no_error() -> None:
+    """An empty run has headers, and a schedule of zeros."""
+    files = texts(outcome_of_jobs())
+    assert set(files) == {"jobs", "schedule", "machine_states"}
+    assert len(files["jobs"].splitlines()) == len(files["machine_states"].splitlines()) == 1
+    assert rows(files["schedule"])[0]["makespan"] == "0.000000"
+
+
+def test_energy_before_the_first_submission_is_not_counted() -> None:
+    """The schedule's energy is that from the first submission to the end of the last job."""
+    outcome = sleeper()
+    outcome.unpaid_j = 652.3656
+    assert rows(texts(outcome)["schedule"])[0]["consumed_joules"] == "73000.000000"
+
+
+def test_unavailable_hosts_are_in_no_column_but_their_time_is() -> None:
+    """As in Batsim the rows of states do not sum to the hosts while some can't be had."""
+    outcome = outcome_of_jobs(job())
+    outcome.states = [StateChange(1.0, [3], "unavailable"), StateChange(5.0, [3], "idle")]
+    files = texts(outcome)
+    assert files["machine_states"].splitlines()[1:] == ["1,0,0,0,3,0", "5,0,0,0,4,0"]
+    (row,) = rows(files["schedule"])
+    assert (row["time_unavailable"], row["time_idle"]) == ("4.000000", "1.000000")
+
+
+def test_times_of_states_keep_their_microseconds() -> None:
+    """After months a microsecond still tells two rows apart, where Batsim's six digits don't."""
+    outcome = outcome_of_jobs()
+    outcome.states = [
+        StateChange(12345678.000001, [0], "computing"),
+        StateChange(12345678.000002, [0], "idle"),
+    ]
+    times = [row["time"] for row in rows(texts(outcome)["machine_states"])]
+    assert times == ["12345678.000001", "12345678.000002"]
+
+
+# Runs of ours
+
+
+def files_of_run(simulation: Simulation) -> dict[str, str]:
+    """Return the text of each file of a simulation."""
+    return texts(outcome_of(simulation))
+
+
+def test_a_run_with_a_node_switched_off_and_on() -> None:
+    """The whole files of a small run, by hand."""
+    simulation, _ = off_and_on()
+    files = files_of_run(simulation)
+    assert files["machine_states"].splitlines()[1:] == [
+        "0,0,0,0,1,1",
+        "0,0,0,1,0,1",
+        "10,1,0,0,0,1",
+        "30,0,1,0,0,1",
+        "50,0,0,0,1,1",
+        "100,0,0,0,2,0",
+    ]
+    assert files["pstate_changes"].splitlines()[1:] == [
+        "0,0-1,0",
+        "0,1,-2",
+        "10,1,1",
+        "30,1,-1",
+        "50,1,0",
+    ]
+    assert files["consumed_energy"].splitlines()[1:] == [
+        "0.000000,0.000000,s,100.000000,NA",
+        "0.000000,0.000000,p,100.000000,NA",
+        "10.000000,1400.000000,p,55.000000,140.000000",
+        "30.000000,3700.000000,p,55.000000,115.000000",
+        "50.000000,7500.000000,p,100.000000,190.000000",
+        "100.000000,15500.000000,e,100.000000,160.000000",
+    ]
+    assert files["jobs"].splitlines()[1:] == [
+        "1,w0,,0.000000,1,100.000000,1,COMPLETED_SUCCESSFULLY,0.000000,100.000000,100.000000,"
+        '0.000000,100.000000,1.000000,0,11000.000000,""'
+    ]
+    assert files["schedule"].splitlines()[1] == (
+        f"hpcosim {version('hpcosim')},15500.000000,100.000000,1.000000,100.000000,0.000000,"
+        "1.000000,100.000000,0.000000,2,2,1,1,0,0,1,2,,,1.000000,100.000000,0.000000,20.000000,"
+        "10.000000,20.000000,0.000000"
+    )
+
+
+def test_hosts_are_cores() -> None:
+    """A job has the free cores of the lowest numbers on its nodes, and they are its alone."""
+    platform = Platform((nodes_of(1, cores=2), nodes_of(2, cores=3)))
+    simulation = Simulation(platform, jobs_of((0.0, 9.0, 1), (0.0, 5.0, 4), (1.0, 9.0, 2)))
+    first: list[Decision] = [AllocateJob(1, [1], [1]), AllocateJob(2, [0, 1], [2, 2])]
+    drive(simulation, (0.0, first), (6.0, [AllocateJob(3, [1], [2])]))
+    finish(simulation)
+    told = {
+        row["job_id"]: row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])
+    }
+    assert told == {"1": "2", "2": "0-1 3-4", "3": "3-4"}
+
+
+def test_several_processors_are_filled_as_in_the_simulation() -> None:
+    """Cores are numbered through the processors of a node, the first filled first."""
+    group = NodeGroup(1, (Processor(1, 1.0, 10.0), Processor(2, 1.0, 20.0)))
+    simulation = simulate(Platform((group,)), jobs_of((0.0, 5.0, 2), (0.0, 5.0, 1)))
+    told = [row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])]
+    assert told == ["0-1", "2"]
+
+
+def test_a_job_that_waits_for_its_nodes_starts_when_they_are_on() -> None:
+    """At one instant the node is on before the job computes on it."""
+    simulation, _ = woken()
+    told = files_of_run(simulation)["machine_states"].splitlines()
+    assert told[-4:] == ["55,0,1,0,2,0", "60,0,0,0,3,0", "60,0,0,0,0,3", "70,0,0,0,3,0"]
+
+
+def test_a_job_killed_before_its_nodes_were_on_never_ran() -> None:
+    """It was killed, and has no start."""
+    simulation, _ = killed_while_its_node_boots()
+    killed = [
+        row for row in rows(files_of_run(simulation)["jobs"]) if row["final_state"].endswith("ED")
+    ]
+    assert [(row["starting_time"], row["allocated_resources"]) for row in killed] == [("", "")]
+
+
+def test_jobs_are_in_the_order_they_were_over() -> None:
+    """Rejected ones stand where they were rejected; those at their walltime say so."""
+    simulation = Simulation(
+        cluster_of(2),
+        jobs_of((0, 9, 1), (0, 5, 9), (0, 5, 1, 3), (1, 5, 1)),
+        Rules(kill_at_walltime=True),
+    )
+    drive(simulation, (0.0, [AllocateJob(1, [0]), AllocateJob(3, [1])]), (2.0, [RejectJob(4)]))
+    finish(simulation)
+    told = [(row["job_id"], row["final_state"]) for row in rows(files_of_run(simulation)["jobs"])]
+    assert told == [
+        ("2", "REJECTED"),
+        ("4", "REJECTED"),
+        ("3", "COMPLETED_WALLTIME_REACHED"),
+        ("1", "COMPLETED_SUCCESSFULLY"),
+    ]
+
+
+def test_jobs_that_are_not_over_are_left_out() -> None:
+    """Of a run that was cut short there are the jobs that were over; the rest computes still."""
+    simulation = Simulation(cluster_of(2), jobs_of((0, 9, 1), (0, 5, 1), (0, 5, 1)))
+    drive(simulation, (0.0, [AllocateJob(1, [0]), AllocateJob(2, [1])]), (5.0, []))
+    files = files_of_run(simulation)
+    assert [row["job_id"] for row in rows(files["jobs"])] == ["2"]
+    assert files["machine_states"].splitlines()[-1] == "5,0,0,0,1,1"
+
+
+def test_a_run_may_begin_late() -> None:
+    """Times are those of the run; power states are told from 0 on, as evalys wants it."""
+    simulation = simulate(cluster_of(1), jobs_of((1000.0, 5.0, 1)))
+    files = files_of_run(simulation)
+    assert files["pstate_changes"].splitlines()[1] == "0,0,0"
+    assert files["consumed_energy"].splitlines()[1:] == [
+        "1000.000000,0.000000,s,50.000000,NA",
+        "1005.000000,550.000000,e,50.000000,110.000000",
+    ]
+    assert rows(files["schedule"])[0]["makespan"] == "1005.000000"
+
+
+def test_switches_of_no_time_are_all_told() -> None:
+    """A node switched off and on at one instant goes through all its states."""
+    simulation = Simulation(
+        Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 5.0, 1), (9.0, 5.0, 1))
+    )
+    drive(simulation, (0.0, [AllocateJob(1, [0])]), (6.0, [off(0)]), (9.0, [AllocateJob(2, [0])]))
+    finish(simulation)
+    told = files_of_run(simulation)["machine_states"].splitlines()[2:]
+    assert told == [
+        "5,0,0,0,1,0",
+        "6,0,0,1,0,0",
+        "6,1,0,0,0,0",
+        "9,0,1,0,0,0",
+        "9,0,0,0,1,0",
+        "9,0,0,0,0,1",
+        "14,0,0,0,1,0",
+    ]
+
+
+@MANY
+@given(scenes(vary=True))
+def test_the_files_tell_the_energy_of_the_run(scene: Scene) -> None:
+    """The energy so far, at the last change, is the integral that the metrics have up to then."""
+    simulation = play(scene).simulation
+    points = outcome_of(simulation).energy or []
+    assert [point.time_s for point in points] == sorted(point.time_s for point in points)
+    assert all(before.energy_j <= after.energy_j + 1e-6 for before, after in pairwise(points))
+    if points and points[-1].time_s == simulation.now_s:
+        total_j = measure(measured(simulation))["energy_j"]
+        assert points[-1].energy_j == pytest.approx(total_j, rel=1e-9, abs=1e-6)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_the_energy_of_the_states_is_the_integral(scene: Scene) -> None:
+    """Idle, asleep and on the way, what nodes draw times how long they did is what was used."""
+    group = NodeGroup(
+        scene.platform.node_count,
+        (Processor(1, 1.0, 100.0, 10.0, 0.5),),
+        power_states=scene.platform.nodes[0].power_states or AT_ONCE,
+    )
+    scene = scene._replace(platform=Platform((group,)))
+    simulation = play(scene).simulation
+    outcome = outcome_of(simulation)
+    power_w = {
+        "idle": 50.0,
+        "computing": 110.0,
+        "sleeping": group.power_states.sleep_w,  # type: ignore[union-attr]
+        "switching_on": group.power_states.switch_on_w,  # type: ignore[union-attr]
+        "switching_off": group.power_states.switch_off_w,  # type: ignore[union-attr]
+    }
+    energy_j, before_s = 0.0, simulation.start_s
+    counts: Mapping[str, int] = {"nb_idle": outcome.hosts}
+    for row in rows(texts(outcome)["machine_states"]):
+        now_s = float(row.pop("time"))
+        energy_j += (now_s - before_s) * sum(
+            count * power_w[name.removeprefix("nb_")] for name, count in counts.items()
+        )
+        before_s, counts = now_s, {name: int(count) for name, count in row.items()}
+    points = outcome.energy or []
+    if points:
+        assert points[-1].energy_j == pytest.approx(energy_j, rel=1e-7, abs=1e-3)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_hosts_are_always_all_there_and_have_one_job(scene: Scene) -> None:
+    """Every row counts every core once; no core computes for two jobs; states follow each other."""
+    outcome = outcome_of(play(scene).simulation)
+    for row in rows(texts(outcome)["machine_states"]):
+        assert sum(int(row[name]) for name in COUNTS) == outcome.hosts
+    state: list[HostState] = ["idle"] * outcome.hosts
+    for change in outcome.states:
+        for host in change.hosts:
+            assert change.state in FOLLOWS[state[host]]
+            state[host] = change.state
+    for done in outcome.jobs:
+        assert len(set(done.hosts)) == len(done.hosts) == (done.res if done.hosts else 0)
+
+
+FOLLOWS: Mapping[HostState, tuple[HostState, ...]] = {
+    "idle": ("computing", "switching_off"),
+    "computing": ("idle",),
+    "switching_off": ("sleeping",),
+    "sleeping": ("switching_on",),
+    "switching_on": ("idle",),
+    "unavailable": (),
+}
+
+
+@MANY
+@given(scenes(vary=True))
+def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
+    """The two files agree about which hosts sleep and which are on the way, at any time."""
+    outcome = outcome_of(play(scene).simulation)
+    of_pstate: dict[int, HostState] = {0: "idle", 1: "sleeping", -1: "switching_on"}
+    of_pstate[-2] = "switching_off"
+    told = [
+        (change.time_s, host, of_pstate[change.pstate])
+        for change in (outcome.pstates or [])[1:]
+        for host in change.hosts
+    ]
+    state: list[HostState] = ["idle"] * outcome.hosts
+    seen = []
+    for change in outcome.states:
+        for host in change.hosts:
+            if change.state != "computing" and state[host] != "computing":
+                seen.append((change.time_s, host, change.state))
+            state[host] = change.state
+    assert Counter(told) == Counter(seen)
+
+
+# Written
+
+
+def test_files_are_written_with_a_prefix(tmp_path: Path) -> None:
+    """The prefix is a folder and the beginning of a name; folders are made; nothing else stays."""
+    write_outputs(tmp_path / "a" / "run1", sleeper())
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(
+        f"run1_{suffix}.csv" for suffix in SUFFIXES
+    )
+    write_outputs(tmp_path / "a" / "run2", sleeper())
+    assert len(list((tmp_path / "a").iterdir())) == 10
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_all_files_are_written_or_none(tmp_path: Path, suffix: str) -> None:
+    """Where one can't be, the others stay what they were."""
+    for other in SUFFIXES:
+        (tmp_path / f"o_{other}.csv").write_text("before")
+    (tmp_path / f"o_{suffix}.csv").unlink()
+    (tmp_path / f"o_{suffix}.csv").mkdir()
+    with pytest.raises(ResultsError, match=f"o_{suffix}.csv is a folder there"):
+        write_outputs(tmp_path / "o", sleeper())
+    assert len(list(tmp_path.iterdir())) == 5
+    for other in set(SUFFIXES) - {suffix}:
+        assert (tmp_path / f"o_{other}.csv").read_text() == "before"
+
+
+SCENARIO = """
+name: small
+seed: 3
+platform:
+  nodes:
+    - count: 3
+      processors: [{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}]
+      power_states:
+        {sleep_w: 4, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30, switch_off_w: 60}
+workload:
+  synthetic:
+    {model: poisson, jobs: 60, mean_interarrival_s: 190, cores: [1, 12], run_s: [10, 900]}
+scheduler: {name: easy, power: {name: timeout, timeout_s: 100}}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """A scenario whose nodes are switched off and on."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_format_is_written_for_any_run_and_any_transport(
+    scenario: Path, tmp_path: Path
+) -> None:
+    """`--format batsim` adds the five files, the same to the last byte; else there are none."""
+    transports: tuple[Transport, ...] = ("inproc", "ipc", "tcp")
+    found = []
+    for transport in transports:
+        out = tmp_path / transport
+        run_scenario(scenario, transport=transport, out=out, formats=[Format.batsim])
+        found.append(contents(out))
+    _, plain = run_scenario(scenario, transport="inproc", out=tmp_path / "plain")
+    assert found[0] == found[1] == found[2]
+    assert set(found[0]) - set(contents(plain)) == set(NAMES)
+    assert {name: found[0][name] for name in contents(plain)} == contents(plain)
+    assert b",-2\n" in found[0]["out_pstate_changes.csv"]
+    (row,) = rows(found[0]["out_schedule.csv"].decode())
+    assert int(row["nb_machine_switches"]) > 0
+
+
+def test_compared_schedulers_have_the_format_each(scenario: Path, tmp_path: Path) -> None:
+    """Every scheduler's folder has the files."""
+    compare_schedulers(
+        scenario, ["fcfs", "easy"], out=tmp_path / "out", formats=[Format.batsim, Format.batsim]
+    )
+    for name in ("fcfs", "easy"):
+        assert set(NAMES) <= set(contents(tmp_path / "out" / name))
+
+
+def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
+    """`hpcosim run --format batsim` writes them; another format is bad input, and named."""
+    command = [sys.executable, "-m", "hpcosim_cli", "run", str(scenario), "--out"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "out"), "--format", "batsim"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(NAMES) <= set(contents(tmp_path / "out"))
+    bad = subprocess.run(
+        [*command, str(tmp_path / "no"), "--format", "swf"], capture_output=True, text=True
+    )
+    assert bad.returncode == 2
+    assert "'swf' is not" in bad.stderr
+    assert not (tmp_path / "no").exists()
+
+
+# evalys
+
+EVALYS = "evalys==4.0.7"
+READ = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from evalys.jobset import JobSet
+from evalys.mstates import MachineStatesChanges
+from evalys.pstates import PowerStatesChanges
+from evalys.visu.legacy import plot_mstates
+
+prefix, picture = sys.argv[1:]
+jobs = JobSet.from_csv(prefix + "_jobs.csv")
+load = jobs.utilisation
+jobs.gantt()
+plt.savefig(picture)
+states = MachineStatesChanges(prefix + "_machine_states.csv")
+plot_mstates(states.df, plt.subplots()[1])
+pstates = PowerStatesChanges(prefix + "_pstate_changes.csv")
+print(json.dumps({
+    "jobs": len(jobs.df),
+    "core_s": float(load.area.sum()),
+    "mean": float(jobs.mean_utilisation()),
+    "hosts": [min(jobs.res_bounds), max(jobs.res_bounds)],
+    "queue": len(jobs.queue),
+    "total": int(states.df.total.iloc[0]),
+    "slept": bool((states.df.nb_sleeping > 0).any()),
+    "pstates": sorted(set(int(p) for p in pstates.pseudo_jobs.pstate)),
+}))
+"""
+
+
+@pytest.fixture(scope="session")
+def evalys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has evalys; where it can't be installed tests are skipped, but in CI."""
+    folder = tmp_path_factory.mktemp("evalys")
+    python = folder / "bin" / "python"
+    steps = (
+        [sys.executable, "-m", "venv", str(folder)],
+        [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", EVALYS],
+    )
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True)
+        if done.returncode:
+            why = f"{EVALYS} can't be installed: {done.stderr.strip()[-300:]}"
+            if os.environ.get("CI"):
+                pytest.fail(why)
+            pytest.skip(why)
+    return python
+
+
+@pytest.mark.timeout(900)
+def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, evalys: Path) -> None:
+    """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
+    out = tmp_path / "out"
+    metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[Format.batsim])
+    picture = tmp_path / "gantt.png"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(evalys), "-c", READ, str(out / "out"), str(picture)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    (row,) = rows((out / "out_schedule.csv").read_text())
+    assert told["jobs"] == 60
+    assert told["core_s"] == pytest.approx(float(row["time_computing"]), rel=1e-6)
+    assert told["core_s"] == pytest.approx(metrics["utilization"] * 12 * metrics["makespan_s"])
+    assert told["hosts"] == [0, 11]
+    assert told["total"] == 12
+    assert told["slept"]
+    assert told["pstates"] == [-2, -1, 0, 1]
+    assert picture.stat().st_size > 1000

@@ -1,0 +1,225 @@
+"""What the real Batsim said and wrote, said and written again for the same decisions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from hpcosim_batsim.bridge.bridge import Bridge
+from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.workload_json import read_workloads
+from hpcosim_batsim.outputs.csv_files import write_outputs
+from hpcosim_batsim.outputs.results import results_of
+from support.batsim_recording import INPUTS, Event, RecordedScheduler, Recording, recording, rows_of
+
+TOLERANCE_S = 0.010
+# Batsim's own messages cross its simulated network one by one. On cluster512 that takes 0.6 to
+# 2.4 ms each, and in this recording 32 jobs start at one instant, and 20 of them end at one.
+BURSTS_S = {"walltime": 0.050}
+
+
+Row = dict[str, str]
+
+
+class Run(NamedTuple):
+    """The command line of a recording."""
+
+    platform: str
+    workload: str
+    mmax: int
+    options: Options
+
+
+RUNS: Mapping[str, Run] = {
+    "fcfs-small-delays": Run("small_platform", "test_delays", 4, Options()),
+    "kill5": Run("small_platform", "test_delays", 0, Options(forward_profiles=True)),
+    "samesubmit": Run("small_platform", "test_same_submit_time", 4, Options()),
+    "walltime": Run("cluster512", "test_walltime", 32, Options()),
+    "submitter-ack": Run(
+        "small_platform",
+        "test_delays",
+        0,
+        Options(dynamic_jobs=True, acknowledge_dynamic_jobs=True),
+    ),
+    "sleeper-no_net_128": Run(
+        "energy_platform_homogeneous_no_net_128",
+        "test_energy_minimal_load50",
+        16,
+        Options(energy=True),
+    ),
+}
+names = pytest.mark.parametrize("name", RUNS)
+
+
+class Replayed(NamedTuple):
+    """A recording played again."""
+
+    recorded: Recording
+    bridge: Bridge
+    messages: list[dict[str, Any]]
+
+    def events(self) -> list[Event]:
+        """Return all events, in order."""
+        return [event for message in self.messages for event in message["events"]]
+
+
+def replay(name: str) -> Replayed:
+    """Play a recording again: the same decisions, whatever comes of them."""
+    recorded, run = recording(name), RUNS[name]
+    bridge = Bridge(
+        read_workloads([INPUTS / "workloads" / f"{run.workload}.json"]),
+        read_platform(INPUTS / "platforms" / f"{run.platform}.xml", limit=run.mmax),
+        run.options,
+    )
+    scheduler = RecordedScheduler(recorded)
+    messages = [json.loads(bridge.begin())]
+    while not bridge.over:
+        reply = scheduler.reply(messages[-1])
+        messages.append(json.loads(bridge.answer(json.dumps(reply).encode())))
+    return Replayed(recorded, bridge, messages)
+
+
+@names
+def test_scheduler_is_told_the_same_at_the_start(name: str) -> None:
+    """All fields of `SIMULATION_BEGINS` are Batsim's; properties may be more."""
+    replayed = replay(name)
+    ours, theirs = (events[0]["data"] for events in (replayed.events(), replayed.recorded.events()))
+    for data in (ours, theirs):
+        assert {Path(path).name for path in data.pop("workloads").values()} == {
+            f"{RUNS[name].workload}.json"
+        }
+    for host, like in zip(ours["compute_resources"], theirs["compute_resources"], strict=True):
+        assert like["properties"].items() <= host["properties"].items()
+        host["properties"] = like["properties"]
+    assert ours == theirs
+
+
+@names
+def test_scheduler_is_told_of_the_same_events(name: str) -> None:
+    """Each event comes once, with the same data, at about the same time."""
+    replayed = replay(name)
+    theirs = {key(event): event["timestamp"] for event in replayed.recorded.events()[1:]}
+    ours = {key(event): event["timestamp"] for event in replayed.events()[1:]}
+    assert len(replayed.events()) == len(replayed.recorded.events()) == len(theirs) + 1
+    assert ours.keys() == theirs.keys()
+    for event, time_s in ours.items():
+        assert abs(time_s - theirs[event]) < tolerance_s(name), event
+
+
+@names
+def test_events_come_in_the_same_order(name: str) -> None:
+    """Where they are further apart than the tolerance; and all of them where there is no burst."""
+    replayed = replay(name)
+    theirs = [key(event) for event in replayed.recorded.events()[1:]]
+    ours = [key(event) for event in replayed.events()[1:]]
+    if name not in BURSTS_S:
+        assert ours == theirs
+    latest_s = 0.0
+    times_s = {key(event): event["timestamp"] for event in replayed.recorded.events()}
+    for event in ours:
+        assert times_s[event] > latest_s - tolerance_s(name)
+        latest_s = max(latest_s, times_s[event])
+
+
+@names
+def test_messages_hold_an_instant_each(name: str) -> None:
+    """No event is after its message's now, times never go back, and no two messages share one."""
+    last_s = -1.0
+    for message in replay(name).messages[1:-1]:
+        times_s = [event["timestamp"] for event in message["events"]]
+        assert times_s
+        assert times_s == sorted(times_s)
+        assert last_s < message["now"]
+        assert times_s[-1] <= message["now"]
+        last_s = message["now"]
+
+
+@names
+def test_jobs_file_is_the_same(name: str, tmp_path: Path) -> None:
+    """The same jobs ended in the same way on the same hosts, at about the same times."""
+    ours, theirs = files(name, "jobs", tmp_path)
+    by_job = {(row["workload_name"], row["job_id"]): row for row in theirs}
+    assert len(ours) == len(theirs)
+    for row in ours:
+        assert_near(row, by_job[row["workload_name"], row["job_id"]], tolerance_s(name))
+
+
+@names
+def test_schedule_file_is_the_same(name: str, tmp_path: Path) -> None:
+    """All aggregates are the same, but for wall seconds and the version."""
+    (ours,), (theirs,) = files(name, "schedule", tmp_path)
+    hosts = int(theirs["nb_computing_machines"])
+    for column in ("batsim_version", "scheduling_time", "simulation_time"):
+        del ours[column], theirs[column]
+    assert_near(ours, theirs, tolerance_s(name) * hosts)  # times are sums over hosts
+
+
+@names
+def test_machine_states_file_is_the_same(name: str, tmp_path: Path) -> None:
+    """After each burst of changes as many hosts are in each state."""
+    ours, theirs = (
+        settled(rows, tolerance_s(name)) for rows in files(name, "machine_states", tmp_path)
+    )
+    for row, like in zip(ours, theirs, strict=True):
+        assert_near(row, like, tolerance_s(name))
+
+
+@pytest.mark.parametrize("file", ["jobs", "machine_states", "pstate_changes", "consumed_energy"])
+def test_energy_files_are_the_same_byte_by_byte(file: str, tmp_path: Path) -> None:
+    """Where Batsim's network takes no time nothing differs, to the last decimal."""
+    replayed = replay("sleeper-no_net_128")
+    write_outputs(tmp_path / "o", results_of(replayed.bridge.run))
+    theirs = replayed.recorded.folder / f"o_{file}.csv"
+    assert (tmp_path / f"o_{file}.csv").read_text() == theirs.read_text()
+
+
+def test_same_input_gives_the_same_bytes() -> None:
+    """Two runs say and write the same, byte by byte."""
+
+    def text(replayed: Replayed) -> str:
+        return json.dumps(replayed.messages)
+
+    assert text(replay("submitter-ack")) == text(replay("submitter-ack"))
+
+
+def key(event: Event) -> str:
+    """Return all of an event but when it was."""
+    return json.dumps([event["type"], event["data"]], sort_keys=True)
+
+
+def tolerance_s(name: str) -> float:
+    """Return how far apart times may be."""
+    return BURSTS_S.get(name, TOLERANCE_S)
+
+
+def files(name: str, file: str, folder: Path) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a file as written here, and as recorded."""
+    replayed = replay(name)
+    write_outputs(folder / "o", results_of(replayed.bridge.run))
+    return rows_of(folder / f"o_{file}.csv"), replayed.recorded.rows(file)
+
+
+def assert_near(row: Row, like: Row, tolerance: float) -> None:
+    """Fail unless two rows have the same columns and texts, and numbers near each other."""
+    assert list(row) == list(like)
+    for column, value in row.items():
+        try:
+            assert abs(float(value) - float(like[column])) < tolerance, (column, row, like)
+        except ValueError:
+            assert value == like[column], (column, row, like)
+
+
+def settled(rows: list[Row], tolerance: float) -> list[Row]:
+    """Return the rows that hold for longer than the tolerance."""
+    after = [float(row["time"]) for row in rows[1:]] + [math.inf]
+    return [
+        row
+        for row, next_s in zip(rows, after, strict=True)
+        if next_s - float(row["time"]) > tolerance
+    ]

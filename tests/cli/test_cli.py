@@ -1,0 +1,777 @@
+"""The command as people and scripts use it: its output, its exit codes, its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from hpcosim_cli.main import app
+from hpcosim_client import GROUPS, POLICIES
+from hpcosim_scenarios.model.overrides import as_options, parse
+from support.paths import ROOT
+
+HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
+FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
+CONTENTION = "contention: {c_mbps: 1, b_per_mbps: -1, da: 1, db_mbps: 1, dc_mbps: 5, dd_mbps: 5}"
+PLATFORM = "platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 0}]}]}"
+SCENARIO = f"""name: tiny
+seed: 5
+{PLATFORM}
+workload:
+  synthetic:
+    {{model: poisson, jobs: 20, mean_interarrival_s: 60, cores: [1, 8], run_s: [10, 900]}}
+scheduler: {{name: easy}}
+"""
+SWF = """; MaxProcs: 8
+1 0 -1 60 2 -1 -1 2 60 -1 1 1 1 1 1 1 -1 -1
+2 10 -1 60 what -1 -1 2 60 -1 1 1 1 1 1 1 -1 -1
+3 20 -1 60 2 -1 -1 2 60 -1 1 1 1 1 1 1 -1 -1
+"""
+Invoke = Callable[..., "Outcome"]
+
+
+class Outcome:
+    """What a command left: exit status, standard output and error."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def error(self) -> str:
+        """The one line on standard error; there is no other, and nothing on standard output."""
+        assert self.out == ""
+        assert self.err.startswith("error: "), self.err
+        assert self.err.endswith("\n")
+        assert len(self.err.splitlines()) == 1, self.err
+        return self.err.removeprefix("error: ").strip()
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written but below `tmp_path`; `tiny.yaml` is there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
+
+
+def invoke(*arguments: str | Path) -> Outcome:
+    """Run the command in this process."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Outcome(result.exit_code, result.stdout, result.stderr)
+
+
+def command(*arguments: str | Path, **options: Any) -> Outcome:
+    """Run the real command."""
+    process = subprocess.run(
+        [*HPCOSIM, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **options,
+    )
+    return Outcome(process.returncode, process.stdout, process.stderr)
+
+
+def written(folder: str = ".") -> list[str]:
+    """Return what is in a folder."""
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+# What it prints
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
+def test_run_prints_json_and_nothing_else(transport: str) -> None:
+    """With --json standard output is metrics.json to the byte, and standard error is empty."""
+    done = command("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == Path("out/metrics.json").read_text()
+    assert json.loads(done.out)["jobs_completed"] == 20
+    assert written("out") == FILES
+    assert written() == ["out", "tiny.yaml"]
+
+
+def test_run_prints_a_table_and_where_the_results_are() -> None:
+    """Without --json there is a line for each metric, and the results folder."""
+    done = invoke("run", "tiny.yaml", "--transport", "inproc")
+    assert (done.status, done.err) == (0, "")
+    assert "results: results/tiny-easy" in done.out
+    for name in json.loads(Path("results/tiny-easy/metrics.json").read_text()):
+        assert f" {name} " in done.out
+    assert written("results/tiny-easy") == FILES
+
+
+def test_run_takes_scheduler_seed_and_values_from_the_command() -> None:
+    """Options go before what the scenario says."""
+    options = ("--scheduler", "sjf", "--seed", "6", "--set", "workload.load=2.5")
+    done = invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", *options)
+    assert done.status == 0
+    about = json.loads(Path("out/run.json").read_text())
+    assert (about["scheduler"], about["seed"]) == ("sjf", 6)
+    last = Path("out/jobs.csv").read_text().splitlines()[-1].split(",")
+    assert float(last[1]) < 20 * 60 / 1.5
+
+
+def test_run_puts_its_results_over_those_of_an_earlier_run() -> None:
+    """A second run into the same folder leaves the second's results."""
+    for seed in (1, 2):
+        invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", "--seed", str(seed))
+        assert json.loads(Path("out/run.json").read_text())["seed"] == seed
+    assert written("out") == FILES
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
+    """With --json it is an object of the metrics of each, those that `run` gives."""
+    done = invoke(
+        "compare",
+        "tiny.yaml",
+        "--schedulers",
+        "fcfs, easy",
+        "--json",
+        "--out",
+        "both",
+        "--transport",
+        transport,
+    )
+    assert (done.status, done.err) == (0, "")
+    metrics = json.loads(done.out)
+    assert list(metrics) == ["fcfs", "easy"]
+    for name in metrics:
+        one = invoke(
+            "run", "tiny.yaml", "--scheduler", name, "--transport", "inproc", "--out", "o", "--json"
+        )
+        assert json.loads(one.out) == metrics[name]
+        assert written(f"both/{name}") == FILES
+
+
+def test_compare_prints_a_column_for_each() -> None:
+    """The table has the schedulers in its head, in the order given, and nothing is written."""
+    done = invoke("compare", "tiny.yaml", "--schedulers", "sjf,ljf,fcfs")
+    assert done.status == 0
+    head = next(line for line in done.out.splitlines() if "metric" in line)
+    assert [word for word in head.split() if word.isalpha()] == ["metric", "sjf", "ljf", "fcfs"]
+    assert written() == ["tiny.yaml"]
+
+
+def test_validate_says_what_is_in_a_scenario() -> None:
+    """Nodes, cores and jobs are counted, and nothing is written."""
+    done = invoke("validate", "tiny.yaml")
+    assert (done.status, done.err) == (0, "")
+    rows = [line.split() for line in done.out.splitlines()]
+    for row in (["nodes", "4"], ["cores", "8"], ["jobs", "20"], ["scheduler", "easy"]):
+        assert row in rows
+    assert written() == ["tiny.yaml"]
+
+
+def test_the_demo_validates() -> None:
+    """What `make demo` runs is a good scenario."""
+    assert invoke("validate", ROOT / "scenarios" / "demo.yaml").status == 0
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda p: p.name)
+def test_every_scenario_in_the_house_is_strictly_valid(path: Path) -> None:
+    """Each scenario that is shipped can be read; a log this machine has not is no fault of it."""
+    done = invoke("validate", path)
+    assert done.status == 0 or "this machine has no" in done.error
+
+
+def test_schedulers_lists_all_of_them() -> None:
+    """A line for each, by the name `--scheduler` takes; then the groups `compare` takes."""
+    done = invoke("schedulers")
+    assert done.out.split() == [
+        *POLICIES,
+        "scripted:FILE",
+        "pairing:MODEL",
+        "deep-eas:MODEL",
+        *GROUPS,
+    ]
+    assert {"fcfs", "sjf", "ljf", "smallest", "wfp3", "unicep", "f1", "f4", "easy"} <= set(POLICIES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run",
+        "compare",
+        "oracle",
+        "validate",
+        "serve",
+        "schedule",
+        "schedulers",
+        "ping",
+        "draw",
+        "traces",
+        "train",
+    ],
+)
+def test_every_subcommand_has_help(name: str) -> None:
+    """--help of each says how it is used and exits 0."""
+    done = command(name, "--help")
+    assert (done.status, done.err) == (0, "")
+    assert f"hpcosim {name}" in " ".join(done.out.split()).replace(
+        "python -m hpcosim_cli", "hpcosim"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["run", "tiny.yaml", "--nonsense"],
+        ["run", "tiny.yaml", "--transport", "pigeon"],
+        ["run", "tiny.yaml", "--seed", "-1"],
+        ["run", "tiny.yaml", "--seed", "x"],
+        ["compare", "tiny.yaml"],
+        ["serve"],
+        ["serve", "tiny.yaml", "--idle-s", "0"],
+        ["serve", "tiny.yaml", "--max-decisions", "0"],
+        ["schedule"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_use_of_the_command_is_bad_input(arguments: list[str]) -> None:
+    """What the command line itself does not allow exits 2, says why, and writes nothing."""
+    done = invoke(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err
+    assert written() == ["tiny.yaml"]
+
+
+# Bad scenarios
+
+
+def scenario(text: str) -> None:
+    """Write `bad.yaml`."""
+    Path("bad.yaml").write_text(text)
+
+
+WORKLOAD = "workload: {synthetic: {model: lublin, jobs: 5, processors: 8}}"
+BAD = {
+    "no file": (None, ["bad.yaml: can't be read: No such file or directory"]),
+    "an empty file": ("", ["bad.yaml:", "a mapping"]),
+    "a list": ("- name: x\n", ["bad.yaml:1", "a mapping"]),
+    "a sentence": ("good morning\n", ["bad.yaml:1", "a mapping"]),
+    "not yaml": ("name: [x\nseed: 1\n", ["bad.yaml:2: is not YAML"]),
+    "a tab": ("name: x\n\tseed: 1\n", ["bad.yaml:2: is not YAML"]),
+    "a python object": ("name: !!python/object/apply:os.getcwd []\n", ["bad.yaml:1: is not YAML"]),
+    "two documents": (f"name: a\n{PLATFORM}\n---\nname: b\n", ["bad.yaml:", "is not YAML"]),
+    "a null byte": ("name: x\x00\n", ["bad.yaml", "is not YAML"]),
+    "no name": (f"{PLATFORM}\n{WORKLOAD}\n", ["bad.yaml:1", "`name`"]),
+    "a name that is a path": (
+        f"name: ../x\n{PLATFORM}\n{WORKLOAD}\n",
+        ["bad.yaml:1: $.name: "],
+    ),
+    "no platform": (f"name: x\n{WORKLOAD}\n", ["bad.yaml:1", "`platform`"]),
+    "no workload": (f"name: x\n{PLATFORM}\n", ["bad.yaml:1", "`workload`"]),
+    "an unknown key": (
+        f"name: x\nsede: 1\n{PLATFORM}\n{WORKLOAD}\n",
+        ["bad.yaml:2", "unknown key 'sede'", "did you mean 'seed'?"],
+    ),
+    "an unknown key below": (
+        "name: x\nplatform:\n  nodes:\n    - count: 1\n      processors:\n"
+        f"        - {{cores: 1, clok_ghz: 2}}\n{WORKLOAD}\n",
+        [
+            "bad.yaml:6: $.platform.nodes[0].processors[0]: unknown key 'clok_ghz'",
+            "did you mean 'clock_ghz'?",
+        ],
+    ),
+    "negative cores": (
+        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: -2')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: Expected `int` >= 1"],
+    ),
+    "half a core": (
+        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: 0.5')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: "],
+    ),
+    "cores in words": (
+        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: two')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: ", "`int`"],
+    ),
+    "no nodes": (
+        f"name: x\nplatform: {{nodes: []}}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes: ", ">= 1"],
+    ),
+    "zero cores": (
+        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: 0')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: Expected `int` >= 1"],
+    ),
+    "missing power": (
+        f"name: x\n{PLATFORM.replace(', dynamic_w: 0', '')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0]: `dynamic_w` is missing"],
+    ),
+    "negative power": (
+        f"name: x\n{PLATFORM.replace('10', '-10')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].static_w: Expected `float` >= 0.0"],
+    ),
+    "contention that breaks down": (
+        f"name: x\n{PLATFORM.replace('10', '10, ' + CONTENTION)}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0]: contention can't be", "2 cores"],
+    ),
+    "contention that speeds up": (
+        f"name: x\n{PLATFORM.replace('10', '10, ' + CONTENTION.replace('-1', '1'))}\n{WORKLOAD}\n",
+        ["bad.yaml:2: ", "contention.b_per_mbps: Expected `float` < -0.0"],
+    ),
+    "power that is no number": (
+        f"name: x\n{PLATFORM.replace('10', '.nan')}\n{WORKLOAD}\n",
+        ["bad.yaml:2: $.platform.nodes[0].processors[0].static_w: "],
+    ),
+    "two sources": (
+        f"name: x\n{PLATFORM}\nworkload:\n  swf: a.swf\n  json: a.jsonl\n",
+        ["bad.yaml:4: $.workload: ", "trace, synthetic, inline; here is swf and json"],
+    ),
+    "no source": (
+        f"name: x\n{PLATFORM}\nworkload: {{load: 1.5}}\n",
+        ["bad.yaml:3: $.workload: ", "trace, synthetic, inline; here is none"],
+    ),
+    "an unknown model": (
+        f"name: x\n{PLATFORM}\nworkload: {{synthetic: {{model: magic}}}}\n",
+        ["bad.yaml:3: $.workload.synthetic", "'magic'"],
+    ),
+    "a window that goes backwards": (
+        f"name: x\n{PLATFORM}\nworkload: {{swf: a.swf, jobs: [9, 3]}}\n",
+        ["bad.yaml:3: $.workload: ", "jobs must go from less to more"],
+    ),
+    "an empty workload": (
+        f"name: x\n{PLATFORM}\nworkload: {{json: empty.jsonl}}\n",
+        ["bad.yaml: has a workload without a single job"],
+    ),
+    "a missing workload": (
+        f"name: x\n{PLATFORM}\nworkload: {{swf: gone.swf}}\n",
+        ["gone.swf: "],
+    ),
+    "a workload that is a folder": (
+        f"name: x\n{PLATFORM}\nworkload: {{json: .}}\n",
+        ["Is a directory"],
+    ),
+    "a trace nobody knows": (
+        f"name: x\n{PLATFORM}\nworkload: {{trace: nasa-ipcs}}\n",
+        ["'nasa-ipcs'", "did you mean nasa-ipsc"],
+    ),
+    "an unknown scheduler": (
+        f"name: x\n{PLATFORM}\n{WORKLOAD}\nscheduler: {{name: easi}}\n",
+        ["there is no scheduler 'easi'; did you mean easy"],
+    ),
+    "a corrupt line": (
+        f"name: x\n{PLATFORM}\nworkload: {{swf: corrupt.swf}}\n",
+        ["corrupt.swf:3: "],
+    ),
+    "a file that is too large": ("#" * (2**20 + 1), ["bad.yaml: is larger than 1048576 bytes"]),
+}
+
+
+@pytest.mark.parametrize("words", ["validate", "run", "run --transport inproc", "compare"])
+@pytest.mark.parametrize(("text", "parts"), BAD.values(), ids=BAD.keys())
+def test_a_bad_scenario_is_an_error_in_one_line(
+    text: str | None, parts: list[str], words: str
+) -> None:
+    """File, line, field and advice are in the one line; exit 2; nothing is written."""
+    Path("corrupt.swf").write_text(SWF)
+    Path("empty.jsonl").write_text("\n")
+    if text is not None:
+        scenario(text)
+    before = written()
+    options = ["--schedulers", "easi" if "easi" in (text or "") else "fcfs"]
+    options = options if words == "compare" else []
+    done = invoke(*words.split(), "bad.yaml", *options)
+    assert done.status == 2
+    for part in parts:
+        assert part in done.error
+    assert written() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            f"name: x\nseed: 2020-13-45\n{PLATFORM}\n{WORKLOAD}\n", id="an impossible date"
+        ),
+        pytest.param("[" * 5000, id="nested too deep"),
+        pytest.param(f'name: x\n{PLATFORM}\nworkload: {{swf: "a\\0b"}}\n', id="a null in a path"),
+    ],
+)
+def test_an_odd_scenario_is_an_error_in_one_line(text: str) -> None:
+    """What YAML or the file system won't have is bad input, and no traceback."""
+    scenario(text)
+    assert invoke("validate", "bad.yaml").status == 2
+
+
+def test_more_cores_than_a_number_can_hold_are_bad_input() -> None:
+    """A node of 1e20 cores is refused before anything runs."""
+    scenario(SCENARIO.replace("cores: 2", "cores: 100000000000000000000"))
+    done = invoke("run", "bad.yaml", "--transport", "inproc")
+    assert done.status == 2
+    assert done.error
+
+
+def test_infinite_power_is_bad_input() -> None:
+    """Watts without end are refused."""
+    scenario(SCENARIO.replace("static_w: 10", "static_w: .inf"))
+    assert invoke("validate", "bad.yaml").status == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "workload.load",
+        "=1",
+        "workload.load=[1]",
+        "workload.load={a: 1}",
+        "workload.load='x",
+        "workload.load=much",
+        "workload.lod=1",
+        "seed.x=1",
+        "nodes.0=1",
+        pytest.param(
+            "seed=2020-13-45",
+        ),
+    ],
+)
+def test_a_bad_change_is_an_error_in_one_line(change: str) -> None:
+    """A --set that is none, or of no field there is, exits 2."""
+    done = invoke("run", "tiny.yaml", "--transport", "inproc", "--set", change)
+    assert done.status == 2
+    assert done.error
+    assert written() == ["tiny.yaml"]
+
+
+@given(
+    value=st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="ascii", exclude_categories=["Cc"]))
+)
+def test_changes_survive_the_way_to_the_server_process(value: Any) -> None:
+    """The options made of changes are read as the same changes, to the type and the last bit."""
+    (option,) = as_options({"workload.load": value})
+    back = parse([option.removeprefix("--set=")])["workload.load"]
+    assert (type(back), back) == (type(value), value)
+
+
+def test_an_unknown_scheduler_is_bad_input_with_advice() -> None:
+    """The nearest names are given, for run, compare and schedule."""
+    for words in (
+        ["run", "tiny.yaml", "--scheduler", "conservativ"],
+        ["compare", "tiny.yaml", "--schedulers", "fcfs,conservativ"],
+        ["schedule", "conservativ"],
+    ):
+        done = invoke(*words)
+        assert done.status == 2
+        assert "there is no scheduler 'conservativ'; did you mean conservative" in done.error
+    assert written() == ["tiny.yaml"]
+
+
+@pytest.mark.parametrize("names", ["", ",", " , "])
+def test_compare_without_schedulers_is_bad_input(names: str) -> None:
+    """A list of no names exits 2."""
+    done = invoke("compare", "tiny.yaml", "--schedulers", names)
+    assert (done.status, done.error) == (2, "no schedulers were named")
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_corrupt_line_is_left_out_and_counted_if_lenient(transport: str) -> None:
+    """With --lenient the rest is run, and the results say how many lines were left out."""
+    Path("corrupt.swf").write_text(SWF)
+    scenario(f"name: x\n{PLATFORM}\nworkload: {{swf: corrupt.swf}}\n")
+    done = command(
+        "run", "bad.yaml", "--lenient", "--out", "out", "--transport", transport, "--json"
+    )
+    assert (done.status, done.err) == (0, "")
+    metrics = json.loads(done.out)
+    assert (metrics["jobs_completed"], metrics["jobs_skipped"]) == (2, 1)
+    assert json.loads(Path("out/run.json").read_text())["skipped"] == {"corrupt_lines": 1}
+    assert "corrupt_lines" in invoke("validate", "bad.yaml", "--lenient").out
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_jobs_larger_than_the_platform_are_rejected_and_counted(transport: str) -> None:
+    """A job that never fits is counted as rejected, and the others run."""
+    jobs = [{"job_id": i, "submit_s": i, "cores": 7 + i, "run_s": 5} for i in range(3)]
+    Path("jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    scenario(f"name: x\n{PLATFORM}\nworkload: {{json: jobs.jsonl}}\n")
+    done = invoke("run", "bad.yaml", "--transport", transport, "--out", "out", "--json")
+    assert (done.status, done.err) == (0, "")
+    metrics = json.loads(done.out)
+    assert (metrics["jobs"], metrics["jobs_completed"], metrics["jobs_rejected"]) == (3, 2, 1)
+
+
+def test_a_workload_of_nothing_but_too_large_jobs_ends() -> None:
+    """Nothing can run, and the run is done, not stuck."""
+    scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
+    done = invoke("run", "bad.yaml", "--transport", "inproc", "--json")
+    assert done.status == 0
+    assert json.loads(done.out)["jobs_rejected"] == 20
+
+
+def test_two_scenarios_of_one_name_cannot_be_served() -> None:
+    """A name must say which scenario is meant."""
+    Path("again.yaml").write_text(SCENARIO)
+    done = command("serve", "tiny.yaml", "again.yaml")
+    assert done.status == 2
+    assert "two scenarios named 'tiny'" in done.error
+
+
+def test_a_scenario_of_more_jobs_than_allowed_is_not_served() -> None:
+    """The limit on jobs holds for what is served, too."""
+    done = command("serve", "tiny.yaml", "--max-jobs", "19")
+    assert done.status == 2
+    assert "19" in done.error
+
+
+# Servers that are not there
+
+
+def test_ping_of_nobody_fails() -> None:
+    """Exit 1 and a line, soon."""
+    done = invoke("ping", "--connect", "tcp://127.0.0.1:9")
+    assert done.status == 1
+    assert "no answer from tcp://127.0.0.1:9" in done.error
+
+
+def test_ping_of_a_server_succeeds() -> None:
+    """Exit 0 and silence; the server goes on."""
+    address = f"ipc://{Path.cwd()}/server.sock"
+    server = subprocess.Popen(
+        [*HPCOSIM, "serve", "tiny.yaml", "--bind", address],
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(2):
+            done = invoke("ping", "--connect", address)
+            assert (done.status, done.out, done.err) == (0, "", "")
+        assert server.poll() is None
+        server.terminate()
+        assert server.wait(20) == 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
+def test_an_address_that_is_none_is_an_error(words: str, address: str) -> None:
+    """What ZeroMQ cannot connect to is told in a line."""
+    done = invoke(*words.split(), address)
+    assert done.status in (1, 2)
+    assert repr(address) in done.error
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1", "ipc://" + "x" * 200])
+def test_an_address_that_cannot_be_listened_at_is_an_error(address: str) -> None:
+    """A server that can't bind says so in a line."""
+    done = command("serve", "tiny.yaml", "--bind", address)
+    assert done.status == 1
+    assert f"can't listen at {address}" in done.error
+
+
+# Disks
+
+
+def small_files() -> None:
+    """Allow files of 1000 bytes, as a full disk would."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> None:
+    """Results that don't fit: exit 1, one line, and those of before are as they were."""
+    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out")
+    assert command(*words).status == 0
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    done = command(*words, "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
+    assert done.status == 1
+    assert "the results can't be written to out: File too large" in done.error
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+    assert written() == ["out", "tiny.yaml"]
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_results_where_a_file_is_are_an_error(transport: str) -> None:
+    """An --out that is a file is left alone: exit 1, one line."""
+    Path("out").write_text("mine")
+    done = command("run", "tiny.yaml", "--transport", transport, "--out", "out")
+    assert done.status == 1
+    assert "the results can't be written to out" in done.error
+    assert Path("out").read_text() == "mine"
+
+
+def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
+    """A server for two sessions whose results don't fit serves both, and exits 1."""
+    address = f"ipc://{Path.cwd()}/server.sock"
+    many = "--set=workload.synthetic.jobs=100"
+    serve = ["serve", "tiny.yaml", many, "--bind", address, "--sessions", "2", "--out", "out"]
+    server = subprocess.Popen(
+        [*HPCOSIM, *serve],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=small_files,
+    )
+    try:
+        for _ in range(2):
+            assert command("schedule", "fcfs", "--connect", address).status == 0
+        _, log = server.communicate(timeout=20)
+        assert server.returncode == 1
+        events = [json.loads(line)["event"] for line in log.splitlines()]
+        assert events.count("results_not_written") == 2
+        assert written("out") == []
+    finally:
+        server.kill()
+        server.wait()
+
+
+# Pictures
+
+
+def test_draw_makes_a_png_and_an_svg_and_the_same_ones_again() -> None:
+    """The pictures of a run are the same to the byte, however often they are drawn."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    pictures = []
+    for _ in range(2):
+        done = command("draw", "out")
+        assert (done.status, done.err) == (0, "")
+        assert done.out.split() == ["out/schedule.png", "out/schedule.svg"]
+        pictures.append([Path(path).read_bytes() for path in done.out.split()])
+        for path in done.out.split():
+            Path(path).unlink()
+    assert pictures[0] == pictures[1]
+    png, svg = pictures[0]
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    assert svg.startswith(b"<?xml")
+    assert b"</svg>" in svg
+
+
+def test_draw_takes_another_name() -> None:
+    """--out is where the pictures go."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    assert invoke("draw", "out", "--out", "v1.2").status == 0
+    assert written() == ["out", "tiny.yaml", "v1.2.png", "v1.2.svg"]
+    assert written("out") == FILES
+
+
+@pytest.mark.parametrize("name", FILES[:-1])
+def test_draw_of_what_is_no_results_folder_is_bad_input(name: str) -> None:
+    """A folder that lacks a file that is drawn from, or any, is an error in a line."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    Path("out", name).unlink()
+    done = invoke("draw", "out")
+    if name == "metrics.json":  # nothing of it is drawn
+        assert done.status == 0
+        return
+    assert done.status == 2
+    assert "out is no results folder" in done.error
+    assert "nowhere is no results folder" in invoke("draw", "nowhere").error
+
+
+def damage(name: str, text: str) -> None:
+    """Replace a file of the results."""
+    Path("out", name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.json", "[]"),
+        ("run.json", "7"),
+        ("jobs.csv", "a,b\n1,2\n"),
+        ("jobs.csv", "job_id,submit_s,start_s,end_s,state,cores,nodes\n1,x,y,z,completed,1,0\n"),
+        ("nodes.csv", "start_s,end_s,nodes,state,power_w\n0,1,all,idle,5\n"),
+    ],
+)
+def test_draw_of_damaged_results_is_an_error_in_one_line(name: str, text: str) -> None:
+    """Files that are not what a run writes are bad input, and no traceback."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    damage(name, text)
+    assert invoke("draw", "out").status == 2
+
+
+def test_draw_where_nothing_can_be_written_is_an_error_in_one_line() -> None:
+    """Pictures to a folder there is not: an error, and no traceback."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    assert invoke("draw", "out", "--out", "nowhere/x").status in (1, 2)
+
+
+def test_draw_takes_the_name_of_a_client_as_it_is() -> None:
+    """A scheduler that calls itself `$x^{$` is drawn like any other."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    about = json.loads(Path("out/run.json").read_text())
+    damage("run.json", json.dumps(about | {"scheduler": "$x^{$"}))
+    assert invoke("draw", "out").status == 0
+
+
+def test_draw_of_a_run_in_which_nothing_ran() -> None:
+    """Where all jobs were too large there is still the power of idle nodes to draw."""
+    scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
+    invoke("run", "bad.yaml", "--transport", "inproc", "--out", "out")
+    assert invoke("draw", "out").status == 0
+
+
+# What it costs
+
+
+@pytest.mark.parametrize(
+    "module", ["hpcosim_client", "hpcosim_server.service.service", "hpcosim_protocol"]
+)
+def test_what_is_imported_is_not_heavy(module: str) -> None:
+    """Neither a scheduler nor a server imports torch or matplotlib; floors do not mix."""
+    code = f"import sys, {module}; print(' '.join(sys.modules))"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert module in modules
+    ours = {name.split(".")[0] for name in modules if name.startswith("hpcosim_")}
+    assert ours == {"hpcosim_protocol", module.split(".")[0]}
+    assert not {"torch", "matplotlib", "pandas", "typer"} & set(modules)
+
+
+def test_help_imports_neither_numpy_nor_matplotlib() -> None:
+    """--help answers at once, for it imports little."""
+    code = (
+        "import sys\nfrom hpcosim_cli.main import main\nsys.argv = ['hpcosim', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    assert not {"torch", "matplotlib", "numpy", "simpy", "zmq"} & set(done.stderr.split())
+
+
+def test_the_installed_command_is_the_same() -> None:
+    """`hpcosim` is on the path of the environment it was installed in."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("hpcosim"), "schedulers"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert done.stdout.split()[: len(POLICIES)] == list(POLICIES)
+
+
+def test_a_pipe_that_closes_early_is_no_traceback() -> None:
+    """`hpcosim schedulers | head -0` ends without a word."""
+    done = subprocess.run(
+        f"{sys.executable} -m hpcosim_cli schedulers | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr

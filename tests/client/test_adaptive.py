@@ -1,0 +1,180 @@
+"""Adaptive timeouts: what they look at, do, and how they are learned; the price of waiting."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcosim_client import Policy, PolicyError, View, make_policy
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.adaptive import (
+    FEW,
+    LastHour,
+    Rule,
+    adaptive,
+    controls,
+    features,
+    load_rule,
+    save_rule,
+)
+from hpcosim_client.power.manager import managed
+from hpcosim_client.power.timeout import timeout
+from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, PowerStates, Processor
+from hpcosim_training.power.cross_entropy import Search, improved, train_adaptive
+from support.simulating import jobs_of, simulate, starts
+
+pytest.importorskip("safetensors", reason="learned rules need the extra rl")
+
+STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
+CYCLE_J = 10 * 80 + 4 * 20
+MONDAY_NOON_S = 12 * 3600.0
+
+
+def nodes_of(count: int) -> Platform:
+    """Return nodes of one core each that can be switched."""
+    return Platform((NodeGroup(count, (Processor(1, 1.0, 100.0),), power_states=STATES),))
+
+
+def constant(few_s: float, rest_s: float, price_w: float = 3.5e5) -> Rule:
+    """Return a rule that says the same of every moment."""
+    weights = np.zeros((3, 9))
+    weights[:, 0] = np.log([few_s, rest_s, price_w])
+    return Rule(weights, 0.0)
+
+
+def test_the_features_of_a_moment() -> None:
+    """Monday noon, two submissions in the last hour, one of four nodes held, one job waiting."""
+    view = View(nodes_of(4))
+    view.apply(0.0, [JobSubmitted(0.0, 1, 1, 50.0), JobSubmitted(0.0, 2, 4, 50.0)])
+    view.start(view.queue[1])
+    hour = LastHour()
+    seen = features(view, hour.submissions(view), MONDAY_NOON_S)
+    expected = [1, 0, -1, 0, 1, 0, 2 * 2 / 22 - 1, 2 * 0.25 - 1, 2 * 0.1 - 1]
+    assert seen.tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_submissions_are_forgotten_after_an_hour() -> None:
+    """One of exactly an hour ago no longer counts."""
+    view, hour = View(nodes_of(4)), LastHour()
+    view.apply(0.0, [JobSubmitted(0.0, 1, 1, 50.0)])
+    assert hour.submissions(view) == 1
+    view.apply(3599.0, [])
+    assert hour.submissions(view) == 1
+    view.apply(3600.0, [])
+    assert hour.submissions(view) == 0
+
+
+def test_a_saturday_is_told_from_a_friday() -> None:
+    """The weekend begins on Saturday, 00:00, and the week begins anew on Monday."""
+    view = View(nodes_of(1))
+    days = [features(view, 0, day * 86400.0 + 1.0)[5] for day in range(8)]
+    assert days == [0, 0, 0, 0, 0, 1, 1, 0]
+
+
+def test_the_controls_stay_within_bounds() -> None:
+    """Whatever was learned, a timeout is at least 20 s and at most 20,000 s."""
+    seen = np.ones(9)
+    assert controls(np.full((3, 9), -50.0), seen) == pytest.approx((20.0, 20.0, 350.0))
+    assert controls(np.full((3, 9), 50.0), seen) == pytest.approx((2e4, 2e4, 3.5e5))
+
+
+def test_the_first_idle_nodes_wait_longer() -> None:
+    """The first eight go after 100 s, all others after 30 s."""
+    rule = constant(100.0, 30.0)
+    jobs = jobs_of((0.0, 500.0, 1))
+    simulation = simulate(nodes_of(FEW + 4), jobs, managed(make_policy("fcfs"), adaptive(rule)))
+    off_s = [simulation.recording.power_history(node)[:1] for node in range(1, FEW + 4)]
+    firsts = [at_s for ((at_s, _),) in off_s]
+    assert firsts == pytest.approx([100.0] * FEW + [30.0] * 3)
+
+
+def priced(awareness: Awareness, price_w: float) -> Policy:
+    """Return EASY beside a timeout of 1 s, at a price of waiting."""
+    manager = timeout(1.0)
+
+    def manage(view: View) -> None:
+        view.wait_price_w = price_w
+        manager(view)
+
+    return managed(make_policy("easy", awareness), manage)
+
+
+@pytest.mark.parametrize("awareness", ["aware", "planned"])
+def test_a_job_waits_where_that_costs_less_than_waking(awareness: Awareness) -> None:
+    """A boot has job 2 start at 30 s, the end of job 1 at 50 s: 20 s later, for 880 J saved."""
+    jobs = jobs_of((0.0, 50.0, 1), (20.0, 5.0, 1))
+    at_s = {
+        price_w: starts(simulate(nodes_of(2), jobs, priced(awareness, price_w)))[2]
+        for price_w in (math.inf, CYCLE_J / 20 + 0.1, CYCLE_J / 20 - 0.1)
+    }
+    assert list(at_s.values()) == [30.0, 30.0, 50.0]
+
+
+def test_a_rule_survives_its_file(tmp_path: Path) -> None:
+    """Weights and origin come back to the last bit; another origin may be given."""
+    rule = Rule(np.random.default_rng(1).normal(size=(3, 9)), 1234.5)
+    save_rule(tmp_path / "rule", rule)
+    back = load_rule(tmp_path / "rule")
+    assert (back.weights == rule.weights).all()
+    assert (back.origin_s, load_rule(tmp_path / "rule", 7.0).origin_s) == (1234.5, 7.0)
+
+
+def test_a_file_that_is_no_rule_is_refused(tmp_path: Path) -> None:
+    """Missing, of other bytes, or of another shape: the file is named, and what would be right."""
+    (tmp_path / "text").write_text("no")
+    save_rule(tmp_path / "wide", Rule(np.zeros((3, 10)), 0.0))
+    save_rule(tmp_path / "nan", Rule(np.full((3, 9), np.nan), 0.0))
+    for name, why in (
+        ("none", "read"),
+        ("text", "read"),
+        ("wide", r"shape \(3, 9\)"),
+        ("nan", "finite"),
+    ):
+        with pytest.raises(PolicyError, match=rf"{name}.*{why}"):
+            load_rule(tmp_path / name)
+
+
+def test_a_generation_moves_to_its_elite() -> None:
+    """Where the cost is the distance to a point, the mean comes nearer and the spread shrinks."""
+    goal, search = np.full((3, 9), 0.5), Search(candidates=40, elite=8)
+    mean, sd, rng = np.zeros((3, 9)), np.full((3, 9), 0.3), np.random.default_rng(1)
+    costs = []
+    for _ in range(12):
+        mean, sd, costs_j = improved(
+            mean, sd, search, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
+        )
+        costs.append(costs_j[0])
+    assert costs[-1] < 0.5 * costs[0]
+    assert sd.mean() < 0.2
+
+
+SCENARIO = """
+name: tiny
+platform:
+  nodes:
+    - count: 4
+      processors: [{cores: 1, static_w: 100, dynamic_w: 0}]
+      power_states:
+        {sleep_w: 5, switch_on_s: 10, switch_on_w: 80, switch_off_s: 4, switch_off_w: 20}
+workload:
+  synthetic: {model: poisson, jobs: 30, mean_interarrival_s: 200, cores: [1, 4], run_s: [10, 400]}
+scheduler: {name: easy, power_awareness: planned}
+"""
+
+
+def test_the_same_seed_learns_the_same_bytes(tmp_path: Path) -> None:
+    """In one process or two; another seed learns others."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO)
+
+    def learned(name: str, seed: int, workers: int = 1) -> bytes:
+        search = Search(generations=2, candidates=3, elite=1, seed=seed, workers=workers)
+        return train_adaptive(path, tmp_path / name, search).read_bytes()
+
+    assert learned("a", 1) == learned("b", 1, workers=2) != learned("c", 2)
+    lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
+    assert lines[0].startswith("number,mean_j,best_j")
+    assert len(lines) == 3

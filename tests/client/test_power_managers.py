@@ -1,0 +1,230 @@
+"""Power managers beside a job scheduler, each rule to the letter."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcosim_client import View, make_policy
+from hpcosim_client.catalogue.power import (
+    AlwaysOn,
+    KeepIdle,
+    Power,
+    Timeout,
+    with_power,
+)
+from hpcosim_protocol import (
+    DecisionRejected,
+    NodePowerChanged,
+    PowerStates,
+)
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.run import run_scenario
+from hpcosim_server.engine.simulation import Rules
+from hpcosim_workloads.synthetic.poisson import poisson
+from support.power_manager_runs import nodes_of, switched, switched_off
+from support.simulating import jobs_of, simulate, starts
+
+
+def test_a_node_idle_for_the_timeout_is_switched_off_just_then() -> None:
+    """Its clock starts when its job ends; on its way it can't be had, then it boots for a job."""
+    jobs = jobs_of((0.0, 20.0, 1), (40.0, 5.0, 1))
+    simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
+    assert switched(simulation) == [
+        (35.0, 0, "switching_off"),
+        (39.0, 0, "sleeping"),
+        (40.0, 0, "switching_on"),
+        (50.0, 0, "on"),
+    ]
+    assert starts(simulation) == {1: 0.0, 2: 50.0}
+    watts = 20 * 100 + 15 * 100 + 4 * 20 + 1 * 5 + 10 * 80 + 5 * 100
+    assert sum(meter.energy_j for meter in simulation.cluster.meters) == watts
+
+
+def test_a_job_in_time_stops_the_clock() -> None:
+    """A node given to a job before its time is up begins anew when that ends."""
+    jobs = jobs_of((0.0, 20.0, 1), (30.0, 5.0, 1), (60.0, 1.0, 1))
+    simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
+    assert switched(simulation)[0] == (50.0, 0, "switching_off")
+
+
+def test_a_node_held_for_a_job_is_not_idle() -> None:
+    """On, but held until another node has booted, it is not switched off."""
+    jobs = jobs_of((0.0, 30.0, 1), (31.0, 5.0, 2))
+    simulation = simulate(nodes_of(2), jobs, with_power("fcfs", Timeout(8.0)))
+    # Node 1 sleeps from 12 on; job 2 gets both at 31, node 0 waits 10 s for node 1.
+    assert starts(simulation)[2] == 41.0
+    assert [node for _, node, state in switched(simulation) if state == "switching_off"] == [1]
+
+
+def test_no_timeout_at_all_switches_at_once() -> None:
+    """With 0 s a node is switched off in the instant it falls idle, but not before it is used."""
+    simulation = simulate(nodes_of(2), jobs_of((0.0, 20.0, 1)), with_power("fcfs", Timeout(0.0)))
+    assert switched(simulation) == [(0.0, 1, "switching_off"), (4.0, 1, "sleeping")]
+
+
+def test_nodes_without_power_states_are_left_alone() -> None:
+    """A manager asks nothing of nodes that are always on."""
+    policy = with_power("easy", Timeout(1))
+    simulation = simulate(nodes_of(2, None), jobs_of((0.0, 20.0, 1)), policy)
+    assert switched(simulation) == []
+
+
+def test_keep_idle_leaves_so_many_on() -> None:
+    """Of four idle nodes two are kept; the lowest-numbered go, all idle equally long."""
+    policy = with_power("fcfs", KeepIdle(2, 6.0))
+    simulation = simulate(nodes_of(5), jobs_of((0.0, 20.0, 1)), policy)
+    assert switched_off(simulation) == [(6.0, 1), (6.0, 2)]
+
+
+def test_keep_idle_wakes_nodes_to_be_ready() -> None:
+    """When a job takes the warm node, another is switched on in its place as soon as it sleeps."""
+    jobs = jobs_of((0.0, 50.0, 1), (2.0, 48.0, 1))
+    simulation = simulate(nodes_of(3), jobs, with_power("fcfs", KeepIdle(1)))
+    assert starts(simulation) == {1: 0.0, 2: 2.0}
+    assert simulation.recording.power_history(1) == [
+        (0.0, "switching_off"),
+        (4.0, "sleeping"),
+        (4.0, "switching_on"),
+        (14.0, "on"),
+    ]
+    assert set(simulation.recording.power_node) == {1}
+
+
+def test_a_node_on_its_way_is_not_warm_yet() -> None:
+    """While another boots the only idle node stays on, and a job finds it."""
+    slow = PowerStates(5, 1000, 80, 4, 20)
+    jobs = jobs_of((0.0, 5.0, 1), (30.0, 10.0, 1), (60.0, 10.0, 1))
+    simulation = simulate(nodes_of(2, slow), jobs, with_power("fcfs", KeepIdle(1)))
+    assert starts(simulation)[3] == 60.0
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_a_wide_job_is_not_passed_for_ever_while_nodes_are_switched_off(scheduler: str) -> None:
+    """A node on its way off is expected back, so the head has its reservation."""
+    jobs = jobs_of((0.0, 8.0, 1), (6.0, 10.0, 2), (6.5, 5000.0, 1))
+    simulation = simulate(nodes_of(2), jobs, with_power(scheduler, Timeout(5.0)))
+    # Node 1 goes off at 5 and sleeps at 9; then job 2 has both, and node 1 takes 10 s to boot.
+    assert starts(simulation) == {1: 0.0, 2: 19.0, 3: 29.0}
+
+
+@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
+def test_a_booting_job_is_expected_to_end_when_it_will(scheduler: str) -> None:
+    """A short job fills the gap until the job that boots is over: its end counts from its start."""
+    slow = PowerStates(5, 1000, 80, 4, 20)
+    jobs = jobs_of((0.0, 10.0, 1), (200.0, 100.0, 2), (320.0, 100.0, 3), (321.0, 50.0, 1))
+    policy = make_policy(scheduler)
+
+    def decide(view: View) -> None:
+        policy(view)
+        if view.now_s == 0.0 and view.nodes.on[1]:
+            view.set_node_power(1, on=False)
+
+    # Job 2 waits on node 0 for node 1 until 1200; job 3 has its reservation at 1300.
+    assert starts(simulate(nodes_of(3, slow), jobs, decide)) == {1: 0, 2: 1200, 3: 1300, 4: 321}
+
+
+def test_a_manager_s_alarm_keeps_no_run_alive() -> None:
+    """Where a scheduler may submit jobs an alarm holds the end up; the manager's does not."""
+    jobs = jobs_of((0.0, 20.0, 1), (30.0, 5.0, 1))
+    policy, rules = with_power("fcfs", Timeout(900.0)), Rules(dynamic_jobs=True)
+    assert simulate(nodes_of(2), jobs, policy, rules).now_s == 35.0
+
+
+def test_a_switching_refused_leaves_what_the_server_told() -> None:
+    """Also where the node went on to another state in the scheduler's thinking time."""
+    view = View(nodes_of(1))
+    view.apply(0.0, [NodePowerChanged(0.0, 0, "switching_on")])
+    view.set_node_power(0, on=False)
+    view.set_node_power(0, on=False)
+    refused = [
+        DecisionRejected(15.0, 1, index, "set_node_power", "node_busy", "") for index in (0, 1)
+    ]
+    view.apply(15.0, [NodePowerChanged(10.0, 0, "on"), *refused])
+    assert (view.nodes.power, view.nodes.on.tolist(), view.nodes.free_cores) == (["on"], [True], 1)
+
+
+def test_a_manager_needs_waking_on_allocation(tmp_path: Path) -> None:
+    """A scenario in which nothing would ever switch a node on is refused, both keys named."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO + "wake_on_allocation: false\n")
+    with pytest.raises(ScenarioError, match=r"scheduler\.power .* wake_on_allocation: true"):
+        compare_schedulers(file, ["fcfs"])
+
+
+def test_a_manager_needs_nodes_it_can_switch(tmp_path: Path) -> None:
+    """A manager beside nodes without power states would do nothing, so it is refused."""
+    file = tmp_path / "day.yaml"
+    file.write_text("\n".join(line for line in SCENARIO.splitlines() if "switch_on" not in line))
+    text = file.read_text().replace("      power_states:\n", "")
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match="no node group says its power_states"):
+        compare_schedulers(file, ["fcfs"])
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    scheduler=st.sampled_from(
+        ["fcfs", "sjf", "easy", "conservative", "first-high_cores", "minmin", "minmin-immediate"]
+    ),
+    power=st.sampled_from([Timeout(0), Timeout(7.5), KeepIdle(0), KeepIdle(2, 3.0), AlwaysOn()]),
+)
+def test_every_scheduler_goes_with_every_manager(seed: int, scheduler: str, power: Power) -> None:
+    """No job is lost, no decision refused, and nothing is stuck."""
+    rng = np.random.default_rng(seed)
+    jobs = poisson(
+        rng, jobs=25, mean_interarrival_s=15.0, cores=(1, 1), run_s=(5, 80), overestimate=2.0
+    )
+    policy = with_power(scheduler, power)
+    refused: list[Any] = []
+
+    def watched(view: Any) -> None:
+        refused.extend(view.rejected)
+        policy(view)
+
+    simulation = simulate(nodes_of(4), jobs, watched)
+    assert simulation.recording.over == 25
+    assert not refused
+
+
+SCENARIO = """
+name: night
+platform:
+  nodes:
+    - count: 8
+      processors: [{cores: 2, static_w: 100, dynamic_w: 5}]
+      power_states:
+        {sleep_w: 9, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30, switch_off_w: 9,
+         switch_on_sd_s: 5}
+workload: {synthetic: {model: poisson, jobs: 60, mean_interarrival_s: 300}}
+scheduler: {name: easy, power: {name: timeout, timeout_s: 120}}
+"""
+
+
+def test_a_managed_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
+    """Drawn boot times, alarms and all: the same bytes in one process and over two wires."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO)
+    folders = []
+    for transport in ("inproc", "ipc", "tcp"):
+        metrics, folder = run_scenario(file, transport=transport, out=tmp_path / transport)
+        assert metrics["node_shutdowns"] > 0
+        folders.append({path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    assert folders[0] == folders[1] == folders[2]
+    called = json.loads(folders[0]["run.json"])["scheduler"]
+    assert called == "unaware easy, timeout(timeout_s=120.0)"
+
+
+def test_compare_uses_the_scenario_s_manager(tmp_path: Path) -> None:
+    """All schedulers compared have the same manager beside them."""
+    file = tmp_path / "night.yaml"
+    file.write_text(SCENARIO)
+    metrics = compare_schedulers(file, ["fcfs", "sjf"])
+    assert all(each["node_shutdowns"] > 0 for each in metrics.values())

@@ -1,0 +1,477 @@
+"""Power managers by name: in a scenario, on the command line, and together with schedulers."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from msgspec import Struct
+from typer.testing import CliRunner
+
+from hpcosim_cli.main import app
+from hpcosim_cli.train import app as train_app
+from hpcosim_client import PolicyError
+from hpcosim_client.catalogue.power import (
+    NAMES,
+    Adaptive,
+    AlwaysOn,
+    KeepIdle,
+    Oracle,
+    Power,
+    Rl,
+    Timeout,
+    as_text,
+    from_folder,
+    read_power,
+    title,
+    with_power,
+)
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.oracle import read_plan
+from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model import scenario as scenarios
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.yaml_lines import parse_yaml
+from hpcosim_scenarios.planning.oracle import plan_scenario
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.run import Transport, check, run_scenario
+from support.paths import SCENARIOS
+
+NIGHT = """
+name: night
+platform:
+  nodes:
+    - count: 4
+      processors: [{cores: 2, static_w: 100, dynamic_w: 5, idle_fraction: 0.5}]
+      power_states:
+        {sleep_w: 9, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30, switch_off_w: 9}
+workload:
+  placement: whole_nodes
+  synthetic: {model: poisson, jobs: 60, mean_interarrival_s: 300, cores: [1, 8]}
+"""
+TRANSPORTS: tuple[Transport, ...] = ("inproc", "ipc", "tcp")
+ORACLE = "{name: easy, power: {name: oracle}}"
+
+
+def night(folder: Path, scheduler: str, more: str = "") -> Path:
+    """Return the file of a scenario with a scheduler."""
+    (folder / "night.yaml").write_text(f"{NIGHT}scheduler: {scheduler}\n{more}")
+    return folder / "night.yaml"
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str, str]:
+    """Return exit status, standard output and standard error of a command."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def an_actor(path: Path, interval_s: float = 600.0) -> Path:
+    """Write a small network that nobody has trained."""
+    torch = pytest.importorskip("torch")
+    from hpcosim_client.agents.node_power.network import About, Shape, new_actor, save_actor
+
+    shape = Shape(embedding=8, heads=2, layers=1)
+    actor = new_actor(shape, torch.Generator().manual_seed(1))
+    save_actor(path, actor, About(shape=shape, interval_s=interval_s))
+    return path
+
+
+# Settings
+
+
+EVERY = [
+    AlwaysOn(),
+    Timeout(900.0),
+    KeepIdle(3, 60.0),
+    Slurm(600.0, suspend_exc_nodes="0-3:2", suspend_exc_states="PLANNED"),
+    Oracle(),
+    Oracle("plans/easy.json"),
+    Rl("models/actor.safetensors"),
+    Rl("actor.safetensors", 900.0, 3600.0),
+    Timeout(900.0, 7000.0),
+    Adaptive("models/rule.safetensors"),
+    Adaptive("rule.safetensors", 3600.0),
+]
+
+
+@pytest.mark.parametrize("power", EVERY, ids=repr)
+def test_settings_are_read_as_they_are_written(power: Power) -> None:
+    """What is passed to the scheduler's process is what it reads."""
+    assert read_power(as_text(power)) == power
+
+
+def test_every_manager_is_tried_here() -> None:
+    """None is left out above."""
+    assert {type(power) for power in EVERY} == set(get_args(Power))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("timeout", "is no power manager such as"),
+        ('{"name": "timeout"}', "missing required field `timeout_s`"),
+        ('{"name": "timeout", "timeout_s": -1}', "timeout_s"),
+        ('{"name": "timeout", "timeout_s": 1, "x": 1}', "unknown field `x`"),
+        ('{"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"}', "suspend_exc_nodes"),
+        ('{"name": "rl"}', "missing required field `model`"),
+        ('{"name": "rl", "model": "m", "interval_s": 0}', "interval_s"),
+        ('{"name": "rl", "model": "m", "origin_s": 604800}', "origin_s"),
+    ],
+)
+def test_bad_settings(text: str, error: str) -> None:
+    """A manager that can't be is refused with an example of one that can."""
+    with pytest.raises(PolicyError, match=error):
+        read_power(text)
+
+
+def test_an_unknown_manager_is_told_the_nearest_and_all() -> None:
+    """On the command line."""
+    with pytest.raises(PolicyError, match=r"no power manager 'timeouts'; did you mean timeout\?"):
+        read_power('{"name": "timeouts"}')
+    with pytest.raises(PolicyError, match=f"no power manager 'zzz'; there are {', '.join(NAMES)}"):
+        read_power('{"name": "zzz"}')
+
+
+def test_an_unknown_manager_of_a_scenario_likewise(tmp_path: Path) -> None:
+    """With line and field."""
+    file = night(tmp_path, "{power: {name: slrum, suspend_time_s: 60}}")
+    expected = r"yaml:12: \$\.scheduler\.power\.name: .* 'slrum'; did you mean slurm\?"
+    with pytest.raises(ScenarioError, match=expected):
+        load_scenario(file)
+
+
+@pytest.mark.parametrize(
+    ("power", "expected"),
+    [
+        (AlwaysOn(), "easy"),
+        (Timeout(900.0), "aware easy, timeout(timeout_s=900.0)"),
+        (KeepIdle(3), "aware easy, keep_idle(warm=3)"),
+        (KeepIdle(3, 60.0), "aware easy, keep_idle(warm=3, timeout_s=60.0)"),
+        (
+            Slurm(600.0, resume_rate_per_min=0),
+            "aware easy, slurm(suspend_time_s=600.0, resume_rate_per_min=0)",
+        ),
+        (Oracle(), "easy, oracle"),
+        (Oracle("a/plan.json"), "easy, oracle"),
+        (Rl("a/b.safetensors", 900), "aware easy, rl(model=b.safetensors, interval_s=900)"),
+    ],
+)
+def test_titles(power: Power, expected: str) -> None:
+    """A result says under which manager it came about; a path would be of one machine only."""
+    assert title("easy", power, "aware") == expected
+
+
+def test_paths_are_from_the_scenario_s_folder() -> None:
+    """As those of workloads are; without a path nothing changes."""
+    folder = Path("some") / "where"
+    assert from_folder(Rl("actor"), folder) == Rl("some/where/actor")
+    assert from_folder(Oracle("plan.json"), folder) == Oracle("some/where/plan.json")
+    for power in (Oracle(), Timeout(900.0), AlwaysOn()):
+        assert from_folder(power, folder) == power
+
+
+def test_every_kind_of_mapping_in_a_scenario_is_known_to_errors() -> None:
+    """From these the nearest key is taken: all structs of the module, and all managers."""
+    here = {
+        kind
+        for kind in vars(scenarios).values()
+        if isinstance(kind, type) and issubclass(kind, Struct) and kind is not Struct
+    }
+    assert set(get_args(Power)) < set(scenarios.KINDS)
+    assert here - {scenarios.Imitated} <= set(scenarios.KINDS)
+
+
+def test_an_unknown_setting_is_told_the_nearest(tmp_path: Path) -> None:
+    """Also those of slurm.conf."""
+    file = night(tmp_path, "{power: {name: slurm, suspend_time_s: 60, suspend_rate_per_mi: 60}}")
+    with pytest.raises(ScenarioError, match="did you mean 'suspend_rate_per_min'"):
+        load_scenario(file)
+
+
+# Together with schedulers
+
+
+def test_slurm_beside_a_scheduler_that_switches_nodes(tmp_path: Path) -> None:
+    """It does that alone; said of the policy, and of the scenario with its field."""
+    with pytest.raises(PolicyError, match="slurm switches nodes alone"):
+        with_power("easy", Slurm(60.0), "planned")
+    scheduler = "{name: easy, power: {name: slurm, suspend_time_s: 60}, power_awareness: planned}"
+    with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: slurm switches nodes alone"):
+        check(night(tmp_path, scheduler))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ("suspend_timeout_s: 29", "suspend_timeout_s is 29.0, but .* switch_off_s is 30.0"),
+        ("resume_timeout_s: 59", "resume_timeout_s"),
+        ("suspend_exc_nodes: '4'", "suspend_exc_nodes: there is no node 4"),
+    ],
+)
+def test_slurm_beside_a_platform_it_does_not_fit(settings: str, error: str, tmp_path: Path) -> None:
+    """Before anything runs, with the field."""
+    file = night(tmp_path, f"{{power: {{name: slurm, suspend_time_s: 60, {settings}}}}}")
+    with pytest.raises(ScenarioError, match=rf"\$\.scheduler\.power: {error}"):
+        load_scenario(file)
+
+
+def test_the_oracle_beside_a_platform_it_does_not_fit(tmp_path: Path) -> None:
+    """Before anything runs, with the field."""
+    file = night(tmp_path, ORACLE)
+    file.write_text(file.read_text().replace("sleep_w: 9,", "sleep_w: 9, switch_on_sd_s: 1,"))
+    with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: the oracle needs to know"):
+        load_scenario(file)
+
+
+@pytest.mark.parametrize("power", ["slurm, suspend_time_s: 300", "rl, model: actor.safetensors"])
+def test_a_manager_that_only_switches_off_needs_waking(power: str, tmp_path: Path) -> None:
+    """Where nothing would switch nodes on for a job."""
+    file = night(tmp_path, f"{{power: {{name: {power}}}}}", "wake_on_allocation: false\n")
+    with pytest.raises(ScenarioError, match="wake_on_allocation: true"):
+        load_scenario(file)
+
+
+def test_slurm_is_the_same_on_every_transport(tmp_path: Path) -> None:
+    """By its name alone, in a scenario."""
+    power = "{name: slurm, suspend_time_s: 120, suspend_rate_per_min: 1}"
+    file = night(tmp_path, f"{{name: easy, power: {power}, power_awareness: aware}}")
+    assert same_on_every_transport(file, tmp_path)["node_shutdowns"] > 0
+
+
+def same_on_every_transport(file: Path, folder: Path) -> dict[str, int | float]:
+    """Run a scenario over all transports, compare all bytes, and return the metrics."""
+    written = []
+    for transport in TRANSPORTS:
+        metrics, out = run_scenario(file, transport=transport, out=folder / transport)
+        written.append({path.name: path.read_bytes() for path in sorted(out.iterdir())})
+    assert written[0] == written[1] == written[2]
+    return metrics
+
+
+# The oracle
+
+
+def test_an_oracle_s_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
+    """The plan is made before, kept with the results, and its energy is the run's."""
+    metrics = same_on_every_transport(night(tmp_path, ORACLE), tmp_path)
+    plan = read_plan(tmp_path / "ipc" / "plan.json")
+    assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9)
+    assert (plan.scheduler, len(plan.start_s)) == ("easy", 60)
+    assert metrics["node_shutdowns"] > 0
+    assert json.loads((tmp_path / "ipc" / "run.json").read_text())["scheduler"] == "easy, oracle"
+
+
+@pytest.mark.parametrize("more", ["wake_on_allocation: false\n", "kill_at_walltime: true\n"])
+def test_an_oracle_wakes_nodes_itself(more: str, tmp_path: Path) -> None:
+    """So it needs nobody to wake them for jobs."""
+    file = night(tmp_path, ORACLE, more)
+    metrics, out = run_scenario(file, transport="inproc", out=tmp_path / "out")
+    assert metrics["jobs_completed"] + metrics["jobs_killed"] == 60
+    wasted_j = read_plan(out / "plan.json").wasted_j
+    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9)
+
+
+@pytest.mark.parametrize("awareness", get_args(Awareness))
+def test_awareness_makes_no_difference_to_the_oracle(awareness: str, tmp_path: Path) -> None:
+    """Its plan is made with every node on."""
+    file = night(tmp_path, f"{{name: easy, power: {{name: oracle}}, power_awareness: {awareness}}}")
+    _, out = run_scenario(file, transport="inproc", out=tmp_path / "out")
+    assert read_plan(out / "plan.json").wasted_j == plan_scenario(night(tmp_path, ORACLE)).wasted_j
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_schedulers_compared_have_a_plan_each(transport: Transport, tmp_path: Path) -> None:
+    """Of their own schedules, kept with their results."""
+    file = night(tmp_path, ORACLE)
+    metrics = compare_schedulers(file, ["fcfs", "sjf"], transport=transport, out=tmp_path / "out")
+    for name, each in metrics.items():
+        wasted_j = plan_scenario(file, scheduler=name).wasted_j
+        assert each["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9)
+        assert read_plan(tmp_path / "out" / name / "plan.json").wasted_j == wasted_j
+
+
+def test_nothing_is_left_behind_where_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison without a results folder writes its plans nowhere they stay."""
+    monkeypatch.chdir(tmp_path)
+    compare_schedulers(night(tmp_path, ORACLE), ["fcfs"])
+    assert [path.name for path in tmp_path.iterdir()] == ["night.yaml"]
+
+
+def test_a_plan_given_is_used(tmp_path: Path) -> None:
+    """From the scenario's folder, wherever the command is run; none is written then."""
+    file = night(tmp_path, "{name: easy, power: {name: oracle, plan: plans/easy.json}}")
+    plan = plan_scenario(file, tmp_path / "plans" / "easy.json")
+    metrics, out = run_scenario(file, transport="ipc", out=tmp_path / "out")
+    assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9)
+    assert not (out / "plan.json").exists()
+
+
+def test_a_plan_of_another_scheduler_is_refused(tmp_path: Path) -> None:
+    """The results would bear the wrong name."""
+    file = night(tmp_path, "{name: easy, power: {name: oracle, plan: plan.json}}")
+    plan_scenario(file, tmp_path / "plan.json", scheduler="fcfs")
+    with pytest.raises(PolicyError, match=r"plan\.json keeps the schedule of fcfs, not of easy"):
+        run_scenario(file, out=tmp_path / "out")
+
+
+def test_a_bad_plan_is_told_with_the_setting(tmp_path: Path) -> None:
+    """And with its file."""
+    file = night(tmp_path, "{name: easy, power: {name: oracle, plan: gone.json}}")
+    with pytest.raises(PolicyError, match=r"power\.plan: the plan .*gone\.json can't be read"):
+        check(file)
+
+
+def test_a_scheduler_alone_has_no_plan() -> None:
+    """It is told what makes one."""
+    status, _, error = invoke("schedule", "easy", "--power", '{"name": "oracle"}')
+    assert status == 2
+    assert "the oracle needs a plan; `hpcosim oracle SCENARIO --out plan.json` makes one" in error
+
+
+def test_the_command_oracle_prints_the_optimum(tmp_path: Path) -> None:
+    """By the names of a run's metrics, and writes the plan."""
+    file, out = night(tmp_path, "{name: easy}"), tmp_path / "new" / "plan.json"
+    status, text, error = invoke("oracle", file, "--scheduler", "fcfs", "--out", out, "--json")
+    assert (status, error) == (0, "")
+    told, plan = json.loads(text), read_plan(out)
+    assert plan.scheduler == "fcfs"
+    assert told["wasted_energy_j"] == plan.wasted_j
+    parts = ("idle", "sleeping", "switching_on", "switching_off")
+    assert sum(told[f"{part}_energy_j"] for part in parts) == pytest.approx(plan.wasted_j)
+    assert told["node_shutdowns"] == sum(s.nodes for s in plan.switches if s.state == "off")
+
+
+def test_the_command_oracle_prints_a_table(tmp_path: Path) -> None:
+    """For people, with where the plan is."""
+    file, out = night(tmp_path, "{name: easy}"), tmp_path / "plan.json"
+    status, text, _ = invoke("oracle", file, "--out", out)
+    assert status == 0
+    assert "wasted_energy_j" in text
+    assert f"plan: {out}" in text
+    assert invoke("oracle", file)[1].count("plan") == 0
+
+
+# What was learned
+
+
+def test_a_learned_manager_is_the_same_on_every_transport(tmp_path: Path) -> None:
+    """By the path from the scenario's folder, and named by the file alone."""
+    (tmp_path / "models").mkdir()
+    an_actor(tmp_path / "models" / "a.safetensors")
+    power = "{name: rl, model: models/a.safetensors}"
+    same_on_every_transport(night(tmp_path, f"{{name: easy, power: {power}}}"), tmp_path)
+    called = json.loads((tmp_path / "ipc" / "run.json").read_text())["scheduler"]
+    assert called == "unaware easy, rl(model=a.safetensors)"
+
+
+def test_it_decides_as_often_as_it_was_trained_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the settings say otherwise."""
+    from hpcosim_client.agents.node_power import manager as learned
+
+    model = str(an_actor(tmp_path / "a.safetensors", 420.0))
+    asked: list[Any] = []
+    monkeypatch.setattr(learned, "Periodic", asked.append)
+    with_power("easy", Rl(model))
+    with_power("easy", Rl(model, 99.0))
+    assert asked == [420.0, 99.0]
+
+
+def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
+    """And with its file, before anything runs."""
+    pytest.importorskip("torch")
+    file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
+    expected = r"power\.model: .*gone\.safetensors can't be read as a trained network"
+    with pytest.raises(PolicyError, match=expected):
+        check(file)
+
+
+@pytest.fixture
+def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it were not installed, and nothing that needs it imported."""
+    for name in list(sys.modules):
+        if name.startswith(("hpcosim_client.agents", "hpcosim_training")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "hpcosim_client.agents.node_power.manager", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_torch_is_asked_for_by_name() -> None:
+    """Whoever has not installed it is told how to, and can use the other managers."""
+    with pytest.raises(PolicyError, match=r"rl needs torch: pip install 'hpcosim\[rl\]'"):
+        with_power("easy", Rl("actor.safetensors"))
+    with_power("easy", Timeout(1.0))
+
+
+def train(*arguments: str | Path) -> tuple[int, str, str]:
+    """Return exit status, standard output and standard error of `hpcosim train`."""
+    done = CliRunner().invoke(train_app, [str(argument) for argument in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("no_torch")
+def test_training_asks_for_torch_by_name(tmp_path: Path) -> None:
+    """In one line."""
+    done = train("power", night(tmp_path, "{}"), "--out", tmp_path / "out")
+    assert done == (2, "", "error: training needs torch: pip install 'hpcosim[rl]'\n")
+
+
+def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
+    """A line an epoch, and the network's file, which a scenario then names."""
+    pytest.importorskip("torch")
+    file = night(tmp_path, "{power: {name: rl, model: out/actor.safetensors}}")
+    out = tmp_path / "out"
+    options = ["--curriculum", "sampled,real", "--epochs", 1, "--interval-s", 3600, "--calendar"]
+    status, text, error = train("power", file, "--out", out, *map(str, options))
+    assert (status, error) == (0, "")
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[:2] for line in lines[:2]] == [["1", "sampled"], ["2", "real"]]
+    assert lines[2:] == [["network:", str(out / "actor.safetensors")]]
+    metrics, _ = run_scenario(file, transport="inproc", out=tmp_path / "results")
+    assert metrics["jobs_completed"] == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--curriculum", "easy"], "there is no dataset 'easy' to learn from"),
+        (["--curriculum", ","], "no datasets to learn from were named"),
+        (["--out", "night.yaml/out"], "what was learned can't be written to night.yaml/out"),
+    ],
+)
+def test_bad_training_is_an_error_in_one_line(
+    options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong with it, and nothing is written."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    given = ["--out", "out", "--curriculum", "real", "--epochs", "1", *options]
+    status, text, error = train("power", night(tmp_path, "{}"), *given)
+    assert (status != 0, text) == (True, "")
+    assert error.startswith(f"error: {expected}")
+    assert len(error.splitlines()) == 1
+
+
+def test_scenarios_hold_every_manager() -> None:
+    """By its name."""
+    for power in EVERY:
+        read = msgspec.convert({"power": msgspec.to_builtins(power)}, scenarios.Scheduler)
+        assert read.power == power
+
+
+def test_the_readme_shows_managers_that_are() -> None:
+    """Every one, with settings that can be."""
+    text = (SCENARIOS / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^  (?:# )?power: (\{.*\})$", text, re.MULTILINE)
+    managers = [msgspec.convert(parse_yaml(line), Power) for line in shown]
+    assert {type(manager) for manager in managers} == set(get_args(Power)) - {AlwaysOn}

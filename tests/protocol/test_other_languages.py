@@ -1,0 +1,130 @@
+"""Clients in C and JavaScript, over the wire: they give the results of Python's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpcosim_scenarios.running.run import run_scenario
+from support.other_languages import LANGUAGES, client_in
+from support.processes import Processes, Server, read
+
+SOON_S = 60.0
+# Jobs of every placement; numbers that a float64 can't hold; some that come at once.
+INLINE = "\n".join(
+    f"    - {{job_id: {2**63 - 1 - number}, submit_s: {number // 4 * 40}, "
+    f"cores: {number % 7 + 1}, run_s: {25 + number * 37 % 110}, "
+    f"placement: {('cores', 'one_node', 'whole_nodes')[number * 5 % 3]}}}"
+    for number in range(60)
+)
+SCENARIOS = {
+    "two_kinds_of_nodes": """
+platform:
+  nodes:
+    - count: 3
+      processors: [{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}]
+    - count: 2
+      processors: [{cores: 2, static_w: 30, dynamic_w: 7}, {cores: 1, static_w: 20, dynamic_w: 0}]
+workload:
+  synthetic:
+    {model: poisson, jobs: 300, mean_interarrival_s: 150, cores: [1, 18], run_s: [10, 2000]}
+  reference_clock_ghz: 2.0
+""",
+    "every_placement": f"""
+platform:
+  nodes:
+    - {{count: 3, processors: [{{cores: 4, static_w: 9, dynamic_w: 1}}]}}
+    - {{count: 2, processors: [{{cores: 8, static_w: 20, dynamic_w: 1.5}}]}}
+workload:
+  inline:
+{INLINE}
+""",
+    "contention": """
+platform:
+  nodes:
+    - count: 4
+      processors:
+        - cores: 8
+          clock_ghz: 3.8
+          static_w: 56.3
+          dynamic_w: 5.3
+          idle_fraction: 0.4
+          contention:
+            {c_mbps: 21000, b_per_mbps: -1.85e-5, da: 1, db_mbps: 169, dc_mbps: 25000, dd_mbps: 100}
+workload:
+  profiles:
+    solver: {cores: 3, req_ops: 1.0e12, requested_s: 900, memory_volume_mb: 2.0e6}
+    reader: {cores: 2, req_ops: 4.0e11, requested_s: 900, memory_volume_mb: 3.0e6}
+  placement: one_node
+  inline:
+"""
+    + "\n".join(
+        f"    - {{job_id: {number}, submit_s: {number * 13}, "
+        f"profile: {('solver', 'reader')[number % 3 > 0]}}}"
+        for number in range(80)
+    ),
+    "killed_at_walltime": """
+platform:
+  nodes:
+    - count: 6
+      processors: [{cores: 2, static_w: 50, dynamic_w: 3}]
+      power_states:
+        {sleep_w: 2, switch_on_s: 60, switch_on_w: 50, switch_off_s: 30, switch_off_w: 20}
+workload:
+  inline:
+"""
+    + "\n".join(
+        f"    - {{job_id: {number}, submit_s: {number * 29}, cores: {number % 5 + 1}, "
+        f"run_s: {40 + number * 17 % 90}, requested_s: {60 + number % 3 * 20}}}"
+        for number in range(120)
+    )
+    + """
+kill_at_walltime: true
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the scenarios, and the results of each under Python's fcfs."""
+    folder = tmp_path_factory.mktemp("languages")
+    for name, text in SCENARIOS.items():
+        (folder / f"{name}.yaml").write_text(f"name: {name}\nseed: 11\n{text}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the client in C is built, once for all tests."""
+    return tmp_path_factory.mktemp("build")
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """What starts processes for a test, and ends them."""
+    processes = Processes(tmp_path)
+    yield processes
+    processes.end()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_results_are_those_of_python(
+    language: str, name: str, folder: Path, build: Path, processes: Processes, tmp_path: Path
+) -> None:
+    """First come, first served gives the same files to the last byte, metrics and all."""
+    command = client_in(language, build)
+    path = folder / f"{name}.yaml"
+    expected, _ = run_scenario(path, scheduler="fcfs", transport="inproc", out=tmp_path / "ours")
+    server = Server(processes, path, "--once", out=tmp_path / "theirs")
+    done = subprocess.run(
+        [*command, server.address], capture_output=True, text=True, timeout=SOON_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.end() == 0
+    assert json.loads((tmp_path / "theirs" / "metrics.json").read_text()) == expected
+    assert read(tmp_path / "theirs") == read(tmp_path / "ours")

@@ -1,0 +1,692 @@
+"""The processes and the wire between them: what is lost, who dies, and who is not harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgpack
+import pytest
+import zmq
+
+from hpcosim_client import Connection, Patience, ServerGoneError, View, make_policy
+from hpcosim_client import run as schedule
+from hpcosim_protocol import Decision, Events, decode_server_message, encode
+from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.run import Transport, run_scenario
+from hpcosim_server.service.service import Service
+from support.processes import (
+    SOON_S,
+    Processes,
+    Results,
+    Server,
+    alive,
+    children,
+    eventually,
+    read,
+)
+
+FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
+
+
+class Raw:
+    """A client that has pyzmq and msgpack, and nothing of ours."""
+
+    made: ClassVar[list[Raw]] = []
+
+    def __init__(self, address: str, kind: int = zmq.REQ) -> None:
+        self.made.append(self)
+        self.context = zmq.Context()
+        self.socket = self.context.socket(kind)
+        self.socket.linger = 0
+        self.socket.rcvtimeo = int(1000 * SOON_S)
+        self.socket.connect(address)
+
+    def ask(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Send a message and return the answer."""
+        self.socket.send(msgpack.packb({"type": kind, **fields}))
+        answer: dict[str, Any] = msgpack.unpackb(self.socket.recv())
+        return answer
+
+    def close(self) -> None:
+        """Go."""
+        self.socket.close()
+        self.context.term()
+
+
+@pytest.fixture(autouse=True)
+def every_raw_client_goes() -> Iterator[None]:
+    """Close the sockets of a test, also of one that failed."""
+    yield
+    while Raw.made:
+        Raw.made.pop().close()
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> Callable[[str], Results]:
+    """Return what gives the results of `small` under a scheduler, in one process."""
+    known: dict[str, Results] = {}
+
+    def results(policy: str) -> Results:
+        if policy not in known:
+            out = folder / "expected" / policy
+            run_scenario(folder / "small.yaml", scheduler=policy, transport="inproc", out=out)
+            known[policy] = read(out)
+            assert sorted(known[policy]) == sorted(FILES)
+        return known[policy]
+
+    return results
+
+
+@pytest.fixture
+def server(processes: Processes, folder: Path, tmp_path: Path) -> Server:
+    """A server of `small` and `long`."""
+    return Server(processes, folder / "small.yaml", folder / "long.yaml", out=tmp_path / "out")
+
+
+@pytest.fixture
+def peer(server: Server) -> Iterator[Raw]:
+    """A raw client of the server."""
+    raw = Raw(server.address)
+    yield raw
+    raw.close()
+
+
+# One result
+
+
+@pytest.mark.parametrize("again", [1, 2])
+@pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
+def test_every_transport_gives_the_same_bytes(
+    folder: Path,
+    tmp_path: Path,
+    expected: Callable[[str], Results],
+    transport: Transport,
+    again: int,
+) -> None:
+    """Scenario, seed and scheduler make the results, to the last byte; the wire does not."""
+    out = tmp_path / "out"
+    metrics, where = run_scenario(folder / "small.yaml", transport=transport, out=out)
+    assert where == out
+    assert read(out) == expected("easy")
+    assert metrics == json.loads((out / "metrics.json").read_bytes())
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"workload.load": 1.25, "seed": 8},
+        {"kill_at_walltime": True, "workload.placement": "one_node"},
+        {"platform.nodes": None},
+        {"workload.load": 1e-5},
+        pytest.param(
+            {"workload.load": 1e-7},
+        ),
+    ],
+    ids=str,
+)
+def test_overrides_mean_the_same_over_every_transport(
+    folder: Path, tmp_path: Path, overrides: dict[str, Any]
+) -> None:
+    """A value changed from outside gives the same results, or the same error, with a wire."""
+    outcomes: list[object] = []
+    transports: tuple[Transport, Transport] = ("inproc", "ipc")
+    for transport in transports:
+        out = tmp_path / transport
+        try:
+            run_scenario(folder / "small.yaml", transport=transport, out=out, overrides=overrides)
+            outcomes.append(read(out))
+        except Exception as error:
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_two_schedulers_on_one_server_get_what_each_would_get_alone(
+    server: Server, expected: Callable[[str], Results]
+) -> None:
+    """Sessions that take turns at one server do not notice each other."""
+    names = ("easy", "sjf", "easy", "conservative")
+    barrier = threading.Barrier(len(names), timeout=SOON_S)
+    failures: list[BaseException] = []
+
+    def client(name: str) -> None:
+        policy = make_policy(name)
+        together = iter(range(20))  # the first batches at least
+
+        def decide(view: View) -> None:
+            if next(together, None) is not None:
+                barrier.wait()
+            policy(view)
+
+        try:
+            schedule(decide, server.address, name=name, scenario="small")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=client, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON_S)
+    assert not failures
+    eventually(lambda: len(server.log("results_written")) == len(names))
+    results = [(path.name.split("-")[1], read(path)) for path in server.out.iterdir()]
+    assert sorted(name for name, _ in results) == sorted(names)
+    for name, files in results:
+        assert files == expected(name)
+
+
+def play_by_hand(peer: Raw) -> str:
+    """Schedule `small` first come first served with nothing of ours, and return the session."""
+    welcome = peer.ask("hello", versions=[1], client="fcfs", scenario="small")
+    capacity = [
+        sum(processor["cores"] for processor in group["processors"])
+        for group in welcome["platform"]["nodes"]
+        for _ in range(group["count"])
+    ]
+    free, queue = list(capacity), []
+    places: dict[int, list[tuple[int, int]]] = {}
+    decisions: list[dict[str, Any]] = []
+    for seq in range(1, 1000):
+        answer = peer.ask("decisions", session=welcome["session"], seq=seq, decisions=decisions)
+        assert answer["seq"] == seq
+        if answer["type"] == "simulation_ended":
+            return str(welcome["session"])
+        decisions = []
+        for event in answer["events"]:
+            if event["type"] == "job_submitted":
+                queue.append(event)
+            elif event["type"] == "job_completed":
+                for node, cores in places.pop(event["job_id"]):
+                    free[node] += cores
+        while queue and sum(free) >= queue[0]["cores"]:
+            job, place = queue.pop(0), []
+            left = job["cores"]
+            for node in range(len(free)):
+                cores = min(left, free[node])
+                if cores:
+                    place.append((node, cores))
+                    free[node] -= cores
+                    left -= cores
+            places[job["job_id"]] = place
+            nodes, tasks = [node for node, _ in place], [cores for _, cores in place]
+            decisions.append(
+                {"type": "allocate_job", "job_id": job["job_id"], "nodes": nodes, "cores": tasks}
+            )
+    raise AssertionError("the simulation does not end")
+
+
+def test_a_client_of_nothing_but_pyzmq_and_msgpack_works(
+    server: Server, peer: Raw, expected: Callable[[str], Results]
+) -> None:
+    """A plain REQ socket and another msgpack get the results of our own client."""
+    assert server.results(play_by_hand(peer)) == expected("fcfs")
+
+
+# Peers that misbehave
+
+
+def send_frames(address: str, frames: list[bytes], kind: int = zmq.DEALER) -> None:
+    """Send a message of these frames and vanish, the message on its way."""
+    raw = Raw(address, kind)
+    raw.socket.linger = 1000
+    raw.socket.send_multipart(frames)
+    raw.close()
+
+
+def send_bytes(address: str, data: bytes) -> None:
+    """Say something that is no ZeroMQ and vanish."""
+    host, port = address.removeprefix("tcp://").split(":")
+    with socket.create_connection((host, int(port)), SOON_S) as connection:
+        connection.sendall(data)
+
+
+def say_hello_and_vanish(address: str) -> None:
+    """Open a session and never be heard of again."""
+    send_frames(address, [b"", msgpack.packb({"type": "hello", "versions": [1]})])
+
+
+MISCHIEF: dict[str, Callable[[str], None]] = {
+    "one frame": lambda address: send_frames(address, [b"hello"]),
+    "one empty frame": lambda address: send_frames(address, [b""]),
+    "two empty frames": lambda address: send_frames(address, [b"", b""]),
+    "seven empty frames": lambda address: send_frames(address, [b""] * 7),
+    "twenty frames": lambda address: send_frames(address, [b"x"] * 20),
+    "ten thousand frames": lambda address: send_frames(address, [b"x"] * 10_000),
+    "an empty message": lambda address: send_frames(address, [b""], zmq.REQ),
+    "a message of 17 MiB": lambda address: send_frames(address, [b"", bytes(17 * 2**20)]),
+    "a message of 65 MiB": lambda address: send_frames(address, [b"", bytes(65 * 2**20)]),
+    "nothing": lambda address: Raw(address).close(),
+    "a hello": say_hello_and_vanish,
+    "no bytes": lambda address: send_bytes(address, b""),
+    "half a greeting": lambda address: send_bytes(address, b"\xff\x00\x00\x00"),
+    "a web browser": lambda address: send_bytes(address, b"GET / HTTP/1.1\r\n\r\n"),
+    "noise": lambda address: send_bytes(address, bytes(range(256)) * 100),
+}
+
+
+@pytest.fixture(scope="module")
+def pestered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all the mischief, one after the other."""
+    where = tmp_path_factory.mktemp("pestered")
+    processes = Processes(where)
+    try:
+        yield Server(processes, folder / "small.yaml", out=where / "out")
+    finally:
+        processes.end()
+
+
+@pytest.mark.parametrize("mischief", MISCHIEF.values(), ids=MISCHIEF.keys())
+def test_a_peer_that_misbehaves_does_no_harm(
+    pestered: Server, expected: Callable[[str], Results], mischief: Callable[[str], None]
+) -> None:
+    """A session in which others send what they should not has the results it has alone."""
+    policy = make_policy("easy")
+    session = ""
+    with Connection(pestered.address) as connection:
+        welcome = connection.hello(client="easy")
+        session = welcome.session
+        view = View(welcome.platform)
+        for turn in range(1000):
+            if turn == 10:
+                mischief(pestered.address)
+            answer = connection.decide(view.decisions)
+            if answer.ended:
+                break
+            view.apply(answer.now_s, answer.events)
+            policy(view)
+    assert pestered.results(session) == expected("easy")
+    assert pestered.process.poll() is None
+
+
+def test_a_dealer_gets_its_answers_in_order(server: Server) -> None:
+    """A client that does not wait for answers gets one for each message, as they came."""
+    raw = Raw(server.address, zmq.DEALER)
+    for number in range(50):
+        raw.socket.send_multipart(
+            [b"", msgpack.packb({"type": "hello", "versions": [100 + number]})]
+        )
+    for number in range(50):
+        delimiter, body = raw.socket.recv_multipart()
+        assert delimiter == b""
+        assert f"versions {100 + number};" in msgpack.unpackb(body)["message"]
+    raw.close()
+
+
+def test_a_client_that_answers_twice_is_heard_once(
+    server: Server, expected: Callable[[str], Results]
+) -> None:
+    """Every request sent twice, without waiting: each is answered twice and carried out once."""
+    raw = Raw(server.address, zmq.DEALER)
+    policy = make_policy("easy")
+    with Connection(server.address) as connection:
+        welcome = connection.hello(client="easy")
+    view = View(welcome.platform)
+    for seq in range(1, 1000):
+        request = {"type": "decisions", "session": welcome.session, "seq": seq}
+        decisions = [_plain(decision) for decision in view.decisions]
+        body = msgpack.packb(request | {"decisions": decisions})
+        raw.socket.send_multipart([b"", body])
+        raw.socket.send_multipart([b"", body])
+        first, second = (raw.socket.recv_multipart()[-1] for _ in range(2))
+        assert first == second
+        answer = decode_server_message(first)
+        if not isinstance(answer, Events):
+            break
+        view.apply(answer.now_s, answer.events)
+        policy(view)
+    raw.close()
+    assert server.results(welcome.session) == expected("easy")
+
+
+def test_a_job_of_absurdly_many_cores_does_not_kill_the_server(server: Server, peer: Raw) -> None:
+    """The server outlives a job submitted with more cores than a column can hold."""
+    session = peer.ask("hello", versions=[1], scenario="small")["session"]
+    job = {"type": "submit_job", "job_id": 10**6, "cores": 2**63, "run_s": 1.0}
+    answer = peer.ask("decisions", session=session, seq=1, decisions=[job])
+    assert answer.get("code") != "internal_error"
+    peer.socket.rcvtimeo = 2000
+    assert peer.ask("hello", versions=[1], scenario="small")["type"] == "welcome"
+    assert server.process.poll() is None
+
+
+# Lost messages
+
+
+class Post(threading.Thread):
+    """A service behind a post office that loses, doubles and delays.
+
+    Args:
+        service: the service.
+        lose: every so many answers one is lost; 0: none.
+        double: every request is handed in twice, and both answers are delivered.
+    """
+
+    def __init__(self, service: Service, *, lose: int = 0, double: bool = False) -> None:
+        super().__init__(daemon=True)
+        self._service = service
+        self._lose, self._double = lose, double
+        self._over = threading.Event()
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.rcvtimeo = 20
+        self._socket.linger = 500
+        self.address = f"tcp://127.0.0.1:{self._socket.bind_to_random_port('tcp://127.0.0.1')}"
+        self.lost = 0
+
+    def run(self) -> None:
+        """Carry messages."""
+        count = 0
+        while not self._over.is_set():
+            try:
+                *envelope, body = self._socket.recv_multipart()
+            except zmq.Again:
+                continue
+            for _ in range(2 if self._double else 1):
+                count += 1
+                answer = self._service.answer(body)
+                self._service.tidy()
+                if self._lose and count % self._lose == 0:
+                    self.lost += 1
+                else:
+                    self._socket.send_multipart([*envelope, answer])
+        self._socket.close()
+        self._context.term()
+
+    def __enter__(self) -> Post:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join(SOON_S)
+
+
+@pytest.mark.parametrize(("lose", "double"), [(3, False), (2, False), (0, True), (5, True)])
+def test_answers_that_are_lost_or_come_twice_change_nothing(
+    folder: Path, tmp_path: Path, expected: Callable[[str], Results], lose: int, double: bool
+) -> None:
+    """A client whose answers are lost asks again, and the results are the same."""
+    service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
+    with Post(service, lose=lose, double=double) as post:
+        patience = Patience(resend_s=0.02, give_up_s=SOON_S)
+        metrics = schedule(make_policy("easy"), post.address, name="easy", patience=patience)
+    service.close("over")
+    assert post.lost > 10 or not lose
+    (results,) = (tmp_path / "out").iterdir()
+    assert read(results) == expected("easy")
+    assert metrics == json.loads(expected("easy")["metrics.json"])
+
+
+def test_a_hello_whose_answer_is_lost_opens_one_session(folder: Path) -> None:
+    """The client says hello again, and it is the same session."""
+    service = Service(Library([folder / "small.yaml"]).open)
+    with Post(service, lose=2) as post:
+        with Connection(post.address, Patience(0.02, SOON_S)) as connection:
+            connection.hello(client="first")  # its answer arrives
+        with Connection(post.address, Patience(0.02, SOON_S)) as connection:
+            connection.hello(client="second")  # its first answer does not
+    assert post.lost == 1
+    assert len(service._open) == 2
+
+
+def test_a_bye_whose_answer_is_lost_is_no_error(folder: Path) -> None:
+    """The client says bye again, and is told goodbye."""
+    service = Service(Library([folder / "small.yaml"]).open)
+    with (
+        Post(service, lose=2) as post,
+        Connection(post.address, Patience(0.02, SOON_S)) as connection,
+    ):
+        connection.hello(client="leaver")
+        connection.bye()
+    assert not service._open
+
+
+# Those who die
+
+
+def test_nobody_there_is_found_out_in_time() -> None:
+    """A client of an address nobody listens at gives up when it said it would."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        began_s = time.monotonic()
+        with (
+            pytest.raises(ServerGoneError, match=r"no answer from .* for 0\.5 s"),
+            Connection(address, Patience(0.1, 0.5)) as connection,
+        ):
+            connection.hello(client="lonely")
+        assert 0.5 <= time.monotonic() - began_s < 5.0
+
+
+def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
+    """A client in the middle of a run hears that the server is gone, in its patience."""
+    policy = make_policy("fcfs")
+    killed_s: list[float] = []
+
+    def decide(view: View) -> None:
+        policy(view)
+        if view.now_s > 10_000.0 and not killed_s:
+            server.process.kill()
+            server.process.wait()
+            killed_s.append(time.monotonic())
+
+    with pytest.raises(ServerGoneError, match="is a server there"):
+        schedule(decide, server.address, scenario="long", patience=Patience(0.2, 1.0))
+    assert 0.9 < time.monotonic() - killed_s[0] < 10.0
+
+
+def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes: Processes) -> None:
+    """`hpcosim schedule` says in a line that the server is gone, and fails."""
+    client = processes.start(
+        "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--give-up-s", "1"
+    )
+    eventually(lambda: any(entry["jobs_over"] for entry in server.log("progress")))
+    server.process.kill()
+    out, err = client.communicate(timeout=SOON_S)
+    assert client.returncode == 1
+    assert out == ""
+    assert err == f"error: no answer from {server.address} for 1 s; is a server there?\n"
+
+
+@pytest.mark.parametrize("victim", ["schedule", "serve"])
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_process_that_dies_fails_the_run(
+    processes: Processes, folder: Path, tmp_path: Path, victim: str, transport: str
+) -> None:
+    """A scheduler or a server killed in a run: one line, exit 1, what was recorded is written."""
+    run = processes.start(
+        "run", folder / "long.yaml", "--transport", transport, "--out", tmp_path / "out"
+    )
+    both = eventually(lambda: len(found := children(run.pid)) == 2 and found)
+    processes.watch(*both.values())
+    time.sleep(2.0)  # well into the run
+    os.kill(both[victim], signal.SIGKILL)
+    out, err = run.communicate(timeout=SOON_S)
+    assert run.returncode == 1
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    assert not any(map(alive, both.values()))
+    if victim == "schedule":  # the server was there to write
+        about = json.loads((tmp_path / "out" / "run.json").read_text())
+        assert not about["complete"]
+        metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+        assert metrics["jobs_completed"] > 0
+        assert sorted(read(tmp_path / "out")) == sorted(FILES)
+    else:
+        assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(
+            signal.SIGTERM,
+            -signal.SIGTERM,
+        ),
+    ],
+)
+def test_a_run_that_is_stopped_leaves_nothing_running(
+    processes: Processes, folder: Path, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    """A run stopped by a signal ends its two processes, and what was recorded is written."""
+    run = processes.start("run", folder / "long.yaml", "--out", tmp_path / "out")
+    both = eventually(lambda: len(found := children(run.pid)) == 2 and found)
+    processes.watch(*both.values())
+    time.sleep(2.0)
+    run.send_signal(number)
+    _, err = run.communicate(timeout=SOON_S)
+    assert run.returncode in (status, 128 + number)
+    assert len(err.splitlines()) <= 1
+    assert not any(map(alive, both.values()))
+    assert sorted(read(tmp_path / "out")) == sorted(FILES)
+
+
+def test_a_scheduler_that_hangs_is_dropped_with_results(
+    processes: Processes, folder: Path, tmp_path: Path
+) -> None:
+    """After --idle-s of silence a session is over, its results are written, and that is told."""
+    server = Server(
+        processes, folder / "small.yaml", "--once", "--idle-s", "0.3", out=tmp_path / "out"
+    )
+    raw = Raw(server.address)
+    session = raw.ask("hello", versions=[1], client="sleepy")["session"]
+    raw.ask("decisions", session=session, seq=1)
+    assert server.end() == 1
+    raw.close()
+    about = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert about["ended_because"] == "the client was silent for more than 0.3 s"
+    assert not about["complete"]
+    assert sorted(read(tmp_path / "out")) == sorted(FILES)
+
+
+def test_a_session_is_not_dropped_for_the_slowness_of_another(
+    processes: Processes, folder: Path, tmp_path: Path
+) -> None:
+    """A client that waits while the server opens a large session for another is not silent."""
+    server = Server(processes, folder / "small.yaml", "--idle-s", "0.3", out=tmp_path / "out")
+    patient, busy = Raw(server.address), Raw(server.address)
+    session = patient.ask("hello", versions=[1])["session"]
+    many = {"workload.synthetic.jobs": 2_000_000}
+    busy.socket.send(msgpack.packb({"type": "hello", "versions": [1], "overrides": many}))
+    time.sleep(0.05)
+    answer = patient.ask("decisions", session=session, seq=1)
+    patient.close()
+    busy.close()
+    assert answer["type"] == "events", answer
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_told_to_stop_writes_what_it_has(
+    server: Server, peer: Raw, number: signal.Signals
+) -> None:
+    """On a signal the results of open sessions are written, and the exit is a clean one."""
+    sessions = [peer.ask("hello", versions=[1])["session"] for _ in range(3)]
+    peer.ask("decisions", session=sessions[0], seq=1)
+    server.process.send_signal(number)
+    assert server.end() == 0
+    for session in sessions:
+        about = json.loads(server.results(session)["run.json"])
+        assert about["ended_because"] == f"the server was stopped by {number.name}"
+    assert server.log("stopped")
+
+
+def test_every_line_of_the_log_is_json_and_no_secret_is_in_it(server: Server, peer: Raw) -> None:
+    """The log is JSON line by line, and does not tell the names of sessions."""
+    session = play_by_hand(peer)
+    peer.ask("decisions", session=session, seq=10_000)
+    server.process.terminate()
+    assert server.end() == 0
+    entries = [json.loads(line) for line in server.lines]
+    assert {"listening", "session_opened", "session_closed", "results_written", "stopped"} <= {
+        entry["event"] for entry in entries
+    }
+    assert session not in "".join(server.lines)
+
+
+def test_another_client_takes_over_the_session_of_one_that_died(
+    server: Server, processes: Processes, expected: Callable[[str], Results]
+) -> None:
+    """`hpcosim schedule --session` goes on where a dead client stopped, to the same results."""
+    policy = make_policy("easy")
+    with Connection(server.address) as connection:
+        welcome = connection.hello(client="easy")
+        view = View(welcome.platform)
+        for _ in range(15):
+            answer = connection.decide(view.decisions)
+            view.apply(answer.now_s, answer.events)
+            policy(view)
+    heir = processes.start(
+        "schedule", "easy", "--connect", server.address, "--session", welcome.session
+    )
+    assert heir.communicate(timeout=SOON_S) == ("", "")
+    assert heir.returncode == 0
+    assert server.results(welcome.session) == expected("easy")
+
+
+def test_a_second_session_does_not_spoil_the_results_of_a_server_for_one(
+    processes: Processes,
+    folder: Path,
+    tmp_path: Path,
+    expected: Callable[[str], Results],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stranger who comes second to a server started with --once is turned away."""
+    server = Server(processes, folder / "small.yaml", "--once", out=tmp_path / "out")
+    owner, stranger = Raw(server.address), Raw(server.address)
+    answers = []
+    ask = owner.ask
+
+    def ask_both(kind: str, **fields: Any) -> dict[str, Any]:
+        answer = ask(kind, **fields)
+        if kind == "hello":
+            answers.append(stranger.ask("hello", versions=[1], client="stranger"))
+        return answer
+
+    monkeypatch.setattr(owner, "ask", ask_both)
+    play_by_hand(owner)
+    assert [answer["code"] for answer in answers] == ["too_many_sessions"]
+    server.end()
+    owner.close()
+    stranger.close()
+    assert read(tmp_path / "out") == expected("fcfs")
+
+
+def test_an_address_that_is_taken_is_an_error(
+    server: Server, processes: Processes, folder: Path
+) -> None:
+    """The second server at an address says so in a line and fails."""
+    second = processes.start("serve", folder / "small.yaml", "--bind", server.address)
+    _, err = second.communicate(timeout=SOON_S)
+    assert second.returncode == 1
+    assert err.startswith(f"error: can't listen at {server.address}: Address already in use")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_finished_session_is_answered_before_the_server_ends(
+    processes: Processes, folder: Path, tmp_path: Path, expected: Callable[[str], Results]
+) -> None:
+    """The last answer of a --once server gets to its client, which ends well."""
+    for number in range(3):
+        out = tmp_path / str(number)
+        server = Server(processes, folder / "small.yaml", "--once", out=out)
+        client = processes.start("schedule", "easy", "--connect", server.address)
+        assert client.communicate(timeout=SOON_S) == ("", "")
+        assert (client.returncode, server.end()) == (0, 0)
+        assert read(out) == expected("easy")
+
+
+def _plain(decision: Decision) -> Any:
+    return msgpack.unpackb(encode(decision))

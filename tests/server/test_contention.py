@@ -1,0 +1,501 @@
+"""Tasks that slow each other down: golden results, a slow oracle, and cases worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcosim_client import Policy
+from hpcosim_client.heuristics.scripted import Start, scripted
+from hpcosim_protocol import (
+    AllocateJob,
+    Contention,
+    KillJob,
+    NodeGroup,
+    Platform,
+    Processor,
+    SetAlarm,
+    task_speed,
+)
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.physics import execution
+from hpcosim_server.physics.contention import check_contention
+from hpcosim_server.physics.execution import SharedProcessor
+from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.recording import STATES
+from hpcosim_workloads.table import JobTable, job_table
+from support.contention_oracle import speed_of
+from support.contention_scenes import MANY_CORES, ask_oracle, random_processor, scenes
+from support.golden import golden, golden_jobs, golden_platform
+from support.random_scenes import Scene, play
+from support.simulating import jobs_of, simulate
+
+# --- golden results ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formula", ["ours", "oracle"])
+def test_speeds_are_the_golden_ones(formula: str) -> None:
+    """Every speed of the golden table comes out to the last of its 9 decimals."""
+    rows = golden("contention.json")["rows"]
+    assert len(rows) == 598
+    for row in rows:
+        model = Contention(row["c"], row["b"], row["da"], row["db"], row["dc"], row["dd"])
+        x, y, active = row["x_total_MBps"], row["y_own_MBps"], row["active_tasks"]
+        if formula == "ours":
+            speed = task_speed(model, x, y, active)
+        else:
+            speed = speed_of(model, x, y, active - 1)
+        assert speed == row["speed"], row
+
+
+def script(rows: list[tuple[int, float, float, int]]) -> Policy:
+    """Return the policy that starts each job at its time on its node."""
+    return scripted(
+        {
+            job_id: Start(order, start_s, [node], [], "exp1.json")
+            for order, (job_id, start_s, _, node) in enumerate(rows)
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["policies", "scripted_schedules"])
+def test_experiment_1_is_the_golden_one(kind: str) -> None:
+    """Each recorded schedule, played again, ends every job when it did, at the same energy."""
+    known = golden("exp1.json")
+    assert len(known[kind]) == {"policies": 36, "scripted_schedules": 4}[kind]
+    platform, jobs = golden_platform(known["platform"]), golden_jobs(known["workload"])
+    for name, expected in known[kind].items():
+        simulation = simulate(platform, jobs, script(expected["jobs"]))
+        recording = simulation.recording
+        for job_id, start_s, finish_s, node in expected["jobs"]:
+            row = recording.job_id.index(job_id)
+            assert recording.start_s[row] == pytest.approx(start_s, rel=0, abs=1e-6), name
+            assert recording.end_s[row] == pytest.approx(finish_s, rel=0, abs=1e-6), name
+            assert recording.nodes_of(row) == [node]
+        metrics = measure(outcome_of(simulation))
+        assert metrics["energy_j"] == pytest.approx(expected["energy_J"], rel=1e-8), name
+        assert metrics["edp_js"] == pytest.approx(expected["edp_Js"], rel=1e-8), name
+        assert metrics["makespan_s"] == pytest.approx(expected["makespan_s"], rel=1e-8), name
+
+
+# --- against the oracle -----------------------------------------------------------------------
+
+
+MANY = settings(max_examples=500)
+
+
+@MANY
+@given(scenes())
+def test_every_job_ends_when_the_oracle_says(scene: Scene) -> None:
+    """Whatever runs beside what, and is killed when, jobs end as by the slow integration."""
+    played = play(scene)
+    slow = ask_oracle(scene, played)
+    recording = played.simulation.recording
+    ended = {
+        job_id: recording.end_s[row]
+        for row, job_id in enumerate(recording.job_id)
+        if recording.first_place[row] >= 0
+    }
+    assert slow.finish_s == pytest.approx(ended, rel=1e-9, abs=1e-9)
+    for row, job in enumerate(scene.jobs.rows()):
+        ran_s = recording.end_s[row] - recording.start_s[row]
+        if STATES[recording.state[row]] == "timeout":
+            assert scene.rules.kill_at_walltime
+            assert ran_s == pytest.approx(job.requested_s, rel=1e-9)
+        elif STATES[recording.state[row]] == "completed" and scene.rules.kill_at_walltime:
+            assert ran_s <= job.requested_s * (1 + 1e-9)
+
+
+@MANY
+@given(scenes())
+def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
+    """The energy of each node group, and of all, is that of the slow integration."""
+    played = play(scene)
+    slow = ask_oracle(scene, played)
+    energy_j = outcome_of(played.simulation).energy_j
+    assert energy_j == pytest.approx(slow.energy_j, rel=1e-9, abs=1e-9)
+    group_of = played.simulation.cluster.group_of
+    for group, meter in enumerate(played.simulation.cluster.meters):
+        group_j = sum(j for (node, _), j in slow.processor_j.items() if group_of[node] == group)
+        assert meter.energy_j == pytest.approx(group_j, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(scenes())
+def test_same_seed_same_recording(scene: Scene) -> None:
+    """The same scene played twice is recorded the same to the byte."""
+    first, second = (vars(play(scene).simulation.recording) for _ in range(2))
+    assert first.keys() == second.keys()
+    for name, column in first.items():
+        if isinstance(column, array):
+            assert second[name].tobytes() == column.tobytes(), name
+        else:
+            assert second[name] == column, name
+
+
+# --- by hand ----------------------------------------------------------------------------------
+
+# Of two tasks with work left that ask for 50 MB/s or more each, and 100 MB/s together, each
+# runs at 1 / 1.6 = 0.625 of its speed; one alone, at its full speed.
+HALVING = Contention(c_mbps=100.0, b_per_mbps=-1.0, da=0.0, db_mbps=0.0, dc_mbps=50.0, dd_mbps=0.0)
+SLOWED = 0.625
+
+
+def node(cores: int, clock_ghz: float = 1.0, contention: Contention | None = HALVING) -> NodeGroup:
+    """Return a node of one processor."""
+    return NodeGroup(1, (Processor(cores, clock_ghz, contention=contention),))
+
+
+class Work(NamedTuple):
+    """A job, when and where it starts.
+
+    Attributes:
+        gops: 10^9 operations of each task; 0: it takes `run_s`.
+        volume_mb: of each task.
+        tasks: on each node.
+    """
+
+    gops: float
+    volume_mb: float
+    tasks: dict[int, int]
+    start_s: float = 0.0
+    requested_s: float = 1e6
+    run_s: float = 0.0
+
+
+def table_of(works: list[Work]) -> JobTable:
+    """Return the workload, numbered from 1; each is submitted when it is to start."""
+    return job_table(
+        job_id=range(1, len(works) + 1),
+        submit_s=[work.start_s for work in works],
+        run_s=[work.run_s or work.gops for work in works],
+        requested_s=[work.requested_s for work in works],
+        cores=[sum(work.tasks.values()) for work in works],
+        ops=[work.gops * 1e9 for work in works],
+        memory_volume_mb=[work.volume_mb for work in works],
+    )
+
+
+def run_works(platform: Platform, *works: Work, rules: Rules | None = None) -> Simulation:
+    """Run jobs, in the order of their starts, to their end."""
+    simulation = Simulation(platform, table_of(list(works)), rules)
+    batch = simulation.advance()
+    started = 0
+    while not batch.ended:
+        waiting = range(started, len(simulation.recording))
+        decisions = [
+            AllocateJob(row + 1, list(works[row].tasks), list(works[row].tasks.values()))
+            for row in waiting
+        ]
+        started = len(simulation.recording)
+        batch = simulation.advance(decisions)
+    return simulation
+
+
+def ends(simulation: Simulation) -> list[float]:
+    """Return when the jobs ended, in the order of their numbers."""
+    return simulation.recording.end_s.tolist()
+
+
+def states(simulation: Simulation) -> list[str]:
+    """Return what became of the jobs, in the order of their numbers."""
+    return [STATES[code] for code in simulation.recording.state]
+
+
+def test_two_jobs_by_hand() -> None:
+    """Each slows the other while both run, and only then."""
+    # 2 s alone, then 8e9 operations at 0.625e9: until 14.8. By then 8e9 of the second are done.
+    simulation = run_works(
+        Platform((node(2),)), Work(10, 1000, {0: 1}), Work(10, 1000, {0: 1}, start_s=2.0)
+    )
+    assert ends(simulation) == pytest.approx([14.8, 16.8], rel=1e-12)
+
+
+def test_tasks_of_one_job_slow_each_other() -> None:
+    """A job of two tasks that is alone on its processor is slowed by itself."""
+    assert ends(run_works(Platform((node(2),)), Work(10, 1000, {0: 2}))) == [16.0]
+
+
+def test_a_task_that_ended_before_its_sibling_asks_for_bandwidth_but_is_not_counted() -> None:
+    """Its bandwidth is still in the sum, while it is none of the tasks with work left."""
+    platform = Platform((node(3, 2.0), node(1, 1.0)))
+    # Job 1 on node 0, at 2 GHz: until 5. Its sibling at 1 GHz: until 10. It asks for 100 MB/s
+    # there, the tasks of the others for 45 MB/s each.
+    early, late = Work(10, 500, {0: 1, 1: 1}), Work(20, 450, {0: 1}, start_s=6.0)
+    # With job 1 counted, job 2 would run at less than its speed.
+    assert ends(run_works(platform, early, late)) == [10.0, 16.0]
+    # Two at 45 MB/s stay below 100 MB/s, but for job 1; u = 0.9, so that S = 0.00856.
+    both = late._replace(tasks={0: 2})
+    slowed = round(1 / 1.6 + 0.00856 * 0.6 / 1.6, 9)
+    done_gops = 4 * 2 * slowed  # when job 1 is over
+    simulation = run_works(platform, early, both)
+    assert ends(simulation) == pytest.approx([10.0, 10.0 + (20 - done_gops) / 2], rel=1e-9)
+
+
+def test_speeds_stay_when_a_task_ends_before_its_sibling() -> None:
+    """They are computed anew when the cores are released, not before."""
+    platform = Platform((node(2, 2.0), node(1, 1.0)))
+    # On node 0 both run at 0.625 * 2e9: job 1 until 8, its sibling until 10. Job 2 has then
+    # 12.5e9 done and does 2e9 a second: until 13.75. At full speed from 8 on: until 13.
+    simulation = run_works(platform, Work(10, 1000, {0: 1, 1: 1}), Work(20, 2000, {0: 1}))
+    assert ends(simulation) == pytest.approx([10.0, 13.75], rel=1e-12)
+
+
+def test_a_job_ends_with_its_last_task() -> None:
+    """A job slowed on one node only holds its cores of the others, idle, until it is over."""
+    works = [Work(10, 1000, {0: 1, 1: 1}), Work(30, 3000, {0: 1})]
+    simulation = Simulation(Platform((node(2), node(1))), table_of(works))
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0, 1], [1, 1]), AllocateJob(2, [0])])
+    assert batch.now_s == 16.0  # at 0.625e9 a second on node 0
+    assert simulation.cluster.free == [1, 1]
+
+
+@pytest.mark.parametrize("how", ["killed", "timeout"])
+def test_a_job_ended_early_slows_no_longer(how: str) -> None:
+    """A killed job, or one past its requested time, is gone from the speeds of the others."""
+    # By 4 s job 1 has done 2.5e9 operations; alone it needs 7.5 s more.
+    works = [Work(10, 1000, {0: 1}), Work(10, 1000, {0: 1}, requested_s=4.0)]
+    rules = Rules(kill_at_walltime=how == "timeout")
+    simulation = Simulation(Platform((node(2),)), table_of(works), rules)
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0]), AllocateJob(2, [0]), SetAlarm(4.0)])
+    assert batch.now_s == 4.0
+    simulation.advance([KillJob(2)] if how == "killed" else [], wake_on=[])
+    assert ends(simulation) == [11.5, 4.0]
+    assert states(simulation) == ["completed", how]
+
+
+def test_a_processor_without_constants_has_no_contention() -> None:
+    """However much its tasks ask for, they run at full speed, also beside contended ones."""
+    platform = Platform((node(4, contention=None), node(2)))
+    greedy = Work(10, 1e9, {0: 2})
+    assert ends(run_works(platform, greedy, greedy)) == [10.0, 10.0]
+    # Job 1 has a task on either node, and the one of node 0 has no part in what slows it.
+    simulation = run_works(platform, Work(10, 1000, {0: 3, 1: 1}), Work(10, 1000, {1: 1}))
+    assert ends(simulation) == [16.0, 16.0]
+
+
+def test_a_job_of_fixed_duration_neither_slows_nor_is_slowed() -> None:
+    """Without operations and a reference clock a job asks for nothing and is in nobody's way."""
+    fixed = Work(0, 1e9, {0: 2}, run_s=3.0)
+    other = Work(10, 1000, {0: 1})
+    simulation = run_works(Platform((node(4),)), fixed, other, other)
+    assert ends(simulation) == [3.0, 16.0, 16.0]
+    assert ends(run_works(Platform((node(3),)), fixed, other)) == [3.0, 10.0]
+
+
+def test_a_run_time_at_a_reference_clock_is_operations() -> None:
+    """With a reference clock a job that has only a run time contends like any other."""
+    timed = Work(0, 1000, {0: 1}, run_s=5.0)
+    simulation = run_works(Platform((node(2),)), timed, timed, rules=Rules(reference_ghz=2.0))
+    assert ends(simulation) == [16.0, 16.0]
+
+
+# --- to the bit -------------------------------------------------------------------------------
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_a_job_alone_ends_to_the_bit(seed: int) -> None:
+    """A job that has its processors to itself ends at start + operations / rate / speed."""
+    random = Random(seed)
+    group = NodeGroup(1, (random_processor(random),))
+    processor = group.processors[0]
+    tasks = random.randint(1, processor.cores)
+    work = Work(10 ** random.uniform(-1, 2), random.uniform(0, 2e5), {0: tasks}, random.random())
+    ops, rate = work.gops * 1e9, processor.ops_per_s
+    asked = work.volume_mb / (ops / rate)
+    speed = 1.0
+    if processor.contention is not None:
+        speed = speed_of(processor.contention, asked * tasks, asked, tasks - 1)
+    simulation = run_works(Platform((group,)), work)
+    assert ends(simulation) == [work.start_s + ops / rate / speed]
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_a_job_whose_speed_never_changes_ends_to_the_bit(seed: int) -> None:
+    """Comings and goings beside it that slow nothing leave its end where it was."""
+    random = Random(seed)
+    rate = random.uniform(0.5, 4.0)
+    processor = Processor(8, rate, contention=MANY_CORES)
+    works = [
+        Work(10 ** random.uniform(-1, 2), 0.0, {0: 1}, start_s)
+        for start_s in sorted(random.uniform(0, 10) for _ in range(8))
+    ]
+    simulation = run_works(Platform((NodeGroup(1, (processor,)),)), *works)
+    expected = [work.start_s + work.gops * 1e9 / processor.ops_per_s for work in works]
+    assert ends(simulation) == expected
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_contention_that_slows_nothing_changes_nothing(seed: int) -> None:
+    """A log's jobs end to the bit as without constants, those at their walltime, too."""
+    random = Random(seed)
+    clock_ghz = random.choice([1.0, 2.1, 2.4, 3.3, random.uniform(0.5, 4.0)])
+    plain = Processor(64, clock_ghz)
+    contended = Processor(64, clock_ghz, contention=MANY_CORES)
+    run_s = [float(random.randint(1, 5000)) for _ in range(20)]
+    jobs = jobs_of(*[(float(at_s), each_s, 1) for at_s, each_s in enumerate(run_s)])
+    rules = Rules(reference_ghz=clock_ghz, kill_at_walltime=True)
+    one, other = (
+        simulate(Platform((NodeGroup(1, (processor,)),)), jobs, "fcfs", rules).recording
+        for processor in (plain, contended)
+    )
+    assert one.end_s == other.end_s
+    assert one.state == other.state
+    assert {STATES[state] for state in one.state} == {"completed"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "requested_s", "end_s", "state"),
+    [
+        (1, 10.0, 10.0, "completed"),
+        (1, 9.9, 9.9, "timeout"),
+        (2, 16.0, 16.0, "completed"),
+        (2, 15.9, 15.9, "timeout"),
+        (2, 99.0, 16.0, "completed"),
+    ],
+)
+def test_walltime(tasks: int, requested_s: float, end_s: float, state: str) -> None:
+    """A job that ends just at its requested time has completed, slowed or not."""
+    work = Work(10, 1000, {0: tasks}, requested_s=requested_s)
+    simulation = run_works(Platform((node(2),)), work, rules=Rules(kill_at_walltime=True))
+    assert (ends(simulation), states(simulation)) == ([end_s], [state])
+
+
+# --- tasks that end together ------------------------------------------------------------------
+
+
+def test_a_task_that_ends_at_a_release_has_no_work_left() -> None:
+    """It is not counted in the speeds computed in that instant, whichever comes first."""
+    # On node 0, 2 GHz, three tasks that ask for 100 MB/s each run at 1 - 150 / 300 = 0.5.
+    constants = Contention(150.0, -1.0 / 300.0, 0.0, 0.0, 50.0, 0.0)
+    platform = Platform((node(3, 2.0, constants), node(1, 0.5, None), node(1, 0.5, None)))
+    # Job 1 has done its part there at 5, and is over at 10; just then job 2 has done its part
+    # there, but is over at 20 only. From 10 on, job 3 is the only task with work left.
+    simulation = run_works(
+        platform,
+        Work(5, 250, {0: 1, 1: 1}),
+        Work(10, 500, {0: 1, 2: 1}),
+        Work(100, 5000, {0: 1}),
+    )
+    assert ends(simulation) == pytest.approx([10.0, 20.0, 55.0], rel=1e-12)
+
+
+@MANY
+@given(st.integers(0, 2**32))
+def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
+    """Where a job over two processors ends with shares on both, all are told of at once."""
+    ops = float(Random(seed).randint(10**9, 10**12))
+    all_stalled = Contention(0.0, -1.0, -1000.0, 0.0, 1.0, 0.0)
+    platform = Platform((node(16, 1.0, all_stalled), node(16, 2.0, all_stalled)))
+    jobs = job_table(
+        job_id=[1, 2, 3],
+        requested_s=1e6,
+        cores=[2, 1, 1],
+        ops=[ops, ops, 2 * ops],
+        memory_volume_mb=ops / 1e6,
+    )
+    simulation = Simulation(platform, jobs)
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0, 1], [1, 1]), AllocateJob(2, [0]), AllocateJob(3, [1])])
+    assert simulation.recording.over == 3
+    assert len(set(simulation.recording.end_s)) == 1
+
+
+# --- constants that can't be ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cores", "dc_mbps", "dd_mbps", "sound"),
+    [
+        (9, 50_000, 6000, True),
+        (10, 50_000, 6000, False),  # 50,000 - 9 * 6000 < 0
+        (5, 40, 10, False),  # just 0
+        (4, 40, 10, True),
+        (1, 0, 0, False),
+        (1, 1, 1000, True),
+        (4, 0, -1, False),  # just 0 for a task alone
+        (4, -1500, -1000, False),  # below 0 for two tasks, above for four
+        (4, 1, -1000, True),
+    ],
+)
+def test_constants_that_break_down(cores: int, dc_mbps: float, dd_mbps: float, sound: bool) -> None:
+    """Where dc - k dd is 0 or less for a number of tasks there can be, they are refused."""
+    constants = Contention(100.0, -1.0, 0.0, 0.0, dc_mbps, dd_mbps)
+    processor = Processor(cores, contention=constants)
+    platform = Platform((NodeGroup(2, (Processor(1), processor)),))
+    jobs = table_of([Work(1, 0, {0: 1})])
+    if sound:
+        check_contention(processor)
+        Simulation(platform, jobs)
+        return
+    with pytest.raises(ValueError, match=f"a processor of {cores} cores"):
+        check_contention(processor)
+    with pytest.raises(ValueError, match=f"a processor of {cores} cores"):
+        Simulation(platform, jobs)
+
+
+@pytest.mark.parametrize("name", ["da", "db_mbps", "dc_mbps", "dd_mbps"])
+def test_constants_that_are_no_numbers(name: str) -> None:
+    """NaN, which YAML can say, makes no speed: it is refused."""
+    constants = msgspec.structs.replace(HALVING, **{name: math.nan})
+    with pytest.raises(ValueError, match="contention"):
+        check_contention(Processor(4, contention=constants))
+
+
+# --- what an event costs ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[SharedProcessor]:
+    """Return the list of processors of which anything is asked, once for each time."""
+    seen: list[SharedProcessor] = []
+
+    def watch(method: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(self: SharedProcessor, *args: Any) -> Any:
+            seen.append(self)
+            return method(self, *args)
+
+        return wrapped
+
+    for name in ("add", "remove", "end_due"):
+        monkeypatch.setattr(SharedProcessor, name, watch(getattr(SharedProcessor, name)))
+    return seen
+
+
+def test_an_event_looks_at_its_own_processors_only(
+    looked_at: list[SharedProcessor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start and an end cost the speeds of the tasks beside them, however many others run."""
+    nodes = 50
+    platform = Platform((NodeGroup(nodes, (Processor(4, contention=HALVING),)),))
+    works = [Work(1000, 1e5, {at: 2}) for at in range(nodes)] + [Work(1, 10, {7: 1})]
+    simulation = Simulation(platform, table_of(works))
+    simulation.advance()
+    simulation.advance([AllocateJob(at + 1, [at]) for at in range(nodes)], wake_on=["job_started"])
+    del looked_at[:]
+    speeds: list[float] = []
+
+    def count(*args: Any) -> float:
+        speeds.append(task_speed(*args))
+        return speeds[-1]
+
+    monkeypatch.setattr(execution, "task_speed", count)
+    simulation.advance([AllocateJob(nodes + 1, [7])], wake_on=["job_started"])
+    assert len(looked_at) == 1
+    assert 1 <= len(speeds) <= 2
+    simulation.advance(wake_on=["job_completed"])
+    assert len(set(looked_at)) == 1
+    assert len(speeds) <= 3

@@ -1,0 +1,321 @@
+"""Every metric, on a run small enough to be worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcosim_client import make_policy
+from hpcosim_protocol import AllocateJob, KillJob, NodeGroup, Platform, Processor, RejectJob
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.attribution import job_energies_j
+from hpcosim_server.record.metrics import METRICS, Outcome, measure, outcome_of
+from support.paths import SCENARIOS
+from support.simulating import cluster_of, jobs_of, simulate
+
+
+def small_run() -> Simulation:
+    """Return a run of six jobs on two nodes of two cores, submitted from 100 s on.
+
+    | job | submitted | cores | started | ended | on   |                              |
+    |-----|-----------|-------|---------|-------|------|------------------------------|
+    | 1   | 100       | 2     | 100     | 120   | 0    | completed                    |
+    | 2   | 100       | 3     | 120     | 125   | 0, 1 | completed                    |
+    | 3   | 104       | 1     | 104     | 112   | 1    | timeout, of 30 s it wanted   |
+    | 4   | 110       | 1     | 130     | 134   | 0    | killed, of 50 s it wanted    |
+    | 5   | 110       | 1     |         | 130   |      | rejected by a decision       |
+    | 6   | 130       | 5     |         | 130   |      | rejected, as it is too large |
+    """
+    platform = cluster_of(2, 2, static_w=100.0, dynamic_w=10.0, idle_fraction=0.5)
+    table = jobs_of(
+        (100.0, 20.0, 2),
+        (100.0, 5.0, 3),
+        (104.0, 30.0, 1, 8.0),
+        (110.0, 50.0, 1),
+        (110.0, 9.0, 1),
+        (130.0, 9.0, 5),
+    )
+    simulation = Simulation(platform, table, Rules(kill_at_walltime=True))
+    for decisions, now_s in (
+        ([], 100.0),
+        ([AllocateJob(1, [0])], 104.0),
+        ([AllocateJob(3, [1])], 110.0),
+        ([], 112.0),
+        ([], 120.0),
+        ([AllocateJob(2, [0, 1])], 125.0),
+        ([], 130.0),
+    ):
+        assert simulation.advance(decisions).now_s == now_s
+    simulation.advance([AllocateJob(4, [0]), RejectJob(5)])
+    assert simulation.advance([KillJob(4)], elapsed_s=4.0).now_s == 134.0
+    assert simulation.advance().ended
+    return simulation
+
+
+WAITS = [0.0, 20.0, 0.0, 20.0]
+RUNS = [20.0, 5.0, 8.0, 4.0]
+# W of node 0: 120 while 1 runs, 120 with 2 of the tasks of 2, 110 with 4's, 50 idle.
+NODE_0_J = 20 * 120 + 5 * 120 + 5 * 50 + 4 * 110
+NODE_1_J = 4 * 50 + 8 * 110 + 8 * 50 + 5 * 110 + 5 * 50 + 4 * 50
+ENERGY_J = NODE_0_J + NODE_1_J
+BY_HAND: dict[str, float] = {
+    "jobs": 6,
+    "jobs_completed": 2,
+    "jobs_killed": 2,
+    "jobs_rejected": 2,
+    "jobs_skipped": 7,
+    "makespan_s": 34.0,
+    "mean_wait_s": 10.0,
+    "median_wait_s": 10.0,
+    "p90_wait_s": 20.0,
+    "p95_wait_s": 20.0,
+    "p99_wait_s": 20.0,
+    "max_wait_s": 20.0,
+    "mean_response_s": (20 + 25 + 8 + 24) / 4,
+    "mean_slowdown": (20 / 20 + 25 / 5 + 8 / 8 + 24 / 4) / 4,
+    "mean_bounded_slowdown": (1 + 25 / 10 + 1 + 24 / 10) / 4,
+    "utilization": (2 * 20 + 3 * 5 + 1 * 8 + 1 * 4) / (4 * 34),
+    "energy_j": ENERGY_J,
+    "computing_energy_j": ENERGY_J - 5 * 50 - (4 + 8 + 5 + 4) * 50,
+    "idle_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "sleeping_energy_j": 0.0,
+    "switching_on_energy_j": 0.0,
+    "switching_off_energy_j": 0.0,
+    "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "edp_js": ENERGY_J * 34,
+    # Jobs 1 to 4: their energies, over the requested time; times their responses over it.
+    "mean_normalised_edp": (
+        20 * 120 / 20 * 20 / 20
+        + 5 * (200 + 30) / 5 * 25 / 5
+        + 8 * 110 / 8 * 8 / 8
+        + 4 * 110 / 50 * 24 / 50
+    )
+    / 4,
+    "node_shutdowns": 0,
+    "job_filling_rate": (20 + 5 + 4 + 8 + 5) / (2 * 34),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_by_hand(name: str) -> None:
+    """The metric of the small run is the one worked out by hand."""
+    assert measure(outcome_of(small_run(), skipped=7))[name] == pytest.approx(
+        BY_HAND[name], rel=1e-14
+    )
+
+
+def test_names() -> None:
+    """The metrics that others rely on are there, and all here are in the table above."""
+    assert set(METRICS) >= {
+        "jobs",
+        "jobs_completed",
+        "jobs_killed",
+        "jobs_rejected",
+        "makespan_s",
+        "mean_wait_s",
+        "max_wait_s",
+        "mean_response_s",
+        "mean_slowdown",
+        "mean_bounded_slowdown",
+        "utilization",
+        "energy_j",
+        "wasted_energy_j",
+        "edp_js",
+        "mean_normalised_edp",
+        "node_shutdowns",
+        "job_filling_rate",
+    }
+    assert set(METRICS) == set(BY_HAND)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_defined(name: str) -> None:
+    """Every metric has a docstring, which is its definition, and goes by its name."""
+    assert METRICS[name].__doc__
+    assert METRICS[name].__name__ == name
+
+
+def of_waits(waits_s: list[float], runs_s: list[float] | None = None) -> Outcome:
+    """Return an outcome of jobs with these waits and run times."""
+    count = len(waits_s)
+    return Outcome(
+        state=np.full(count, 2, dtype=np.int8),
+        wait_s=np.array(waits_s, dtype=np.float64),
+        run_s=np.array(runs_s or [1.0] * count, dtype=np.float64),
+        cores=np.ones(count),
+        job_energy_j=np.zeros(count),
+        least_run_s=np.ones(count),
+        duration_s=10.0,
+        core_count=1,
+        node_count=1,
+        energy_j=0.0,
+        state_energy_j=dict.fromkeys(NODE_STATES, 0.0),
+        state_node_s=dict.fromkeys(NODE_STATES, 0.0),
+        shutdowns=0,
+        skipped=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("median_wait_s", 50.0), ("p90_wait_s", 90.0), ("p95_wait_s", 95.0), ("p99_wait_s", 99.0)],
+)
+def test_percentiles(name: str, expected: float) -> None:
+    """Of waits of 0 to 100 s, in whatever order, the percentile is its number."""
+    waits_s = [float(i * 37 % 101) for i in range(101)]
+    assert measure(of_waits(waits_s))[name] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("median_wait_s", 5.0), ("p90_wait_s", 9.0), ("p95_wait_s", 9.5), ("p99_wait_s", 9.9)],
+)
+def test_percentiles_between_two(name: str, expected: float) -> None:
+    """Between two waits a percentile is linear."""
+    assert measure(of_waits([10.0, 0.0]))[name] == pytest.approx(expected)
+
+
+def test_slowdown_leaves_out_runs_of_no_time() -> None:
+    """A job killed in the second it started has no slowdown, but a bounded one."""
+    metrics = measure(of_waits([30.0, 30.0], [0.0, 10.0]))
+    assert metrics["mean_slowdown"] == 4.0
+    assert metrics["mean_bounded_slowdown"] == (3.0 + 4.0) / 2
+
+
+@pytest.mark.parametrize(
+    ("wait_s", "run_s", "expected"),
+    [(0.0, 1.0, 1.0), (9.0, 1.0, 1.0), (19.0, 1.0, 2.0), (10.0, 10.0, 2.0), (10.0, 20.0, 1.5)],
+)
+def test_bounded_slowdown(wait_s: float, run_s: float, expected: float) -> None:
+    """Short jobs count as of 10 s, and none has less than 1."""
+    assert measure(of_waits([wait_s], [run_s]))["mean_bounded_slowdown"] == pytest.approx(expected)
+
+
+def unlike(*clocks_ghz: float) -> Platform:
+    """Return nodes of one processor each, of these clocks: 4 cores, 100 W, and 10 W a GHz."""
+    return Platform(
+        tuple(NodeGroup(1, (Processor(4, ghz, 100.0, 10.0 * ghz, 0.5),)) for ghz in clocks_ghz)
+    )
+
+
+@pytest.mark.parametrize(("reference_ghz", "run_s"), [(None, 6.0), (1.0, 3.0), (8.0, 24.0)])
+def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_s: float) -> None:
+    """What a job asks for holds at the slowest clock, not that of reference, and is scaled."""
+    table = jobs_of((0.0, 6.0, 3, 8.0))
+    simulation = Simulation(unlike(1.0, 2.0, 4.0), table, Rules(reference_ghz=reference_ghz))
+    simulation.advance(elapsed_s=5.0)
+    simulation.advance([AllocateJob(1, [1])])
+    energy_j, least_s = run_s * (100 + 3 * 20), 8.0 / 4
+    expected = (energy_j / least_s) * ((5.0 + run_s) / least_s)
+    assert measure(outcome_of(simulation))["mean_normalised_edp"] == pytest.approx(expected)
+
+
+def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
+    """Jobs that asked for less than a nanosecond do not count, nor make anything infinite."""
+    outcome = replace(
+        of_waits([1.0, 2.0, 3.0], [4.0, 4.0, 4.0]),
+        job_energy_j=np.array([10.0, 10.0, 10.0]),
+        least_run_s=np.array([0.0, 2.0, 5e-324]),
+    )
+    assert measure(outcome)["mean_normalised_edp"] == 10 / 2 * 6 / 2
+    of_no_time = replace(outcome, least_run_s=np.zeros(3))
+    assert measure(of_no_time)["mean_normalised_edp"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "sequences"), [("deep_eas/lambda_0.9", 4), ("ineps/exp2", None), ("demo", None)]
+)
+def test_normalised_edp_is_that_of_jobs_csv(
+    name: str, sequences: int | None, tmp_path: Path
+) -> None:
+    """It follows from the rows of `jobs.csv` and the requested times, one by one."""
+    folder = SCENARIOS if name == "demo" else SCENARIOS / "papers"
+    overrides = {"workload.synthetic.sequences": sequences} if sequences else {}
+    library = Library([folder / f"{name}.yaml"], overrides)
+    clocks = [group.ops_per_s for group in library.first.platform.nodes]
+    asked_s = {job.job_id: job.requested_s for job in library.first_jobs.rows()}
+    opened = open_scenario(library.first, library.first_jobs, "fcfs")
+    metrics = run_in_process(opened, make_policy("fcfs"), tmp_path / "out")
+    values = []
+    with (tmp_path / "out" / "jobs.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if not row["start_s"]:
+                continue
+            least_s = asked_s[int(row["job_id"])] * min(clocks) / max(clocks)
+            response_s = float(row["end_s"]) - float(row["submit_s"])
+            values.append(float(row["energy_j"]) / least_s * response_s / least_s)
+    assert len(values) == metrics["jobs_completed"] > 0
+    expected = sum(values) / len(values)
+    assert metrics["mean_normalised_edp"] == pytest.approx(expected, rel=1e-12)
+
+
+NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected"}}
+
+
+def test_no_jobs() -> None:
+    """A workload of no jobs has every metric, and each is 0."""
+    empty = simulate(cluster_of(2), jobs_of(*[(0.0, 1.0, 1)]).take(slice(0, 0)))
+    assert measure(outcome_of(empty)) == {**NONE_RAN, "jobs": 0, "jobs_rejected": 0}
+
+
+def test_no_job_ran() -> None:
+    """Where every job is too large nothing took any time, and every mean is 0."""
+    metrics = measure(outcome_of(simulate(cluster_of(2), jobs_of((5.0, 1.0, 3), (5.0, 1.0, 4)))))
+    assert metrics == {**NONE_RAN, "jobs": 2, "jobs_rejected": 2}
+
+
+def test_jobs_that_wait_or_run_do_not_count() -> None:
+    """In a run that is not over, means are over the jobs that have ended."""
+    table = jobs_of((0.0, 4.0, 1), (0.0, 90.0, 1), (1.0, 5.0, 1))
+    simulation = Simulation(cluster_of(2), table)
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0]), AllocateJob(2, [1])])
+    assert simulation.advance().now_s == 4.0
+    metrics = measure(outcome_of(simulation))
+    assert (metrics["jobs"], metrics["jobs_completed"]) == (3, 1)
+    assert metrics["mean_response_s"] == 4.0
+    assert metrics["utilization"] == 4 / (2 * 4)  # though both cores were taken all the time
+    assert metrics["energy_j"] == 2 * 4 * 110
+    assert metrics["job_filling_rate"] == 1.0
+
+
+def test_utilization_is_of_cores_asked_for() -> None:
+    """A job that holds whole nodes counts with its cores, though no other could use the rest."""
+    table = jobs_of((0.0, 10.0, 5), placement="whole_nodes")
+    metrics = measure(outcome_of(simulate(cluster_of(2, 4), table)))
+    assert metrics["utilization"] == 5 / 8
+    assert metrics["job_filling_rate"] == 1.0
+
+
+def test_measuring_twice_changes_nothing() -> None:
+    """Looking at a run on its way does not change what it comes to."""
+
+    def run(looks: bool) -> dict[str, int | float]:
+        simulation = Simulation(cluster_of(1), jobs_of((0.0, 0.1, 1), (0.3, 0.7, 1)))
+        for decisions in ([], [AllocateJob(1, [0])], [], [AllocateJob(2, [0])]):
+            simulation.advance(decisions)
+            if looks:
+                measure(outcome_of(simulation))
+                assert simulation.job_energies_j() == job_energies_j(
+                    simulation.cluster.platform, simulation.recording, simulation.now_s
+                )
+        return measure(outcome_of(simulation))
+
+    assert run(True) == pytest.approx(run(False), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_plain_finite_numbers(name: str) -> None:
+    """Every metric is a plain Python number, so that JSON can hold it."""
+    for simulation in (small_run(), simulate(cluster_of(1), jobs_of((0.0, 1.0, 9)))):
+        value = measure(outcome_of(simulation))[name]
+        assert type(value) in (int, float)
+        assert math.isfinite(value)

@@ -1,0 +1,523 @@
+"""The physics under random decisions, against a replay of what was told, done the slow way."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import Counter
+from copy import deepcopy
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcosim_protocol import (
+    AllocateJob,
+    CancelAlarm,
+    Decision,
+    DecisionRejected,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    KillJob,
+    NodeGroup,
+    Platform,
+    PowerStates,
+    Processor,
+    RejectionCode,
+    RejectJob,
+    SetAlarm,
+    SetNodePower,
+    SubmitJob,
+)
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.recording import STATES
+from hpcosim_server.record.results import Run, write_results
+from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
+from support.random_scenes import Scene, Span, play, processors, replay, rules
+from support.simulating import cluster_of, jobs_of
+
+# --- what is drawn ----------------------------------------------------------------------------
+
+
+@st.composite
+def platforms(draw: st.DrawFn) -> Platform:
+    """Return a platform of unlike nodes."""
+    groups = []
+    for _ in range(draw(st.integers(1, 3))):
+        kinds = draw(st.lists(processors(), min_size=1, max_size=3))
+        groups.append(NodeGroup(draw(st.integers(1, 3)), tuple(kinds)))
+    return Platform(tuple(groups))
+
+
+@st.composite
+def workloads(draw: st.DrawFn, most_cores: int) -> JobTable:
+    """Return jobs of every placement, some too large."""
+    submits_s = sorted(draw(st.lists(st.integers(0, 30), min_size=1, max_size=10)))
+    rows = [
+        (
+            submit_s + draw(st.sampled_from([0.0, 0.1])),
+            draw(st.integers(1, 60)) / 7,
+            draw(st.integers(1, most_cores + 2)),
+            draw(st.integers(1, 60)) / 7,
+        )
+        for submit_s in submits_s
+    ]
+    table = jobs_of(*sorted(rows))
+    table.placement[:] = draw(st.lists(st.integers(0, 2), min_size=len(table), max_size=len(table)))
+    return table
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    """Return a scene."""
+    platform = draw(platforms())
+    jobs = draw(workloads(platform.core_count))
+    return Scene(platform, jobs, draw(rules()), draw(st.integers(0, 2**32)))
+
+
+# --- the slow replay --------------------------------------------------------------------------
+
+
+class Energies(NamedTuple):
+    """What comes of the slow integral."""
+
+    all_j: float
+    idle_j: float
+    computing_node_s: float
+
+
+def integrate(scene: Scene, runs: dict[int, Span], start_s: float, end_s: float) -> Energies:
+    """Integrate power from one change to the next, every processor of every node from scratch."""
+    nodes = [group.processors for group in scene.platform.nodes for _ in range(group.count)]
+    times_s = {start_s, end_s}
+    for run in runs.values():
+        times_s |= {run.start_s, run.end_s}
+    ordered_s = sorted(times_s)
+    all_j: list[float] = []
+    idle_j: list[float] = []
+    computing_node_s: list[float] = []
+    for from_s, to_s in pairwise(ordered_s):
+        here = [run for run in runs.values() if run.start_s <= from_s and run.end_s >= to_s]
+        for node, slots in enumerate(nodes):
+            power_w, tasks_on_node = 0.0, 0
+            for slot, processor in enumerate(slots):
+                tasks = sum(run.tasks.get((node, slot), 0) for run in here)
+                assert tasks <= processor.cores
+                tasks_on_node += tasks
+                if tasks:
+                    power_w += processor.static_w + tasks * processor.dynamic_w
+                else:
+                    power_w += processor.static_w * processor.idle_fraction
+            all_j.append(power_w * (to_s - from_s))
+            if tasks_on_node:
+                computing_node_s.append(to_s - from_s)
+            else:
+                idle_j.append(all_j[-1])
+    return Energies(math.fsum(all_j), math.fsum(idle_j), math.fsum(computing_node_s))
+
+
+MANY = settings(max_examples=120)
+
+
+@MANY
+@given(scenes())
+def test_energy_is_the_integral_of_power(scene: Scene) -> None:
+    """All energy, the part of idle nodes and the time computing are those of a slow integral."""
+    simulation, events, _ = play(scene)
+    slow = integrate(scene, replay(scene, events), simulation.start_s, simulation.now_s)
+    metrics = measure(outcome_of(simulation))
+    node_s = scene.platform.node_count * (simulation.now_s - simulation.start_s)
+    assert metrics["energy_j"] == pytest.approx(slow.all_j, rel=1e-9, abs=1e-9)
+    assert metrics["wasted_energy_j"] == pytest.approx(slow.idle_j, rel=1e-9, abs=1e-9)
+    filled = slow.computing_node_s / node_s if node_s else 0.0
+    assert metrics["job_filling_rate"] == pytest.approx(filled, rel=1e-9, abs=1e-12)
+
+
+@MANY
+@given(scenes())
+def test_no_core_is_held_twice(scene: Scene) -> None:
+    """At any time a node's jobs have no more tasks than it has cores, and a whole one is alone."""
+    _, events, _ = play(scene)
+    runs = replay(scene, events)
+    capacity = scene.platform.cores_by_node()
+    for run in runs.values():
+        here = [other for other in runs.values() if other.start_s <= run.start_s < other.end_s]
+        for node, cores in enumerate(capacity):
+            mine = [other for other in here if node in other.nodes]
+            tasks = sum(n for o in mine for (at, _), n in o.tasks.items() if at == node)
+            assert tasks <= cores
+            assert len(mine) <= 1 or not any(other.whole for other in mine)
+
+
+@MANY
+@given(scenes())
+def test_no_job_is_lost(scene: Scene) -> None:
+    """Every job is over, once; it is rejected untold if and only if it is too large."""
+    simulation, events, _ = play(scene)
+    assert list(simulation.recording.job_id) == scene.jobs.job_id.tolist()
+    told = Counter(event.job_id for event in events if isinstance(event, JobSubmitted))
+    over = Counter(event.job_id for event in events if isinstance(event, JobCompleted))
+    capacity = scene.platform.cores_by_node()
+    for row, job in enumerate(scene.jobs.rows()):
+        fits = job.cores <= (max(capacity) if job.placement == "one_node" else sum(capacity))
+        assert told[job.job_id] == over[job.job_id] == fits
+        state = STATES[simulation.recording.state[row]]
+        assert state in {"completed", "timeout", "killed", "rejected"}
+        assert fits or state == "rejected"
+        assert (simulation.recording.start_s[row] == simulation.recording.start_s[row]) == (
+            state != "rejected"
+        )
+
+
+@MANY
+@given(scenes())
+def test_a_job_runs_as_long_as_its_slowest_core_needs(scene: Scene) -> None:
+    """Run time is that at the reference clock by the slowest clock, cut off at the walltime."""
+    simulation, events, _ = play(scene)
+    clocks = [
+        [processor.clock_ghz for processor in group.processors]
+        for group in scene.platform.nodes
+        for _ in range(group.count)
+    ]
+    states = {event.job_id: event.state for event in events if isinstance(event, JobCompleted)}
+    specs = {job.job_id: job for job in scene.jobs.rows()}
+    for job_id, run in replay(scene, events).items():
+        full_s = specs[job_id].run_s
+        if scene.rules.reference_ghz is not None:
+            slowest_ghz = min(clocks[node][slot] for (node, slot), n in run.tasks.items() if n)
+            full_s *= scene.rules.reference_ghz / slowest_ghz
+        late = scene.rules.kill_at_walltime and full_s > specs[job_id].requested_s
+        due_s = run.start_s + (specs[job_id].requested_s if late else full_s)
+        if states[job_id] == "killed":
+            assert run.end_s <= due_s
+        else:
+            assert run.end_s == pytest.approx(due_s, rel=1e-12)
+            assert states[job_id] == ("timeout" if late else "completed")
+    assert simulation.recording.over == len(scene.jobs)
+
+
+@MANY
+@given(scenes())
+def test_batches_are_in_order(scene: Scene) -> None:
+    """Times never go back from one event to the next."""
+    times_s = [event.time_s for event in play(scene).events]
+    assert times_s == sorted(times_s)
+
+
+@settings(max_examples=50)
+@given(scenes())
+def test_same_seed_same_bytes(scene: Scene) -> None:
+    """The same scene played twice gives the same files to the byte."""
+    run = Run(hpcosim="0", scenario="random", scheduler="monkey", seed=scene.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("one", "two"):
+            write_results(Path(folder) / name, play(scene).simulation, run)
+        files = sorted(Path(folder, "one").iterdir())
+        assert len(files) == 5
+        for file in files:
+            assert file.read_bytes() == Path(folder, "two", file.name).read_bytes()
+
+
+def columns(simulation: Simulation) -> dict[str, list[Any]]:
+    """Return all that was recorded, NaN as None."""
+    recording = simulation.recording
+    names = ("job_id", "submit_s", "start_s", "end_s", "state", "nodes", "tasks", "changes")
+    return {
+        name: [None if value != value else value for value in getattr(recording, name)]
+        for name in names
+    }
+
+
+@MANY
+@given(scenes())
+def test_wake_on_changes_no_physics(scene: Scene) -> None:
+    """The same decisions at the same times, woken only to send them, give the same run."""
+    played = play(scene)
+    at: dict[float, list[Decision]] = {}
+    for time_s, decisions in played.decided:
+        kept = [decision for decision in decisions if not isinstance(decision, SetAlarm)]
+        at.setdefault(time_s, []).extend(kept)
+    simulation = Simulation(scene.platform, scene.jobs, scene.rules)
+    batch = simulation.advance(wake_on=["simulation_began"])
+    due: list[Decision] = []
+    for time_s in sorted(at):
+        if time_s > batch.now_s:
+            batch = simulation.advance([*due, SetAlarm(time_s)], wake_on=[])
+            while not batch.ended and batch.now_s < time_s:
+                batch = simulation.advance(wake_on=[])
+        due = at[time_s]
+    while not batch.ended:
+        batch = simulation.advance(due, wake_on=[])
+        due = []
+    assert columns(simulation) == columns(played.simulation)
+    assert simulation.now_s == played.simulation.now_s
+    assert outcome_of(simulation).energy_j == pytest.approx(
+        outcome_of(played.simulation).energy_j, rel=1e-12
+    )
+
+
+# --- decisions that can't be carried out ------------------------------------------------------
+
+
+def stage(**more: Any) -> Simulation:
+    """Return a cluster of two groups with a job on node 0, three that wait and one that is over.
+
+    Nodes 0 and 1 have 2 cores, node 2 has 4, and it can be switched off. Job 1 holds a core of
+    node 0, job 5 is over; jobs 2 (3 cores), 3 (one node, 2 cores) and 4 (whole nodes, 2 cores)
+    wait; job 6 is yet to come.
+    """
+    states = PowerStates(5.0, 20.0, 80.0, 10.0, 30.0)
+    large = NodeGroup(1, (Processor(4, 2.0, 90.0),), power_states=states)
+    platform = Platform((NodeGroup(2, (Processor(2),)), large))
+    table = jobs_of(
+        (0.0, 90.0, 1), (0.0, 9.0, 3), (0.0, 9.0, 2), (0.0, 9.0, 2), (0.0, 1.0, 1), (50.0, 9.0, 1)
+    )
+    table.placement[:] = [PLACEMENTS.index("cores")] * 2 + [1, 2, 0, 0]
+    simulation = Simulation(platform, table, Rules(**more))
+    simulation.advance()
+    simulation.advance(
+        [AllocateJob(1, [0]), AllocateJob(5, [1]), SetAlarm(99.0, 7)], wake_on=["job_completed"]
+    )
+    assert simulation.now_s == 1.0
+    return simulation
+
+
+def state_of(simulation: Simulation) -> Any:
+    """Return a deep copy of all that a decision can change."""
+    cluster = simulation.cluster
+    jobs = [*simulation._waiting.values(), *simulation._running.values()]
+    return deepcopy(
+        (
+            simulation.now_s,
+            cluster.free,
+            cluster._tasks,
+            simulation.power.state,
+            [(meter._computing_w, meter.energy_j, meter._active) for meter in cluster.meters],
+            list(simulation._waiting),
+            list(simulation._running),
+            [(job.spec, job.started_s, job.nodes, job.tasks, job.state) for job in jobs],
+            sorted(simulation._alarms),
+            [(at_s, rank, timer.cancelled) for at_s, rank, _, timer in simulation._clock._heap],
+            columns(simulation),
+            sorted(simulation._ids),
+        )
+    )
+
+
+DYNAMIC = {"dynamic_jobs": True}
+REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
+    (AllocateJob(9, [1]), "unknown_job", {}),
+    (AllocateJob(6, [1]), "unknown_job", {}),  # not submitted yet
+    (RejectJob(9), "unknown_job", {}),
+    (KillJob(9), "unknown_job", {}),
+    (AllocateJob(1, [1]), "job_not_waiting", {}),
+    (AllocateJob(5, [1]), "job_not_waiting", {}),
+    (RejectJob(1), "job_not_waiting", {}),
+    (RejectJob(5), "job_not_waiting", {}),
+    (KillJob(2), "job_not_running", {}),
+    (KillJob(5), "job_not_running", {}),
+    (SubmitJob(1, 1, 1.0), "job_exists", DYNAMIC),
+    (SubmitJob(5, 1, 1.0), "job_exists", DYNAMIC),
+    (SubmitJob(6, 1, 1.0), "job_exists", DYNAMIC),
+    (AllocateJob(2, [3]), "unknown_node", {}),
+    (AllocateJob(2, [-1]), "unknown_node", {}),
+    (AllocateJob(2, [2**63]), "unknown_node", {}),
+    (AllocateJob(2, [0, 1], [2, 1]), "node_busy", {}),
+    (AllocateJob(3, [0], [2]), "node_busy", {}),
+    (AllocateJob(4, [0, 1]), "node_busy", {}),
+    (AllocateJob(4, [0, 1], [1, 1]), "node_busy", {}),
+    (AllocateJob(2, []), "bad_allocation", {}),
+    (AllocateJob(2, [1, 1], [1, 2]), "bad_allocation", {}),
+    (AllocateJob(2, [1]), "bad_allocation", {}),
+    (AllocateJob(2, [2, 1]), "bad_allocation", {}),
+    (AllocateJob(2, [2], [1, 2]), "bad_allocation", {}),
+    (AllocateJob(2, [1, 2], [0, 3]), "bad_allocation", {}),
+    (AllocateJob(2, [1, 2], [-1, 4]), "bad_allocation", {}),
+    (AllocateJob(2, [1, 2], [1, 1]), "bad_allocation", {}),
+    (AllocateJob(2, [1, 2], [2, 2]), "bad_allocation", {}),
+    (AllocateJob(3, [1, 2], [1, 1]), "bad_allocation", {}),
+    (AllocateJob(3, [0, 1]), "bad_allocation", {}),
+    (SetAlarm(1.0), "bad_time", {}),
+    (SetAlarm(0.5, 7), "bad_time", {}),
+    (SetAlarm(math.inf), "bad_time", {}),
+    (SetAlarm(math.nan), "bad_time", {}),
+    (CancelAlarm(8), "unknown_alarm", {}),
+    (SubmitJob(9, 0, 1.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, -1, 1.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, 9, 1.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, 5, 1.0, placement="one_node"), "bad_job", DYNAMIC),
+    (SubmitJob(9, 2**63, 1.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, 1, 0.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, 1, math.nan), "bad_job", DYNAMIC),
+    (SubmitJob(9, 1, math.inf), "bad_job", DYNAMIC),
+    (SubmitJob(9, 1, 1.0, -1.0), "bad_job", DYNAMIC),
+    (SubmitJob(9, 1, 1.0), "not_allowed", {}),
+    (SubmitJob(9, 1, 1.0), "not_allowed", {"dynamic_jobs": True, "max_jobs": 6}),
+    (SetNodePower(0, "sleeping"), "not_allowed", {}),
+    (SetNodePower(3, "sleeping"), "unknown_node", {}),
+    (SetNodePower(2, "on"), "wrong_power_state", {}),
+]
+
+
+@pytest.mark.parametrize(("decision", "code", "more"), REFUSED)
+def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[str, Any]) -> None:
+    """It is answered at once, with its code and its place in the message; nothing changes."""
+    simulation = stage(**more)
+    before = state_of(simulation)
+    batch = simulation.advance([decision], seq=41)
+    assert state_of(simulation) == before
+    assert not batch.ended
+    assert batch.now_s == 1.0
+    (event,) = batch.events
+    assert isinstance(event, DecisionRejected)
+    assert (event.time_s, event.seq, event.index, event.code) == (1.0, 41, 0, code)
+    assert event.decision == type(decision).__struct_config__.tag
+    assert event.job_id == getattr(decision, "job_id", None)
+    assert event.reason
+
+
+def test_every_rejection_code_is_tried() -> None:
+    """The decisions above draw every code there is."""
+    assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
+
+
+def test_the_others_stand() -> None:
+    """A refused decision takes nothing from those before and after it in the message."""
+    simulation = stage()
+    batch = simulation.advance([AllocateJob(3, [1]), KillJob(9), KillJob(1)], seq=3)
+    assert [type(event) for event in batch.events] == [JobStarted, DecisionRejected, JobCompleted]
+    assert isinstance(batch.events[1], DecisionRejected)
+    assert batch.events[1].index == 1
+    assert simulation.cluster.free == [2, 0, 4]
+
+
+# --- single rules -----------------------------------------------------------------------------
+
+
+def run_one(
+    platform: Platform, nodes: list[int], job: JobSpec, rules: Rules | None = None
+) -> Simulation:
+    """Run one job on these nodes to its end."""
+    table = jobs_of((job.submit_s, job.run_s, job.cores, job.requested_s), placement=job.placement)
+    simulation = Simulation(platform, table, rules)
+    simulation.advance()
+    simulation.advance([AllocateJob(1, nodes)])
+    return simulation
+
+
+UNLIKE = Platform(
+    (
+        NodeGroup(1, (Processor(1, 2.0, 50.0, 5.0, 0.5), Processor(2, 1.0, 30.0, 3.0, 0.1))),
+        NodeGroup(1, (Processor(2, 4.0, 80.0, 8.0, 0.0),)),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "run_s", "energy_j"),
+    [
+        # Idle: 25 + 3 W and 0 W. 10 s at 2 GHz.
+        ([0], 1, 10.0, 10 * (50 + 5 + 3 + 0)),  # the first processor alone
+        ([0], 2, 20.0, 20 * (50 + 5 + 30 + 3 + 0)),  # a core at 1 GHz
+        ([1], 2, 5.0, 5 * (25 + 3 + 80 + 16)),
+        ([1, 0], 3, 10.0, 10 * (50 + 5 + 3 + 80 + 16)),
+        ([0, 1], 5, 20.0, 20 * (50 + 5 + 30 + 6 + 80 + 16)),
+    ],
+)
+def test_one_job_by_hand(nodes: list[int], cores: int, run_s: float, energy_j: float) -> None:
+    """Run time and energy of one job on unlike processors are those worked out by hand."""
+    job = JobSpec(1, 0.0, 10.0, 10.0, cores, "cores")
+    simulation = run_one(UNLIKE, nodes, job, Rules(reference_ghz=2.0))
+    assert simulation.now_s == run_s
+    assert outcome_of(simulation).energy_j == pytest.approx(energy_j, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("run_s", "requested_s", "end_s", "state"),
+    [(10.0, 4.0, 4.0, "timeout"), (4.0, 10.0, 4.0, "completed"), (4.0, 4.0, 4.0, "completed")],
+)
+def test_walltime(run_s: float, requested_s: float, end_s: float, state: str) -> None:
+    """A job is killed at its requested time, one that ends just then is not."""
+    job = JobSpec(1, 0.0, run_s, requested_s, 1, "cores")
+    simulation = run_one(cluster_of(1), [0], job, Rules(kill_at_walltime=True))
+    assert simulation.now_s == end_s
+    assert STATES[simulation.recording.state[0]] == state
+
+
+def test_walltime_is_of_the_stretched_run_time() -> None:
+    """A job slowed down past its requested time by its nodes is killed there."""
+    job = JobSpec(1, 0.0, 10.0, 15.0, 1, "cores")
+    rules = Rules(reference_ghz=2.0, kill_at_walltime=True)
+    simulation = run_one(cluster_of(1, clock_ghz=1.0), [0], job, rules)
+    assert simulation.now_s == 15.0
+    assert STATES[simulation.recording.state[0]] == "timeout"
+
+
+def test_whole_nodes_are_exclusive() -> None:
+    """No core of a node taken whole can be had, though most are idle; then all can."""
+    table = jobs_of((0.0, 5.0, 1), (0.0, 5.0, 1))
+    table.placement[0] = PLACEMENTS.index("whole_nodes")
+    simulation = Simulation(cluster_of(1, 4), table)
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0]), AllocateJob(2, [0])])
+    assert isinstance(batch.events[-1], DecisionRejected)
+    assert batch.events[-1].code == "node_busy"
+    assert simulation.cluster.free == [0]
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(2, [0])])
+    assert batch.now_s == 10.0
+    assert simulation.cluster.free == [4]
+
+
+@pytest.mark.parametrize(
+    ("cores", "placement", "too_large"),
+    [
+        (8, "cores", False),
+        (9, "cores", True),
+        (5, "one_node", False),
+        (6, "one_node", True),
+        (8, "whole_nodes", False),
+        (9, "whole_nodes", True),
+    ],
+)
+def test_too_large(cores: int, placement: str, too_large: bool) -> None:
+    """A job that even the empty cluster can't hold is counted as rejected and never told of."""
+    platform = Platform((NodeGroup(1, (Processor(3),)), NodeGroup(1, (Processor(2), Processor(3)))))
+    table = jobs_of((0.0, 1.0, 1), (0.0, 1.0, cores))
+    table.placement[1] = PLACEMENTS.index(placement)
+    simulation = Simulation(platform, table)
+    batch = simulation.advance()
+    told = [event.job_id for event in batch.events if isinstance(event, JobSubmitted)]
+    assert told == ([1] if too_large else [1, 2])
+    assert measure(outcome_of(simulation))["jobs_rejected"] == too_large
+    assert STATES[simulation.recording.state[1]] == ("rejected" if too_large else "waiting")
+
+
+def test_elapsed_passes_before_decisions() -> None:
+    """Time the scheduler thought passes first, with all that happens in it."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 2.0, 1), (1.0, 2.0, 1)))
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0])])
+    batch = simulation.advance([AllocateJob(2, [0])], elapsed_s=4.0)
+    assert [(type(event), event.time_s) for event in batch.events] == [
+        (JobCompleted, 2.0),
+        (JobStarted, 5.0),
+    ]
+    assert simulation.advance().now_s == 7.0
+
+
+def test_a_job_submitted_at_the_last_alarm() -> None:
+    """A scheduler that kept the simulation going by an alarm may submit a job when it goes off."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)), Rules(dynamic_jobs=True))
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0]), SetAlarm(5.0)])
+    assert simulation.advance().now_s == 5.0
+    batch = simulation.advance([SubmitJob(9, 1, 1.0)])
+    assert not batch.ended
+    assert [type(event) for event in batch.events] == [JobSubmitted]
+    assert simulation.advance([AllocateJob(9, [0])]).now_s == 6.0

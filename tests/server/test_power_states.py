@@ -1,0 +1,1129 @@
+"""Nodes that are switched off and on: traces by hand, refusals, and a slow simulator beside."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from hpcosim_client import View, make_policy
+from hpcosim_client import run as schedule
+from hpcosim_protocol import (
+    AllocateJob,
+    Decision,
+    DecisionRejected,
+    JobAllocated,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    KillJob,
+    NodeGroup,
+    NodePowerChanged,
+    NoMoreJobs,
+    Platform,
+    PowerState,
+    PowerStates,
+    Processor,
+    RejectionCode,
+    RejectJob,
+    SetAlarm,
+    SetNodePower,
+    SimulationBegan,
+)
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.physics.allocation import Refusal, check_power, tasks_by_node
+from hpcosim_server.physics.node_power import IllegalTransition
+from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.recording import STATES
+from hpcosim_server.record.results import Run, write_results
+from hpcosim_server.record.timeline import Span, node_spans
+from hpcosim_workloads.table import JobSpec
+from support import power_oracle as oracle
+from support.power_states_runs import (
+    AT_ONCE,
+    KINDS,
+    POWER,
+    SLOW,
+    Played,
+    drive,
+    finish,
+    killed_while_its_node_boots,
+    nodes_of,
+    off,
+    off_and_on,
+    on,
+    play,
+    scenes,
+    woken,
+)
+from support.processes import Processes, Server, read
+from support.random_scenes import Scene
+from support.simulating import jobs_of
+
+RUN = Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1)
+
+
+def spans_of(simulation: Simulation) -> list[Span]:
+    """Return the lines of nodes.csv."""
+    return list(
+        node_spans(
+            simulation.cluster.platform, simulation.recording, simulation.start_s, simulation.now_s
+        )
+    )
+
+
+def energies_of(simulation: Simulation) -> list[float]:
+    """Return the energy computing, idle, sleeping, switching on and switching off."""
+    metrics = measure(outcome_of(simulation))
+    return [metrics[f"{kind}_energy_j"] for kind in oracle.KINDS]
+
+
+# --- whole traces, by hand --------------------------------------------------------------------
+
+
+def test_off_and_on_events() -> None:
+    """A node goes through all its states, each told when it enters it, a transition at its end."""
+    _, events = off_and_on()
+    assert events == [
+        SimulationBegan(0.0),
+        JobSubmitted(0.0, 1, 1, 100.0),
+        NoMoreJobs(0.0),
+        JobStarted(0.0, 1, [0], [1]),
+        NodePowerChanged(0.0, 1, "switching_off"),
+        NodePowerChanged(10.0, 1, "sleeping"),
+        NodePowerChanged(30.0, 1, "switching_on"),
+        NodePowerChanged(50.0, 1, "on"),
+        JobCompleted(100.0, 1, "completed"),
+    ]
+
+
+def test_off_and_on_spans() -> None:
+    """nodes.csv has a line for each state a node was in, with what it drew there."""
+    simulation, _ = off_and_on()
+    assert sorted(spans_of(simulation)) == [
+        Span(0.0, 10.0, [1], "switching_off", 30.0),
+        Span(0.0, 100.0, [0], "computing", 110.0),
+        Span(10.0, 30.0, [1], "sleeping", 5.0),
+        Span(30.0, 50.0, [1], "switching_on", 80.0),
+        Span(50.0, 100.0, [1], "idle", 50.0),
+    ]
+
+
+def test_off_and_on_energy() -> None:
+    """Energy is apart by state; what is not spent computing is wasted; the shutdown counts."""
+    simulation, _ = off_and_on()
+    assert energies_of(simulation) == [11_000.0, 2_500.0, 100.0, 1_600.0, 300.0]
+    metrics = measure(outcome_of(simulation))
+    assert metrics["energy_j"] == 15_500.0
+    assert metrics["wasted_energy_j"] == 4_500.0
+    assert metrics["node_shutdowns"] == 1
+    assert metrics["job_filling_rate"] == 100 / 150
+
+
+def test_woken_events() -> None:
+    """A job given sleeping nodes holds them, and starts when the last is on."""
+    _, events = woken()
+    assert events == [
+        SimulationBegan(0.0),
+        JobSubmitted(0.0, 1, 1, 30.0),
+        JobStarted(0.0, 1, [2], [1]),
+        NodePowerChanged(0.0, 0, "switching_off"),
+        NodePowerChanged(0.0, 1, "switching_off"),
+        NodePowerChanged(10.0, 0, "sleeping"),
+        NodePowerChanged(10.0, 1, "sleeping"),
+        JobCompleted(30.0, 1, "completed"),
+        NodePowerChanged(35.0, 1, "switching_on"),
+        JobSubmitted(40.0, 2, 3, 10.0),
+        NoMoreJobs(40.0),
+        JobAllocated(40.0, 2, [2, 1, 0], [1, 1, 1]),
+        NodePowerChanged(40.0, 0, "switching_on"),
+        NodePowerChanged(55.0, 1, "on"),
+        NodePowerChanged(60.0, 0, "on"),
+        JobStarted(60.0, 2, [2, 1, 0], [1, 1, 1]),
+        JobCompleted(70.0, 2, "completed"),
+    ]
+
+
+def test_woken_spans() -> None:
+    """A node held for a job that does not run yet is idle, and draws what an idle one does."""
+    simulation, _ = woken()
+    assert sorted(spans_of(simulation)) == [
+        Span(0.0, 10.0, [0, 1], "switching_off", 30.0),
+        Span(0.0, 30.0, [2], "computing", 110.0),
+        Span(10.0, 35.0, [1], "sleeping", 5.0),
+        Span(10.0, 40.0, [0], "sleeping", 5.0),
+        Span(30.0, 60.0, [2], "idle", 50.0),
+        Span(35.0, 55.0, [1], "switching_on", 80.0),
+        Span(40.0, 60.0, [0], "switching_on", 80.0),
+        Span(55.0, 60.0, [1], "idle", 50.0),
+        Span(60.0, 70.0, [0, 1, 2], "computing", 110.0),
+    ]
+
+
+def test_woken_energy() -> None:
+    """Each second of each node is put down to what it did."""
+    simulation, _ = woken()
+    assert energies_of(simulation) == [60 * 110.0, 35 * 50.0, 55 * 5.0, 40 * 80.0, 20 * 30.0]
+    assert measure(outcome_of(simulation))["node_shutdowns"] == 2
+
+
+def test_boot_time_is_wait_and_not_walltime() -> None:
+    """A job of as much time as it needs is not killed for the time its nodes took to boot."""
+    simulation, _ = woken()
+    recording = simulation.recording
+    assert (recording.start_s[1], recording.end_s[1]) == (60.0, 70.0)
+    assert STATES[recording.state[1]] == "completed"
+    assert measure(outcome_of(simulation))["max_wait_s"] == 20.0
+
+
+def test_walltime_begins_when_the_job_starts() -> None:
+    """A job that needs more than it asked for is ended that long after its nodes were on."""
+    simulation = Simulation(
+        Platform((nodes_of(1),)), jobs_of((0.0, 50.0, 1, 5.0)), Rules(kill_at_walltime=True)
+    )
+    drive(simulation, (0.0, [off(0)]), (15.0, [AllocateJob(1, [0])]))
+    assert finish(simulation)[-1] == JobCompleted(40.0, 1, "timeout")
+
+
+def test_two_jobs_wait_for_one_node() -> None:
+    """Jobs given cores of a node while it boots start together when it is on, in their order."""
+    simulation = Simulation(Platform((nodes_of(1, cores=3),)), jobs_of((0.0, 5.0, 1), (0.0, 5, 2)))
+    drive(
+        simulation,
+        (0.0, [off(0)]),
+        (12.0, [AllocateJob(2, [0])]),
+        (15.0, [AllocateJob(1, [0])]),
+    )
+    assert finish(simulation) == [
+        NodePowerChanged(32.0, 0, "on"),
+        JobStarted(32.0, 2, [0], [2]),
+        JobStarted(32.0, 1, [0], [1]),
+        JobCompleted(37.0, 2, "completed"),
+        JobCompleted(37.0, 1, "completed"),
+    ]
+
+
+def test_the_clock_ends_with_the_last_job() -> None:
+    """A node on its way when the last job ends stays there: the run is over."""
+    simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 25.0, 1)))
+    drive(simulation, (0.0, [AllocateJob(1, [0]), off(1)]), (20.0, [on(1)]))
+    assert finish(simulation) == [JobCompleted(25.0, 1, "completed")]
+    assert simulation.now_s == 25.0
+    assert simulation.power.state == ["on", "switching_on"]
+    assert energies_of(simulation) == [2750.0, 0.0, 50.0, 400.0, 300.0]
+
+
+def test_transitions_that_end_with_the_last_job_are_told() -> None:
+    """At one instant jobs end first; what is switched then belongs to the run."""
+    simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 10.0, 1)))
+    drive(simulation, (0.0, [off(1), AllocateJob(1, [0])]))
+    assert finish(simulation) == [
+        JobCompleted(10.0, 1, "completed"),
+        NodePowerChanged(10.0, 1, "sleeping"),
+    ]
+
+
+def test_a_node_on_at_the_instant_of_a_submission_is_on_for_it() -> None:
+    """At one instant nodes are switched before jobs are submitted."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 1.0, 1), (40.0, 1.0, 1)))
+    drive(simulation, (0.0, [AllocateJob(1, [0])]), (10.0, [off(0)]), (20.0, [on(0)]))
+    assert finish(simulation)[:3] == [
+        NodePowerChanged(40.0, 0, "on"),
+        JobSubmitted(40.0, 2, 1, 1.0),
+        NoMoreJobs(40.0),
+    ]
+
+
+def test_transitions_of_no_time() -> None:
+    """They take place, one after the other, at one instant, and cost nothing."""
+    simulation = Simulation(Platform((nodes_of(2, AT_ONCE),)), jobs_of((0.0, 9.0, 2)))
+    events = drive(simulation, (0.0, [off(0), off(1)]), (4.0, [AllocateJob(1, [0, 1])]))
+    assert events[3:] == [
+        NodePowerChanged(0.0, 0, "switching_off"),
+        NodePowerChanged(0.0, 1, "switching_off"),
+        NodePowerChanged(0.0, 0, "sleeping"),
+        NodePowerChanged(0.0, 1, "sleeping"),
+        JobAllocated(4.0, 1, [0, 1], [1, 1]),
+        NodePowerChanged(4.0, 0, "switching_on"),
+        NodePowerChanged(4.0, 1, "switching_on"),
+        NodePowerChanged(4.0, 0, "on"),
+        NodePowerChanged(4.0, 1, "on"),
+        JobStarted(4.0, 1, [0, 1], [1, 1]),
+    ]
+    assert finish(simulation) == [JobCompleted(13.0, 1, "completed")]
+    assert energies_of(simulation) == [2 * 9 * 110.0, 0.0, 2 * 4 * 5.0, 0.0, 0.0]
+    assert sorted(spans_of(simulation)) == [
+        Span(0.0, 4.0, [0, 1], "sleeping", 5.0),
+        Span(4.0, 13.0, [0, 1], "computing", 110.0),
+    ]
+
+
+def test_power_wakes_a_scheduler_and_an_allocation_does_not() -> None:
+    """By default `node_power_changed` ends a batch, `job_allocated` does not."""
+    platform = Platform((nodes_of(1),))
+    simulation = Simulation(platform, jobs_of((0.0, 1.0, 1)))
+    simulation.advance()
+    assert simulation.advance([off(0)]).now_s == 0.0
+    assert simulation.advance().now_s == 10.0
+    batch = simulation.advance([AllocateJob(1, [0])], wake_on=["job_started"])
+    assert [type(event) for event in batch.events] == [
+        JobAllocated,
+        NodePowerChanged,
+        NodePowerChanged,
+        JobStarted,
+    ]
+    assert finish(simulation) == [JobCompleted(31.0, 1, "completed")]
+
+
+def test_a_power_cycle_changes_no_speed() -> None:
+    """A job takes as long on a node that was switched off and on as before."""
+    simulation = Simulation(
+        Platform((NodeGroup(1, (Processor(1, 2.5),), power_states=SLOW),)),
+        jobs_of((0.0, 7.0, 1), (0.0, 7.0, 1), (0.0, 7.0, 1)),
+        Rules(reference_ghz=1.0),
+    )
+    drive(
+        simulation,
+        (0.0, [AllocateJob(1, [0])]),
+        (5.0, [off(0)]),
+        (20.0, [on(0)]),
+        (64.0, [AllocateJob(2, [0])]),
+        (80.0, [off(0)]),
+        (96.0, [AllocateJob(3, [0])]),
+    )
+    finish(simulation)
+    starts_s, ends_s = simulation.recording.start_s, simulation.recording.end_s
+    assert list(starts_s) == [0.0, 64.0, 116.0]
+    assert [end - start for start, end in zip(starts_s, ends_s, strict=True)] == pytest.approx(
+        [2.8] * 3, rel=1e-12
+    )
+
+
+# --- killing a job whose nodes boot -----------------------------------------------------------
+
+
+def test_a_job_killed_before_it_starts() -> None:
+    """It is over at once, never starts, and its node still comes on."""
+    simulation, events = killed_while_its_node_boots()
+    assert events[6:] == [
+        NodePowerChanged(10.0, 0, "sleeping"),
+        JobAllocated(15.0, 1, [0], [1]),
+        NodePowerChanged(15.0, 0, "switching_on"),
+        JobCompleted(20.0, 1, "killed"),
+        DecisionRejected(20.0, 0, 1, "kill_job", "job_not_running", "job 1 is over", 1),
+        NodePowerChanged(35.0, 0, "on"),
+        JobCompleted(50.0, 2, "completed"),
+    ]
+    assert simulation.cluster.free == [1, 1]
+
+
+def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
+    """In jobs.csv it has an end, but no start, no nodes and no energy."""
+    simulation, _ = killed_while_its_node_boots()
+    write_results(tmp_path / "out", simulation, RUN)
+    lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
+    assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,"
+    metrics = measure(outcome_of(simulation))
+    assert (metrics["jobs_killed"], metrics["mean_wait_s"]) == (1, 0.0)
+
+
+def test_nodes_a_killed_job_waited_for_go_to_the_next() -> None:
+    """A job given the booting node of a killed one starts when it is on."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (0.0, 5.0, 1)))
+    drive(
+        simulation,
+        (0.0, [off(0)]),
+        (15.0, [AllocateJob(1, [0])]),
+        (20.0, [KillJob(1), AllocateJob(2, [0])]),
+    )
+    assert finish(simulation) == [
+        NodePowerChanged(35.0, 0, "on"),
+        JobStarted(35.0, 2, [0], [1]),
+        JobCompleted(40.0, 2, "completed"),
+    ]
+
+
+def test_a_node_is_free_to_be_switched_off_once_the_job_is_killed() -> None:
+    """A node that was on and held for a killed job can be switched off in the same message."""
+    simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 2), (0.0, 50.0, 1)))
+    events = drive(
+        simulation,
+        (0.0, [off(0)]),
+        (15.0, [AllocateJob(1, [0, 1])]),
+        (20.0, [off(1), KillJob(1), off(1)]),
+    )
+    assert events[-3:] == [
+        DecisionRejected(
+            20.0, 0, 0, "set_node_power", "node_busy", "node 1 runs a job or is held for one"
+        ),
+        JobCompleted(20.0, 1, "killed"),
+        NodePowerChanged(20.0, 1, "switching_off"),
+    ]
+    finish(simulation)
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def stage() -> Simulation:
+    """Return seven nodes of two cores at 12 s, each in another situation.
+
+    Node 0 is idle, 1 runs job 1, 2 is held for job 2, which waits for 3, being switched on; 4 is
+    being switched off, 5 sleeps, 6 has no power states. Jobs 3 and 4 wait.
+    """
+    simulation = Simulation(
+        Platform((nodes_of(6, cores=2), nodes_of(1, None, cores=2))),
+        jobs_of((0.0, 90.0, 1), (0.0, 9.0, 4), (0.0, 9.0, 1), (0.0, 9.0, 1)),
+    )
+    drive(
+        simulation,
+        (0.0, [AllocateJob(1, [1]), off(3), off(5)]),
+        (12.0, [AllocateJob(2, [2, 3]), off(4)]),
+    )
+    assert simulation.power.state == [
+        "on", "on", "on", "switching_on", "switching_off", "sleeping", "on"
+    ]  # fmt: skip
+    return simulation
+
+
+def state_of(simulation: Simulation) -> Any:
+    """Return what a power decision or an allocation could change."""
+    recording = simulation.recording
+    return (
+        simulation.now_s,
+        list(simulation.power.state),
+        simulation.power.shutdowns,
+        list(simulation.cluster.free),
+        list(simulation._waiting),
+        list(simulation._allocated),
+        list(simulation._running),
+        [list(meter._nodes) for meter in simulation.cluster.meters],
+        [list(recording.power_s), list(recording.power_node), list(recording.power_state)],
+        len(simulation._clock._heap),
+    )
+
+
+def cant(node: int, state: str, target: str) -> str:
+    """Return why a node can't be switched from where it is."""
+    return f"node {node} is {state} and can't go to {target}"
+
+
+BUSY = "node {} runs a job or is held for one"
+HAS_NODES = "job 2 has its nodes, and waits for them to be on"
+REFUSED: list[tuple[Decision, RejectionCode, str]] = [
+    (off(7), "unknown_node", "there is no node 7; they go from 0 to 6"),
+    (on(2**63 - 1), "unknown_node", f"there is no node {2**63 - 1}; they go from 0 to 6"),
+    (off(6), "not_allowed", "node 6 has no power states: it is always on"),
+    (on(6), "not_allowed", "node 6 has no power states: it is always on"),
+    (off(1), "node_busy", BUSY.format(1)),
+    (off(2), "node_busy", BUSY.format(2)),
+    (on(0), "wrong_power_state", cant(0, "on", "on")),
+    (on(1), "wrong_power_state", cant(1, "on", "on")),
+    (on(2), "wrong_power_state", cant(2, "on", "on")),
+    (on(3), "wrong_power_state", cant(3, "switching_on", "on")),
+    (off(3), "wrong_power_state", cant(3, "switching_on", "sleeping")),
+    (on(4), "wrong_power_state", cant(4, "switching_off", "on")),
+    (off(4), "wrong_power_state", cant(4, "switching_off", "sleeping")),
+    (off(5), "wrong_power_state", cant(5, "sleeping", "sleeping")),
+    *(
+        (
+            SetNodePower(node, state),
+            "wrong_power_state",
+            f"a node is brought to on or sleeping, not {state}",
+        )
+        for node in (0, 5)
+        for state in POWER
+        if state.startswith("switching")
+    ),
+    (AllocateJob(3, [4]), "wrong_power_state", "node 4 is switching_off, not on"),
+    (AllocateJob(3, [2]), "node_busy", "node 2 has no free core"),
+    (AllocateJob(3, [3]), "node_busy", "node 3 has no free core"),
+    (AllocateJob(2, [0]), "job_not_waiting", HAS_NODES),
+    (RejectJob(2), "job_not_waiting", HAS_NODES),
+    (off(-1), "unknown_node", "there is no node -1; they go from 0 to 6"),
+]
+
+
+@pytest.mark.parametrize(("decision", "code", "reason"), REFUSED)
+def test_refused(decision: Decision, code: RejectionCode, reason: str) -> None:
+    """What can't be is answered with its code and its reason, and nothing of it is done."""
+    simulation = stage()
+    before = state_of(simulation)
+    (event,) = simulation.advance([decision], seq=41).events
+    after = state_of(simulation)
+    finish(simulation)
+    assert isinstance(event, DecisionRejected)
+    assert (event.time_s, event.seq, event.index) == (12.0, 41, 0)
+    assert (event.code, event.reason) == (code, reason)
+    assert after == before
+
+
+@pytest.mark.parametrize("second", [off(0), on(0)], ids=["off", "on"])
+def test_a_node_switched_twice_in_one_message(second: SetNodePower) -> None:
+    """The second is refused: the node is in a transition."""
+    simulation = stage()
+    first, refused = simulation.advance([off(0), second], seq=7).events
+    finish(simulation)
+    assert first == NodePowerChanged(12.0, 0, "switching_off")
+    reason = cant(0, "switching_off", second.state)
+    assert refused == DecisionRejected(12.0, 7, 1, "set_node_power", "wrong_power_state", reason)
+
+
+def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
+    """Also a transition of no time is over only after the message."""
+    simulation = Simulation(Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 1.0, 1)))
+    events = drive(simulation, (0.0, [off(0), on(0)]))
+    assert isinstance(events[-2], DecisionRejected)
+    assert events[-2].reason == cant(0, "switching_off", "on")
+    assert events[-1] == NodePowerChanged(0.0, 0, "sleeping")
+    finish(simulation)
+
+
+@pytest.mark.parametrize(
+    "decisions", [[off(0), AllocateJob(3, [0])], [AllocateJob(3, [0]), off(0)]]
+)
+def test_a_node_switched_off_and_given_away_in_one_message(decisions: list[Decision]) -> None:
+    """What comes first is done, the other refused."""
+    simulation = stage()
+    _, refused = simulation.advance(decisions).events
+    finish(simulation)
+    assert isinstance(refused, DecisionRejected)
+    assert refused.index == 1
+    assert refused.code == (
+        "node_busy" if refused.decision == "set_node_power" else "wrong_power_state"
+    )
+
+
+@pytest.mark.parametrize(
+    ("now_s", "state"), [(5.0, "switching_off"), (15.0, "sleeping"), (21.0, "switching_on")]
+)
+def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
+    now_s: float, state: str
+) -> None:
+    """An allocation of a node that is not on is refused, and the job waits on."""
+    simulation = Simulation(
+        Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 2)), Rules(wake_on_allocation=False)
+    )
+    script: list[tuple[float, list[Decision]]] = [
+        (0.0, [off(1)]), (20.0, [on(1)]), (now_s, [AllocateJob(1, [0, 1])])
+    ]  # fmt: skip
+    events = drive(simulation, *sorted(script, key=lambda step: step[0])[: 2 + (now_s > 20)])
+    assert events[-1] == DecisionRejected(
+        now_s, 0, 0, "allocate_job", "wrong_power_state", f"node 1 is {state}, not on", 1
+    )
+    assert list(simulation._waiting) == [1]
+    assert simulation.cluster.free == [1, 1]
+    finish(simulation)
+
+
+def test_with_wake_on_allocation_a_node_that_is_being_switched_off_can_not_be_given() -> None:
+    """A transition is not interrupted, not even for a job."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
+    events = drive(simulation, (0.0, [off(0)]), (9.5, [AllocateJob(1, [0])]))
+    assert events[-1] == DecisionRejected(
+        9.5, 0, 0, "allocate_job", "wrong_power_state", "node 0 is switching_off, not on", 1
+    )
+    finish(simulation)
+
+
+def test_all_asleep_for_ever_is_an_error() -> None:
+    """Where nobody wakes the nodes that jobs wait for, the run ends and says that they wait."""
+    simulation = Simulation(
+        Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)), Rules(wake_on_allocation=False)
+    )
+    drive(simulation, (0.0, [off(0)]), (10.0, []))
+    with pytest.raises(SimulationStuck, match=r"at 10.0 s: 1 job waits"):
+        simulation.advance()
+
+
+# --- the table of transitions -----------------------------------------------------------------
+
+LEGAL = {
+    ("on", "switching_off"),
+    ("switching_off", "sleeping"),
+    ("sleeping", "switching_on"),
+    ("switching_on", "on"),
+}
+CYCLE: tuple[PowerState, ...] = ("switching_off", "sleeping", "switching_on")
+
+
+@pytest.mark.parametrize("after", POWER)
+@pytest.mark.parametrize("before", POWER)
+def test_transitions(before: PowerState, after: PowerState) -> None:
+    """From each state a node goes to one other; else it is an error that tells its history."""
+    simulation = Simulation(Platform((nodes_of(2),)), jobs_of((7.0, 5.0, 1)))
+    power = simulation.power
+    way = CYCLE[: CYCLE.index(before) + 1] if before != "on" else ()
+    for state in way:
+        power.enter(7.0, 1, state)
+    if (before, after) in LEGAL:
+        power.enter(7.0, 1, after)
+        assert power.state == ["on", after]
+        return
+    with pytest.raises(IllegalTransition) as caught:
+        power.enter(7.0, 1, after)
+    assert caught.value.history == [(7.0, state) for state in way]
+    been = ", ".join(f"{state} at 7.0 s" for state in way) or "on all along"
+    assert str(caught.value) == f"node 1 can't go to {after}; it was {been}"
+    assert power.state == ["on", before]
+
+
+def test_a_node_with_tasks_goes_nowhere() -> None:
+    """Should the simulator itself switch a node on which a job runs, that is an error."""
+    simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1)))
+    drive(simulation, (0.0, [AllocateJob(1, [1])]))
+    with pytest.raises(IllegalTransition, match="node 1 can't go to switching_off"):
+        simulation.power.enter(0.0, 1, "switching_off")
+    finish(simulation)
+
+
+# --- times that vary --------------------------------------------------------------------------
+
+
+def varying(mean_s: float, deviation_s: float) -> PowerStates:
+    """Return power states of equal, varying times on and off."""
+    return PowerStates(5.0, mean_s, 80.0, mean_s, 30.0, deviation_s, deviation_s)
+
+
+def times_of_transitions(states: PowerStates, seed: int, cycles: int = 20) -> list[float]:
+    """Return how long the transitions of ten nodes took, each switched off and on so often."""
+    simulation = Simulation(
+        Platform((nodes_of(1, None), nodes_of(10, states))),
+        jobs_of((0.0, 1e6, 1)),
+        rng=np.random.default_rng(seed),
+    )
+    simulation.advance()
+    decisions: list[Decision] = [AllocateJob(1, [0]), *(off(node) for node in range(1, 11))]
+    switched = Counter[int]()
+    while decisions:
+        events = simulation.advance(decisions, wake_on=["node_power_changed"]).events
+        decisions = []
+        for event in events:
+            if isinstance(event, NodePowerChanged) and event.state in ("on", "sleeping"):
+                switched[event.node] += 1
+                if switched[event.node] < 2 * cycles:
+                    decisions.append(off(event.node) if event.state == "on" else on(event.node))
+        if not decisions and min(switched.values(), default=0) < 2 * cycles:
+            decisions = [SetAlarm(simulation.now_s + 1e5)]
+    simulation.advance([KillJob(1)])
+    since_s: dict[int, float] = {}
+    times_s = []
+    recording = simulation.recording
+    for time_s, node in zip(recording.power_s, recording.power_node, strict=True):
+        if node in since_s:
+            times_s.append(time_s - since_s.pop(node))
+        else:
+            since_s[node] = time_s
+    return times_s
+
+
+def test_times_vary_as_the_seed_says() -> None:
+    """The same seed gives the same times, another one others."""
+    states = varying(100.0, 5.0)
+    first = times_of_transitions(states, 1)
+    assert first == times_of_transitions(states, 1)
+    assert first != times_of_transitions(states, 2)
+    assert len(set(first)) > 390
+
+
+def test_times_are_spread_as_told() -> None:
+    """Mean and deviation of many times are those of the platform."""
+    times_s = times_of_transitions(varying(100.0, 5.0), 1)
+    assert len(times_s) == 400
+    assert np.mean(times_s) == pytest.approx(100.0, abs=1.0)
+    assert np.std(times_s) == pytest.approx(5.0, abs=0.7)
+
+
+def test_times_are_never_negative() -> None:
+    """A time drawn below 0 is none at all."""
+    times_s = times_of_transitions(varying(1.0, 10.0), 3)
+    assert min(times_s) == 0.0
+    assert 0.36 < times_s.count(0.0) / len(times_s) < 0.56  # 46 % lie below 0
+
+
+def test_times_without_a_deviation_are_exact() -> None:
+    """Where nothing varies nothing is drawn, whatever the seed."""
+    assert set(times_of_transitions(varying(100.0, 0.0), 4)) == {100.0}
+
+
+def test_on_and_off_vary_each_by_its_own_deviation() -> None:
+    """Only the times that have a deviation vary."""
+    states = PowerStates(5.0, 100.0, 80.0, 50.0, 30.0, switch_on_sd_s=5.0)
+    simulation = Simulation(Platform((nodes_of(1, states),)), jobs_of((0.0, 1.0, 1)))
+    drive(simulation, (0.0, [off(0)]), (60.0, [AllocateJob(1, [0])]))
+    finish(simulation)
+    _, asleep_s, _, on_s = simulation.recording.power_s
+    assert asleep_s == 50.0
+    assert on_s != 160.0
+
+
+# --- anything that may come -------------------------------------------------------------------
+
+
+def slow(scene: Scene, played: Played) -> oracle.Outcome:
+    """Return what the oracle makes of the same decisions."""
+    return oracle.run(
+        scene.platform,
+        {
+            job.job_id: oracle.OracleJob(
+                job.submit_s, job.cores, job.run_s, job.placement == "whole_nodes"
+            )
+            for job in scene.jobs.rows()
+        },
+        played.messages,
+        wakes=scene.rules.wake_on_allocation,
+        begin_s=played.simulation.start_s,
+        until_s=played.simulation.now_s,
+    )
+
+
+MANY = settings(max_examples=150)
+
+
+@MANY
+@given(scenes())
+def test_nodes_are_in_the_oracles_states(scene: Scene) -> None:
+    """Every node enters every state just when the slow simulator says."""
+    played = play(scene)
+    power = played.simulation.recording
+    history = [power.power_history(node) for node in range(scene.platform.node_count)]
+    assert history == slow(scene, played).history
+
+
+@MANY
+@given(scenes())
+def test_jobs_start_and_end_as_the_oracles(scene: Scene) -> None:
+    """Every job starts and ends just when the slow simulator says, and so does the run."""
+    played = play(scene)
+    expected, recording = slow(scene, played), played.simulation.recording
+    starts_s = dict(zip(recording.job_id, recording.start_s, strict=True))
+    ends_s = dict(zip(recording.job_id, recording.end_s, strict=True))
+    assert {job: at_s for job, at_s in starts_s.items() if at_s == at_s} == expected.start_s
+    assert ends_s == expected.end_s
+    assert played.simulation.now_s == expected.over_s
+
+
+@MANY
+@given(scenes())
+def test_what_is_refused_is_what_the_oracle_refuses(scene: Scene) -> None:
+    """A decision is refused if and only if the slow simulator refuses it."""
+    played = play(scene)
+    refused = {
+        (event.seq, event.index)
+        for event in played.events
+        if isinstance(event, DecisionRejected) and event.decision != "set_alarm"
+    }
+    assert refused == slow(scene, played).refused
+
+
+@MANY
+@given(scenes())
+def test_energy_by_state_is_the_oracles(scene: Scene) -> None:
+    """The energy of each state is that of the slow simulator, and the sum is all there is."""
+    played = play(scene)
+    expected = slow(scene, played).all_energy_j()
+    measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
+    assert measured == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    metrics = measure(outcome_of(played.simulation))
+    assert metrics["energy_j"] == pytest.approx(sum(expected.values()), rel=1e-9, abs=1e-9)
+    wasted_j = sum(expected.values()) - expected["computing"]
+    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
+
+
+@MANY
+@given(scenes())
+def test_every_node_has_the_oracles_times_and_energies(scene: Scene) -> None:
+    """What nodes.csv says of each node, state by state, is what the slow simulator says."""
+    played = play(scene)
+    expected = slow(scene, played)
+    times_s = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
+    energies_j = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
+    for span in spans_of(played.simulation):
+        for node in span.nodes:
+            times_s[node][span.state] += span.end_s - span.start_s
+            energies_j[node][span.state] += (span.end_s - span.start_s) * span.power_w
+    for node in range(len(times_s)):
+        assert times_s[node] == pytest.approx(expected.time_s[node], rel=1e-9, abs=1e-9)
+        assert energies_j[node] == pytest.approx(expected.energy_j[node], rel=1e-9, abs=1e-9)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_times_add_up(scene: Scene) -> None:
+    """The times of the states add up to nodes x makespan."""
+    simulation = play(scene).simulation
+    outcome = outcome_of(simulation)
+    assert sum(outcome.state_node_s.values()) == pytest.approx(
+        scene.platform.node_count * outcome.duration_s, rel=1e-9
+    )
+
+
+@MANY
+@given(scenes(vary=True))
+def test_shutdowns_are_counted(scene: Scene) -> None:
+    """There are as many shutdowns as nodes began to be switched off."""
+    simulation, events, _ = play(scene)
+    begun = [
+        event
+        for event in events
+        if isinstance(event, NodePowerChanged) and event.state == "switching_off"
+    ]
+    assert measure(outcome_of(simulation))["node_shutdowns"] == len(begun)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_jobs_run_on_nodes_that_are_on(scene: Scene) -> None:
+    """No job starts on a node that is not on, and no node with tasks is switched."""
+    _, events, _ = play(scene)
+    power = dict.fromkeys(range(scene.platform.node_count), "on")
+    running: dict[int, list[int]] = {}
+    for event in events:
+        if isinstance(event, NodePowerChanged):
+            power[event.node] = event.state
+            assert not any(event.node in nodes for nodes in running.values())
+        elif isinstance(event, JobStarted):
+            assert {power[node] for node in event.nodes} == {"on"}
+            running[event.job_id] = event.nodes
+        elif isinstance(event, JobCompleted):
+            running.pop(event.job_id, None)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_nodes_held_are_only_switched_on(scene: Scene) -> None:
+    """From its allocation to its start a job's nodes go nowhere but on; then it starts at once."""
+    _, events, _ = play(scene)
+    power = dict.fromkeys(range(scene.platform.node_count), "on")
+    waiting: dict[int, list[int]] = {}
+    for event in events:
+        if isinstance(event, JobAllocated):
+            assert {power[node] for node in event.nodes} != {"on"}
+            waiting[event.job_id] = event.nodes
+        elif isinstance(event, JobStarted | JobCompleted):
+            waiting.pop(event.job_id, None)
+        elif isinstance(event, NodePowerChanged):
+            power[event.node] = event.state
+            if any(event.node in nodes for nodes in waiting.values()):
+                assert event.state in ("switching_on", "on")
+
+
+@settings(max_examples=60)
+@given(scenes(vary=True))
+def test_same_seed_same_bytes(scene: Scene) -> None:
+    """The same scene played twice gives the same files to the byte, power changes and all."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("one", "two"):
+            write_results(Path(folder, name), play(scene).simulation, RUN)
+        assert read(Path(folder, "one")) == read(Path(folder, "two"))
+        assert len(read(Path(folder, "one"))) == 5
+
+
+# --- the scheduler's mirror -------------------------------------------------------------------
+
+
+def newcomer(simulation: Simulation) -> View:
+    """Return the view of a client that begins with a snapshot."""
+    view = View(simulation.cluster.platform, wake_on_allocation=simulation.rules.wake_on_allocation)
+    view.apply(simulation.now_s, simulation.snapshot())
+    return view
+
+
+def test_a_snapshot_by_hand() -> None:
+    """It tells the nodes that are not on, then the jobs, those whose nodes boot among them."""
+    simulation = stage()
+    events = simulation.snapshot()
+    finish(simulation)
+    assert events == [
+        SimulationBegan(0.0),
+        NodePowerChanged(12.0, 3, "switching_on"),
+        NodePowerChanged(12.0, 4, "switching_off"),
+        NodePowerChanged(10.0, 5, "sleeping"),
+        JobSubmitted(0.0, 1, 1, 90.0),
+        JobSubmitted(0.0, 2, 4, 9.0),
+        JobSubmitted(0.0, 3, 1, 9.0),
+        JobSubmitted(0.0, 4, 1, 9.0),
+        JobAllocated(12.0, 2, [2, 3], [2, 2]),
+        JobStarted(0.0, 1, [1], [1]),
+        NoMoreJobs(12.0),
+    ]
+
+
+@MANY
+@given(scenes(vary=True))
+def test_a_snapshot_brings_a_view_up_to_date(scene: Scene) -> None:
+    """A view of the snapshot and one of all events agree on nodes, queue and running jobs."""
+
+    def look(simulation: Simulation, view: View) -> None:
+        other = newcomer(simulation)
+        assert other.now_s == view.now_s
+        assert other.nodes.free.tolist() == view.nodes.free.tolist()
+        assert other.nodes.free_cores == view.nodes.free_cores == view.nodes.free.sum()
+        assert other.nodes.power == view.nodes.power == simulation.power.state
+        numbers = range(len(view.nodes.free))
+        assert list(map(other.nodes.can_be_given, numbers)) == list(
+            map(view.nodes.can_be_given, numbers)
+        )
+        assert list(other.queue) == list(view.queue)
+        assert places_of(other) == places_of(view)
+        for job_id in simulation._running:
+            assert other.running[job_id].start_s == view.running[job_id].start_s
+        assert other.no_more_jobs == view.no_more_jobs
+
+    play(scene, look)
+
+
+def places_of(view: View) -> dict[int, tuple[list[int], list[int], list[int]]]:
+    """Return where the running jobs are."""
+    found = {}
+    for job_id, job in view.running.items():
+        assert job.place is not None
+        place = job.place
+        found[job_id] = (place.nodes.tolist(), place.tasks.tolist(), place.held.tolist())
+    return found
+
+
+def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
+    """A client that comes back reckons with the same ends of jobs as one that never left."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (18.0, 5.0, 1)))
+    view = View(simulation.cluster.platform)
+    events = drive(simulation, (0.0, [off(0)]), (15.0, [AllocateJob(1, [0])]))
+    batch = simulation.advance()
+    view.apply(batch.now_s, [*events, *batch.events])
+    assert batch.now_s == 18.0
+    other = newcomer(simulation)
+    finish(simulation)
+    assert other.running[1].start_s == view.running[1].start_s == 35.0  # 20 s to switch on
+
+
+@MANY
+@given(scenes(vary=True))
+def test_a_view_knows_what_the_server_would_accept(scene: Scene) -> None:
+    """On each node a view has as many cores free as the server would let a job have, no more."""
+
+    def accepts(simulation: Simulation, node: int, cores: int) -> bool:
+        job = JobSpec(99, 0.0, 1.0, 1.0, cores, "cores")
+        try:
+            tasks_by_node(simulation.cluster, job, AllocateJob(99, [node], [cores]))
+            check_power(simulation.power.state, [node], scene.rules.wake_on_allocation)
+        except Refusal:
+            return False
+        return True
+
+    def look(simulation: Simulation, view: View) -> None:
+        for node, free in enumerate(view.nodes.free.tolist()):
+            assert free == 0 or accepts(simulation, node, free)
+            assert not accepts(simulation, node, free + 1)
+
+    play(scene, look)
+
+
+@MANY
+@given(scenes(vary=True))
+def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
+    """Jobs started through the view, on nodes not switched at the same time, are not refused."""
+    rng, random = np.random.default_rng(scene.seed), Random(scene.seed)
+    simulation = Simulation(scene.platform, scene.jobs, scene.rules, rng)
+    view = View(scene.platform, wake_on_allocation=scene.rules.wake_on_allocation)
+    batch = simulation.advance()
+    for turn in range(1000):
+        view.apply(batch.now_s, batch.events)
+        assert not any(rejected.decision == "allocate_job" for rejected in view.rejected)
+        # Before the jobs: these then take none that is switched off, but may take one woken.
+        idle = (view.nodes.free == view.nodes.capacity).tolist()
+        left = []
+        for node, state in enumerate(view.nodes.power):
+            if state == "on" and idle[node] and turn < 60 and random.random() < 0.3:
+                view.set_node_power(node, on=False)
+            elif state == "sleeping" and (random.random() < 0.3 or turn >= 60):
+                view.set_node_power(node, on=True)
+            else:
+                left.append(node)
+        for job in list(view.queue.values()):
+            view.start(job, left)
+        if view.queue:
+            view.set_alarm(view.now_s + 10.0)
+        batch = simulation.advance(
+            view.decisions,
+            wake_on=random.choice([None, KINDS]),
+            elapsed_s=random.choice([0.0, 2.5]),
+        )
+        if batch.ended:
+            return
+    raise AssertionError("the run does not end")
+
+
+def test_a_node_to_be_switched_off_is_given_to_nobody() -> None:
+    """Once a policy has switched a node off it finds no room there, but when it sleeps again."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
+    view = View(simulation.cluster.platform)
+    view.apply(*simulation.advance()[:2])
+    view.set_node_power(0, on=False)
+    assert not view.start(view.queue[1])
+    view.apply(*simulation.advance(view.decisions)[:2])
+    assert (view.nodes.free.tolist(), view.nodes.free_cores, list(view.queue)) == ([0], 0, [1])
+    view.apply(*simulation.advance()[:2])
+    assert view.start(view.queue[1])
+    view.apply(*simulation.advance(view.decisions)[:2])
+    assert not view.rejected
+    finish(simulation)
+
+
+def test_a_node_that_is_not_switched_off_after_all_can_be_given_again() -> None:
+    """A refused switching leaves the view as it was before."""
+    simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (9.0, 5.0, 1)))
+    view = View(simulation.cluster.platform)
+    view.apply(*simulation.advance()[:2])
+    assert view.start(view.queue[1])
+    view.set_node_power(0, on=False)
+    view.apply(*simulation.advance(view.decisions)[:2])
+    assert [refused.code for refused in view.rejected] == ["node_busy"]
+    assert view.nodes.power == ["on"]
+    view.apply(*simulation.advance()[:2])
+    assert (view.nodes.free.tolist(), view.nodes.free_cores) == ([1], 1)
+    finish(simulation)
+
+
+BOTH: tuple[list[int], list[float]] = ([0, 1], [30.0, 30.0, 35.0])
+ONE: tuple[list[int], list[float]] = ([1], [0.0, 5.0, 10.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "asleep", "starts_s"),
+    [
+        *((name, *case) for name in ("fcfs", "easy", "sjf") for case in (BOTH, ONE)),
+        ("conservative", *BOTH),
+        ("conservative", *ONE),
+        ("minmin", *BOTH),
+        ("minmin", *ONE),
+    ],
+)
+def test_schedulers_live_with_nodes_that_can_not_be_given(
+    name: str, asleep: list[int], starts_s: list[float]
+) -> None:
+    """While nodes are on their way jobs find no room there; they start when there is some."""
+    platform = Platform((nodes_of(2, cores=2),))
+    table = jobs_of((0.0, 5.0, 2), (1.0, 5.0, 2), (2.0, 5.0, 2), placement="one_node")
+    simulation, view = Simulation(platform, table), View(platform)
+    policy = make_policy(name)
+    batch = simulation.advance([off(node) for node in asleep])
+    while not batch.ended:
+        view.apply(batch.now_s, batch.events)
+        assert not view.rejected
+        policy(view)
+        batch = simulation.advance(view.decisions, wake_on=view.wake_on)
+    assert list(simulation.recording.start_s) == starts_s
+
+
+# --- every transport --------------------------------------------------------------------------
+
+SCENARIO = """
+name: power
+seed: 3
+platform:
+  nodes:
+    - count: 3
+      processors: [{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}]
+      power_states:
+        {sleep_w: 9, switch_on_s: 120, switch_on_w: 190, switch_off_s: 60, switch_off_w: 9,
+         switch_on_sd_s: 30, switch_off_sd_s: 40}
+    - count: 2
+      processors:
+        - {cores: 2, static_w: 30, dynamic_w: 7}
+        - {cores: 1, static_w: 20, dynamic_w: 0}
+      power_states:
+        {sleep_w: 1, switch_on_s: 20, switch_on_w: 70, switch_off_s: 10, switch_off_w: 20}
+workload:
+  synthetic:
+    {model: poisson, jobs: 60, mean_interarrival_s: 290, cores: [1, 12], run_s: [10, 2000]}
+  reference_clock_ghz: 2.0
+wake_on_allocation: WAKES
+"""
+
+
+class Manager:
+    """First come first served, and nodes idle for five minutes are switched off.
+
+    Where allocations wake no nodes, those that sleep are switched on while the head of the
+    queue finds no room.
+    """
+
+    def __init__(self) -> None:
+        self._idle_since_s: dict[int, float] = {}
+
+    def __call__(self, view: View) -> None:
+        """Decide."""
+        nodes = view.nodes
+        while view.queue and view.start(next(iter(view.queue.values()))):
+            pass
+        idle = (
+            (nodes.free == nodes.capacity) & np.array([s == "on" for s in nodes.power])
+        ).tolist()
+        for node, is_idle in enumerate(idle):
+            if not is_idle:
+                self._idle_since_s.pop(node, None)
+            elif view.now_s - self._idle_since_s.setdefault(node, view.now_s) >= 300.0:
+                del self._idle_since_s[node]
+                view.set_node_power(node, on=False)
+        if view.queue and not view.wake_on_allocation:
+            for node, state in enumerate(nodes.power):
+                if state == "sleeping":
+                    view.set_node_power(node, on=True)
+        if self._idle_since_s and not (view.no_more_jobs and not view.queue and not view.running):
+            view.set_alarm(max(min(self._idle_since_s.values()) + 300.0, view.now_s + 1e-3))
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """What starts processes for a test, and ends them."""
+    processes = Processes(tmp_path)
+    yield processes
+    processes.end()
+
+
+@pytest.mark.parametrize("wakes", ["true", "false"])
+def test_every_transport_gives_the_same_bytes(
+    processes: Processes, tmp_path: Path, wakes: str
+) -> None:
+    """A scheduler that manages power gets the same results over a wire as in one process."""
+    path = tmp_path / "power.yaml"
+    path.write_text(SCENARIO.replace("WAKES", wakes))
+    opened = open_scenario(load_scenario(path), Library([path]).first_jobs, "manager")
+    run_in_process(opened, Manager(), tmp_path / "inproc")
+    expected = read(tmp_path / "inproc")
+    assert opened.simulation.power.shutdowns > 10
+    assert opened.run.complete
+    server = Server(processes, path, out=tmp_path / "tcp")
+    session: list[str] = []
+    schedule(
+        Manager(),
+        server.address,
+        name="manager",
+        welcomed=lambda welcome: session.append(welcome.session),
+    )
+    assert server.results(session[0]) == expected
+
+
+def test_another_seed_gives_other_times(tmp_path: Path) -> None:
+    """The seed of a scenario decides how long its nodes take to be switched."""
+    path = tmp_path / "power.yaml"
+    path.write_text(SCENARIO.replace("WAKES", "true"))
+    jobs = Library([path]).first_jobs
+    times_s = []
+    for seed in (3, 3, 4):
+        opened = open_scenario(load_scenario(path, {"seed": seed}), jobs, "manager")
+        run_in_process(opened, Manager())
+        times_s.append(list(opened.simulation.recording.power_s))
+    assert times_s[0] == times_s[1]
+    assert times_s[0] != times_s[2]

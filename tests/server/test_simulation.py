@@ -1,0 +1,118 @@
+"""The simulator as one plain object: whole traces of small scenarios."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpcosim_protocol import (
+    Alarm,
+    AllocateJob,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    NoMoreJobs,
+    SetAlarm,
+    SimulationBegan,
+    SubmitJob,
+)
+from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.errors import SimulationStuck
+from support.simulating import cluster_of, jobs_of
+
+
+def test_two_jobs_on_two_nodes_whole_trace() -> None:
+    """Two jobs, the second submitted while the first runs, give just these batches."""
+    simulation = Simulation(cluster_of(2), jobs_of((5.0, 10.0, 1), (8.0, 2.0, 2)))
+    assert simulation.advance() == (
+        5.0,
+        [SimulationBegan(5.0), JobSubmitted(5.0, 1, 1, 10.0)],
+        False,
+    )
+    assert simulation.advance([AllocateJob(1, [1])]) == (
+        8.0,
+        [JobStarted(5.0, 1, [1], [1]), JobSubmitted(8.0, 2, 2, 2.0), NoMoreJobs(8.0)],
+        False,
+    )
+    assert simulation.advance() == (15.0, [JobCompleted(15.0, 1, "completed")], False)
+    assert simulation.advance([AllocateJob(2, [0, 1])]) == (
+        17.0,
+        [JobStarted(15.0, 2, [0, 1], [1, 1]), JobCompleted(17.0, 2, "completed")],
+        False,
+    )
+    assert simulation.advance() == (17.0, [], True)
+
+
+def test_all_of_one_instant_comes_in_one_batch_in_order() -> None:
+    """At one instant completions come before submissions before alarms."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 10.0, 1), (10.0, 1.0, 1), (10.0, 1.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([SetAlarm(10.0, 7), AllocateJob(1, [0])])
+    assert [type(event) for event in batch.events] == [
+        JobStarted,
+        JobCompleted,
+        JobSubmitted,
+        JobSubmitted,
+        NoMoreJobs,
+        Alarm,
+    ]
+
+
+def test_jobs_that_wait_for_nothing_are_an_error() -> None:
+    """A scheduler that never starts a job is told how many wait, and since when."""
+    simulation = Simulation(cluster_of(1), jobs_of((3.0, 1.0, 1), (4.0, 1.0, 1)))
+    simulation.advance()
+    simulation.advance()
+    with pytest.raises(SimulationStuck, match=r"2 jobs wait \(1, 2\), the first since 3\.0 s"):
+        simulation.advance()
+
+
+def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
+    """With dynamic jobs, decisions after the last event go on with the simulation."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 5.0, 1)), Rules(dynamic_jobs=True))
+    simulation.advance()
+    simulation.advance([AllocateJob(1, [0])])
+    batch = simulation.advance([SubmitJob(2, cores=1, run_s=3.0)])
+    assert batch == (5.0, [JobSubmitted(5.0, 2, 1, 3.0)], False)
+    batch = simulation.advance([AllocateJob(2, [0])])
+    assert batch.events[-1] == JobCompleted(8.0, 2, "completed")
+    assert simulation.advance().ended
+
+
+def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
+    """What happens while the scheduler thinks comes first, and its job starts after that."""
+    simulation = Simulation(cluster_of(2), jobs_of((0.0, 10.0, 1), (2.0, 10.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0])], elapsed_s=3.0)
+    assert batch.events == [
+        JobSubmitted(2.0, 2, 1, 10.0),
+        NoMoreJobs(2.0),
+        JobStarted(3.0, 1, [0], [1]),
+    ]
+
+
+def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
+    """Events nobody is woken for are delivered when nothing more can happen."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1), (5.0, 1.0, 1)))
+    simulation.advance()
+    batch = simulation.advance([AllocateJob(1, [0])], wake_on=[])
+    assert batch == (
+        5.0,
+        [
+            JobStarted(0.0, 1, [0], [1]),
+            JobCompleted(1.0, 1, "completed"),
+            JobSubmitted(5.0, 2, 1, 1.0),
+            NoMoreJobs(5.0),
+        ],
+        False,
+    )
+
+
+def test_alarms_replaced_without_end_take_no_memory() -> None:
+    """Timers called off are cleared away once they are the most of the heap."""
+    simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)))
+    simulation.advance()
+    for _ in range(10):
+        simulation.advance(
+            [SetAlarm(5.0 + i) for i in range(1000)] + [SetAlarm(1.0 + simulation.now_s)]
+        )
+    assert len(simulation._clock._heap) < 1000

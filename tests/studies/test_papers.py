@@ -1,0 +1,202 @@
+"""The scenarios of the papers: they load, hold exactly what was given, and give its results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hpcosim_client import make_policy
+from hpcosim_protocol import Processor
+from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_studies.ineps import heuristics as ineps
+from hpcosim_studies.ineps.heuristics import Row
+from hpcosim_workloads.logs.catalogue import known_trace, locate
+from hpcosim_workloads.table import JobSpec
+from support.golden import golden
+from support.paths import SCENARIOS, SHARED
+
+PAPERS = SCENARIOS / "papers"
+NAMES = [path.relative_to(PAPERS).as_posix() for path in sorted(PAPERS.rglob("*.yaml"))]
+GIVEN = {
+    "ineps/exp1.yaml": "exp1.json",
+    "ineps/exp2.yaml": "exp2.inputs.json",
+    "ineps/exp3.yaml": "exp3.inputs.json",
+    "ineps/exp4_comp.yaml": "exp4_comp.inputs.json",
+    "ineps/exp4_mem.yaml": "exp4_mem.inputs.json",
+    "ineps/exp4_mixed.yaml": "exp4_mixed.inputs.json",
+    "node_centric/node16.yaml": "node16_synth.inputs.json",
+}
+JOB_ORDERS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
+NODE_ORDERS = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
+OURS = {"random": "none", "high_mem": "high_mem_used"}
+"""What the papers' program does under a name of theirs, by our name."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scenario_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file is a scenario with jobs and a scheduler there is."""
+    scenario = load_scenario(PAPERS / name)
+    make_policy(scenario.scheduler.name)
+    if scenario.workload.trace is not None:
+        monkeypatch.setenv("HPCOSIM_TRACES", str(SHARED / "traces"))
+        if locate(known_trace(scenario.workload.trace)) is None:
+            pytest.skip(f"the job log {scenario.workload.trace} is not on this machine")
+    assert len(Library([PAPERS / name]).first_jobs)
+
+
+def test_scenarios_have_names_of_their_own() -> None:
+    """All can be served together, and each says first what it is."""
+    names = [load_scenario(PAPERS / name).name for name in NAMES]
+    assert len(set(names)) == len(names)
+    assert all((PAPERS / name).read_text().startswith("# ") for name in NAMES)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_platform_is_the_one_golden(name: str) -> None:
+    """Node by node, to the last bit."""
+    nodes = [
+        group.processors
+        for group in load_scenario(PAPERS / name).platform.nodes
+        for _ in range(group.count)
+    ]
+    assert [figures_of(*processors) for processors in nodes] == [
+        (
+            node["cores"],
+            node["clock_rate"],
+            node["dpflops_per_cycle"],
+            node["static_power"],
+            node["dynamic_power"],
+            node["min_power"],
+            *(node[constant] for constant in ("c", "b", "da", "db", "dc", "dd")),
+        )
+        for node in golden(GIVEN[name])["platform"]
+    ]
+
+
+def figures_of(processor: Processor) -> tuple[float, ...]:
+    """Return all figures of the one processor of a node."""
+    memory = processor.contention
+    assert memory is not None
+    return (
+        processor.cores,
+        processor.clock_ghz,
+        processor.flops_per_cycle,
+        processor.static_w,
+        processor.dynamic_w,
+        processor.idle_fraction,
+        *(memory.c_mbps, memory.b_per_mbps, memory.da),
+        *(memory.db_mbps, memory.dc_mbps, memory.dd_mbps),
+    )
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_jobs_are_those_golden(name: str) -> None:
+    """Job by job, to the last bit, each on one node."""
+    jobs = list(Library([PAPERS / name]).first_jobs.rows())
+    assert {job.placement for job in jobs} == {"one_node"}
+    assert [asked_by(job) for job in jobs] == [
+        (
+            job["id"],
+            job["submit"],
+            job["cores"],
+            job["req_ops"] / job["ipc"],
+            job["req_time"],
+            job["mem"],
+            job["mem_vol"],
+            job.get("profile", ""),
+        )
+        for job in golden(GIVEN[name])["workload"]
+    ]
+
+
+def asked_by(job: JobSpec) -> tuple[object, ...]:
+    """Return what a job asks for."""
+    return (
+        *(job.job_id, job.submit_s, job.cores, job.ops, job.requested_s),
+        *(job.memory_mb, job.memory_volume_mb, job.profile),
+    )
+
+
+def run(name: str, scheduler: str) -> tuple[Simulation, dict[str, int | float]]:
+    """Run a scenario under a scheduler."""
+    library = Library([PAPERS / name])
+    opened = open_scenario(library.first, library.first_jobs, scheduler)
+    return opened.simulation, run_in_process(opened, make_policy(scheduler))
+
+
+@pytest.mark.parametrize("node_order", NODE_ORDERS)
+@pytest.mark.parametrize("job_order", JOB_ORDERS)
+def test_experiment_1_is_as_the_papers_program_has_it(job_order: str, node_order: str) -> None:
+    """Every heuristic starts, ends and places every job as there, for the same energy."""
+    expected = golden("exp1.json")["policies"][f"{job_order}-{node_order}"]
+    scheduler = "-".join(OURS.get(order, order) for order in (job_order, node_order))
+    simulation, metrics = run("ineps/exp1.yaml", scheduler)
+    recording = simulation.recording
+    assert list(recording.job_id) == [job for job, _, _, _ in expected["jobs"]]
+    for row, (_, start_s, end_s, node) in enumerate(expected["jobs"]):
+        assert recording.start_s[row] == pytest.approx(start_s, rel=0, abs=1e-6)
+        assert recording.end_s[row] == pytest.approx(end_s, rel=0, abs=1e-6)
+        assert recording.nodes[recording.first_place[row]] == node
+        assert recording.places[row] == 1
+    assert metrics["makespan_s"] == pytest.approx(expected["makespan_s"], rel=0, abs=1e-6)
+    assert metrics["energy_j"] == pytest.approx(expected["energy_J"], rel=1e-8)
+    assert metrics["edp_js"] == pytest.approx(expected["edp_Js"], rel=1e-8)
+
+
+@pytest.fixture(scope="module")
+def runs_of_experiment_1() -> list[Row]:
+    """Return what `hpcosim reproduce ineps` runs on Experiment 1."""
+    return list(ineps.run_all(["exp1"]))
+
+
+def as_every_experiment(rows: list[Row]) -> list[Row]:
+    """Return runs of one experiment as if they were those of each."""
+    return [replace(row, experiment=name) for name in ineps.EXPERIMENTS for row in rows]
+
+
+def test_chance_is_run_with_many_seeds(runs_of_experiment_1: list[Row]) -> None:
+    """Who draws is run once a seed, others once."""
+    runs = Counter(row.scheduler for row in runs_of_experiment_1)
+    assert runs["random-high_cores"] == runs["first-random"] == len(ineps.SEEDS)
+    assert runs["none-none"] == runs["first-high_cores"] == runs["minmin-immediate"] == 1
+    assert len({row.energy_j for row in runs_of_experiment_1 if row.scheduler == ineps.WORST}) > 1
+
+
+def test_study_is_the_same_twice(
+    runs_of_experiment_1: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same runs give the same files, and running again gives the same runs."""
+    assert list(ineps.run_all(["exp1"])) == runs_of_experiment_1
+    monkeypatch.setattr(ineps, "run_all", lambda: as_every_experiment(runs_of_experiment_1))
+    for name in ("a", "b"):
+        ineps.reproduce(tmp_path / name)
+    for file in ("results.csv", "tables.md", "energy.png", "edp.png"):
+        content = (tmp_path / "a" / file).read_bytes()
+        assert content == (tmp_path / "b" / file).read_bytes()
+
+
+def test_readme_has_what_the_study_gives(runs_of_experiment_1: list[Row]) -> None:
+    """The rows of Experiment 1 stand in the README as `tables.md` has them."""
+    results = ineps.Results(as_every_experiment(runs_of_experiment_1))
+    made = ineps.tables(results).splitlines()
+    readme = (PAPERS / "ineps" / "README.md").read_text().splitlines()
+    rows = [line for line in made if line.startswith("| exp1 ")]
+    assert len(rows) == 6
+    assert [line for line in readme if line.startswith("| exp1 ")] == rows
+
+
+def test_study_that_cannot_be_written_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file where the folder should be is an error of one line."""
+    monkeypatch.setattr(ineps, "run_all", list)
+    (tmp_path / "file").touch()
+    with pytest.raises(ScenariosError, match="can't write"):
+        ineps.reproduce(tmp_path / "file")

@@ -1,0 +1,173 @@
+"""Servers and schedulers in processes of their own, and waiting for what they do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
+
+
+SCENARIO = """
+name: {name}
+seed: 3
+platform:
+  nodes:
+    - count: 3
+      processors: [{{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}}]
+    - count: 2
+      processors:
+        - {{cores: 2, static_w: 30, dynamic_w: 7}}
+        - {{cores: 1, static_w: 20, dynamic_w: 0}}
+workload:
+  synthetic:
+    {{model: poisson, jobs: {jobs}, mean_interarrival_s: 190, cores: [1, 20], run_s: [10, 2000]}}
+  reference_clock_ghz: 2.0
+scheduler: {{name: easy}}
+dynamic_jobs: true
+"""
+
+
+SMALL, LONG = 40, 100_000  # jobs; of the latter a run takes minutes
+
+
+SOON_S = 20.0  # what waits for another process fails after so long
+
+
+Results = dict[str, bytes]
+
+
+def eventually(what: Callable[[], Any]) -> Any:
+    """Return what a function does, once that is something."""
+    until_s = time.monotonic() + SOON_S
+    while time.monotonic() < until_s:
+        value = what()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"still nothing after {SOON_S} s")
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children(pid: int) -> dict[str, int]:
+    """Return the processes a process started, by the subcommand each is."""
+    found: dict[str, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (folder / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if parent == pid:
+            found |= {name: int(folder.name) for name in ("serve", "schedule") if name in words}
+    return found
+
+
+def read(folder: Path) -> Results:
+    """Return the files of a results folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class Processes:
+    """Starts processes, and leaves none of them alive."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[subprocess.Popen[str]] = []
+        self._pids: set[int] = set()
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start `hpcosim` with these arguments."""
+        process = subprocess.Popen(
+            [*HPCOSIM, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self._folder,
+            start_new_session=True,
+        )
+        self._started.append(process)
+        return process
+
+    def watch(self, *pids: int) -> None:
+        """See to the end of processes that others have started."""
+        self._pids |= set(pids)
+
+    def end(self) -> None:
+        """Kill what is left."""
+        for process in self._started:
+            if process.poll() is None:
+                self._pids |= set(children(process.pid).values())
+                process.kill()
+            process.communicate()
+        for pid in self._pids:
+            if alive(pid) and b"hpcosim" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, processes: Processes, *arguments: str | Path, out: Path) -> None:
+        self.out = out
+        self.lines: list[str] = []
+        self.process = processes.start(
+            "serve", *arguments, "--bind", "tcp://127.0.0.1:*", "--out", out
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.address: str = eventually(lambda: self.log("listening"))[0]["address"]
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    def log(self, event: str) -> list[dict[str, Any]]:
+        """Return the entries of a kind in its log so far."""
+        entries = [json.loads(line) for line in list(self.lines)]
+        return [entry for entry in entries if entry["event"] == event]
+
+    def end(self) -> int:
+        """Wait for it and return its exit status."""
+        status = self.process.wait(SOON_S)
+        self._reader.join(SOON_S)
+        return status
+
+    def results(self, session: str) -> Results:
+        """Return the results of a session, once they are written."""
+        return read(eventually(lambda: list(self.out.glob(f"*-{session[:8]}")))[0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the scenarios `small` and `long`."""
+    folder = tmp_path_factory.mktemp("transports")
+    for name, jobs in (("small", SMALL), ("long", LONG)):
+        (folder / f"{name}.yaml").write_text(SCENARIO.format(name=name, jobs=jobs))
+    return folder
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """What starts processes for a test, and ends them."""
+    processes = Processes(tmp_path)
+    yield processes
+    processes.end()

@@ -1,0 +1,499 @@
+"""The Gymnasium environments: their contract, and that they are our own, told otherwise."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hpcosim_client import PolicyError
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_protocol import Platform
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.running.library import Library
+from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_training.pairing.environment import PairingEnvironment, Task
+from hpcosim_training.power.environment import PowerEnvironment
+from hpcosim_workloads.table import JobTable
+from support.learned_power import drawn, nodes_of
+from support.learned_power import task_of as power_task_of
+from support.paths import SCENARIOS
+from support.simulating import cluster_of, jobs_of
+
+WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
+gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
+
+from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+from hpcosim_training.gymnasium_envs import JOB_NODE_PAIRING, NODE_POWER  # noqa: E402
+from hpcosim_training.pairing.gymnasium_env import JobNodePairingEnv  # noqa: E402
+from hpcosim_training.power.gymnasium_env import NodePowerEnv  # noqa: E402
+
+EXPERIMENTS = SCENARIOS / "papers" / "ineps"
+EXP1, EXP2 = str(EXPERIMENTS / "exp1.yaml"), EXPERIMENTS / "exp2.yaml"
+SEES = ("papers", "papers_no_energy", "foreseen")
+
+SLEEPERS = """
+name: sleepers
+seed: 3
+platform:
+  nodes:
+    - count: 3
+      processors: [{cores: 1, static_w: 100, dynamic_w: 0}]
+      power_states: {sleep_w: 5, switch_on_s: 9, switch_on_w: 80, switch_off_s: 4, switch_off_w: 20}
+workload:
+  synthetic: {model: poisson, jobs: 20, mean_interarrival_s: 30, cores: [1, 3], run_s: [1, 90]}
+scheduler: {name: easy, power_awareness: aware}
+"""
+
+
+@pytest.fixture
+def sleepers(tmp_path: Path) -> str:
+    """A scenario of nodes that can be switched off."""
+    path = tmp_path / "sleepers.yaml"
+    path.write_text(SLEEPERS)
+    return str(path)
+
+
+class Decision(NamedTuple):
+    """What came of one, and what was seen before."""
+
+    seen: NDArray[np.float32]
+    mask: NDArray[np.int8]
+    reward: float
+    terminated: bool
+
+
+def some_action(mask: NDArray[np.int8], rng: np.random.Generator) -> Any:
+    """Return an action drawn among what a mask allows, of either environment."""
+    if mask.ndim == 1:
+        return int(rng.choice(np.flatnonzero(mask)))
+    return rng.integers(0, 2, len(mask), dtype=np.int8)
+
+
+def played(env: Any, seed: int) -> list[Decision]:
+    """Play one episode at random and return it."""
+    rng, decisions, over = np.random.default_rng(seed), [], False
+    seen, info = env.reset(seed=seed)
+    while not over:
+        before, mask = seen, info["action_mask"]
+        seen, reward, over, cut, info = env.step(some_action(mask, rng))
+        assert not cut
+        decisions.append(Decision(before, mask, float(reward), over))
+    return decisions
+
+
+def played_side_by_side(envs: Any, seeds: list[int]) -> list[list[Decision]]:
+    """Play one episode of each environment of a vector as `played` does."""
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    runs: list[list[Decision]] = [[] for _ in seeds]
+    going = set(range(len(seeds)))
+    seen, info = envs.reset(seed=seeds)
+    while going:
+        # A vector's arrays are its own: they change with the next step.
+        seen, masks = np.array(seen), np.array(info["action_mask"])
+        actions = np.array([some_action(*each) for each in zip(masks, rngs, strict=True)])
+        after, rewards, overs, _, info = envs.step(actions)
+        for run in sorted(going):
+            over = bool(overs[run])
+            runs[run].append(Decision(seen[run], masks[run], float(rewards[run]), over))
+            going -= {run} if over else set()
+        seen = after
+    return runs
+
+
+def assert_equal(some: list[Decision], others: list[Decision]) -> None:
+    """Make sure that two episodes are the same, to the last bit."""
+    assert len(some) == len(others)
+    for one, other in zip(some, others, strict=True):
+        assert np.array_equal(one.seen, other.seen)
+        assert np.array_equal(one.mask, other.mask)
+        assert one[2:] == other[2:]
+
+
+# Both environments
+
+
+@pytest.mark.parametrize("sees", SEES)
+def test_gymnasiums_own_checker_finds_nothing_in_pairing(sees: str) -> None:
+    """The environment keeps Gymnasium's contract, whatever it shows."""
+    check_env(gymnasium.make(JOB_NODE_PAIRING, scenario=EXP1, sees=sees, invalid="first").unwrapped)
+
+
+@pytest.mark.parametrize("origin_s", [None, 0.0])
+def test_gymnasiums_own_checker_finds_nothing_in_switching(
+    sleepers: str, origin_s: float | None
+) -> None:
+    """The environment keeps Gymnasium's contract, with and without a calendar."""
+    check_env(gymnasium.make(NODE_POWER, scenario=sleepers, origin_s=origin_s).unwrapped)
+
+
+def test_gymnasiums_own_checker_takes_task_and_jobs() -> None:
+    """An environment of a task and jobs keeps the contract as well."""
+    power = gymnasium.make(NODE_POWER, task=power_task_of(nodes_of(3)), jobs=some_jobs())
+    check_env(power.unwrapped)
+    task, jobs = Task(cluster_of(2, 4)), jobs_of((0, 9, 2), (1, 9, 4))
+    pairing = gymnasium.make(JOB_NODE_PAIRING, task=task, jobs=jobs, invalid="first")
+    check_env(pairing.unwrapped)
+
+
+def test_gymnasium_imports_what_an_id_names() -> None:
+    """In a process that never heard of us the id alone makes an environment, without torch."""
+    program = (
+        "import gymnasium, sys\n"
+        f"id = 'hpcosim_training.gymnasium_envs:{JOB_NODE_PAIRING}'\n"
+        f"gymnasium.make(id, scenario={EXP1!r}, sees='papers').reset()\n"
+        "print('torch' in sys.modules)\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("sees", ["papers", "foreseen"])
+def test_a_vector_of_pairings_is_as_many_single_ones(sees: str, mode: str) -> None:
+    """Same observations, masks and rewards to the end, in one process or several."""
+    how = {"scenario": EXP1, "sees": sees, "objective": "edp"}
+    envs = gymnasium.make_vec(JOB_NODE_PAIRING, 3, mode, vector_kwargs=fresh(mode), **how)
+    seeds = [5, 6, 7]
+    for seed, run in zip(seeds, played_side_by_side(envs, seeds), strict=True):
+        assert_equal(run, played(gymnasium.make(JOB_NODE_PAIRING, **how), seed))
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_vector_of_switchings_is_as_many_single_ones(sleepers: str, mode: str) -> None:
+    """Same observations, masks and rewards to the end, in one process or several."""
+    how = {"scenario": sleepers, "interval_s": 60.0}
+    envs = gymnasium.make_vec(NODE_POWER, 2, mode, vector_kwargs=fresh(mode), **how)
+    seeds = [5, 6]
+    for seed, run in zip(seeds, played_side_by_side(envs, seeds), strict=True):
+        assert_equal(run, played(gymnasium.make(NODE_POWER, **how), seed))
+    envs.close()
+
+
+def fresh(mode: str) -> dict[str, str]:
+    """Return arguments by which the processes of a vector inherit nothing."""
+    return {"context": "spawn"} if mode == "async" else {}
+
+
+def test_the_same_actions_bring_the_same_episode(sleepers: str) -> None:
+    """A seed and the actions say all, also on an environment that has been played before."""
+    for make in (
+        partial(gymnasium.make, JOB_NODE_PAIRING, scenario=EXP1),
+        partial(gymnasium.make, NODE_POWER, scenario=sleepers),
+    ):
+        env = make()
+        first = played(env, 4)
+        played(env, 5)
+        assert_equal(played(env, 4), first)
+        assert_equal(played(make(), 4), first)
+
+
+def test_the_last_info_is_the_servers_metrics(sleepers: str) -> None:
+    """Energy, its product with the time, and the time, of the whole run."""
+    envs: list[Any] = [JobNodePairingEnv(EXP1), NodePowerEnv(sleepers)]
+    for env in envs:
+        _, info = env.reset()
+        rng, over = np.random.default_rng(0), False
+        while not over:
+            assert set(info) == {"action_mask"}
+            _, _, over, _, info = env.step(some_action(info["action_mask"], rng))
+        metrics = measure(outcome_of(env._environment.simulation))
+        assert metrics["jobs_completed"] in (6, 20)
+        for name in ("energy_j", "edp_js", "makespan_s"):
+            assert info[name] == metrics[name] > 0.0
+
+
+def test_after_the_end_there_is_no_step(sleepers: str) -> None:
+    """Nor before the beginning."""
+    envs: list[Any] = [JobNodePairingEnv(EXP1), NodePowerEnv(sleepers)]
+    for env in envs:
+        action = env.action_space.sample()
+        with pytest.raises(ResetNeeded, match="reset before the next step"):
+            env.step(action)
+        played(env, 0)
+        with pytest.raises(ResetNeeded, match="every job is over"):
+            env.step(action)
+        env.reset()
+
+
+@pytest.mark.parametrize("kind", [JobNodePairingEnv, NodePowerEnv])
+def test_an_environment_is_made_of_a_scenario_or_of_task_and_jobs(kind: Any) -> None:
+    """Neither, both and half of it are errors that say what is right."""
+    task: Any = Task(cluster_of(2)) if kind is JobNodePairingEnv else power_task_of(nodes_of(3))
+    for arguments in ({}, {"task": task}, {"jobs": some_jobs()}, {"overrides": {"seed": 1}}):
+        with pytest.raises(ValueError, match="scenario=FILE"):
+            kind(**arguments)
+    with pytest.raises(ValueError, match="without task= and jobs="):
+        kind(EXP1, task=task)
+    changed: dict[str, Any] = {"reward": "spent"}
+    with pytest.raises(ValueError, match="a task says"):
+        kind(task=task, jobs=some_jobs(), **changed)
+    with pytest.raises(ScenarioError, match=r"no\.yaml"):
+        kind("no.yaml")
+
+
+def some_jobs() -> JobTable:
+    """Return the same jobs every time."""
+    return drawn(np.random.default_rng(1), 40)
+
+
+# Pairing jobs with nodes
+
+
+def ours_and_theirs(settings: Pairing, path: str | Path) -> tuple[PairingEnvironment, Any]:
+    """Return our environment of a scenario, and the one around it."""
+    library = Library([Path(path)])
+    task = Task(library.first.platform, settings, "foreseen" if foresees(settings) else "spent")
+    given = {"task": task, "jobs": library.first_jobs}
+    return PairingEnvironment(**given), JobNodePairingEnv(**given)  # type: ignore[arg-type]
+
+
+def foresees(settings: Pairing) -> bool:
+    """Return whether an agent of these settings foresees."""
+    return settings.sees == "foreseen"
+
+
+@pytest.mark.parametrize("path", [EXP1, EXP2])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Pairing(sees="papers"),
+        Pairing(sees="papers_no_energy", wait=False),
+        Pairing(sees="papers", placements_per_event="one", objective="edp", window_jobs=3),
+        Pairing(sees="foreseen", window_jobs=2),
+        Pairing(sees="foreseen", wait_s=None, objective="edp"),
+    ],
+)
+def test_an_episode_is_our_environments(settings: Pairing, path: str | Path) -> None:
+    """Mask and rows are those the rounds offer, each in its place, and rewards are the task's."""
+    ours, theirs = ours_and_theirs(settings, path)
+    rng = np.random.default_rng(0)
+    ours.reset()
+    seen, info = theirs.reset()
+    while not ours.done:
+        choices = ours.choices
+        assert seen in theirs.observation_space
+        assert np.flatnonzero(info["action_mask"]).tolist() == choices.actions.tolist()
+        assert np.array_equal(theirs.action_masks(), info["action_mask"])
+        assert np.array_equal(seen[choices.actions], choices.rows)
+        assert not seen[info["action_mask"] == 0].any()
+        choice = int(rng.integers(len(choices.actions)))
+        reward = ours.step(choice)
+        seen, given, terminated, truncated, info = theirs.step(choices.actions[choice])
+        assert (reward, ours.done, False) == (given, terminated, truncated)
+    assert not seen.any()
+    assert np.flatnonzero(info["action_mask"]).tolist() == [len(seen) - 1]
+
+
+def test_a_scenario_is_its_task_and_jobs() -> None:
+    """An environment of a file is one of what the file says."""
+    settings = Pairing(sees="papers", objective="edp")
+    _, theirs = ours_and_theirs(settings, EXP1)
+    given = gymnasium.make(JOB_NODE_PAIRING, scenario=Path(EXP1), sees="papers", objective="edp")
+    assert_equal(played(given, 0), played(theirs, 0))
+
+
+def test_overrides_change_the_scenario() -> None:
+    """Any value of the file can be another."""
+    seen, _ = JobNodePairingEnv(EXP1, sees="papers", overrides={"workload.max_cores": 1}).reset()
+    assert seen[0, 3] == 1 / 8  # cores asked for, over those of the largest node
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_foreseen_rewards_add_up_to_the_objective(objective: str) -> None:
+    """Their sum is minus what the run came to, by the scale."""
+    env = JobNodePairingEnv(EXP2, sees="foreseen", objective=objective, reward_scale=1000.0)
+    rewards = [decision.reward for decision in played(env, 1)]
+    came_to = measure(outcome_of(env._environment.simulation))
+    total = came_to["energy_j"] if objective == "energy" else came_to["edp_js"]
+    assert sum(rewards) == pytest.approx(-total / 1000.0, rel=1e-9)
+
+
+def test_spent_energies_add_up_to_the_energy() -> None:
+    """Under the objective `energy` the papers' rewards do so as well."""
+    env = JobNodePairingEnv(EXP2, sees="papers")
+    rewards = [decision.reward for decision in played(env, 1)]
+    came_to = measure(outcome_of(env._environment.simulation))
+    assert sum(rewards) == pytest.approx(-came_to["energy_j"], rel=1e-9)
+
+
+def test_truncated_is_not_terminated() -> None:
+    """The last decision allowed truncates, unless it was the last of the run."""
+    whole = len(played(JobNodePairingEnv(EXP1), 0))
+    for most in (4, whole, whole + 1):
+        env = JobNodePairingEnv(EXP1, most_decisions=most)
+        *before, last = list(flags(env, 0))
+        assert before == [(False, False)] * (min(most, whole) - 1)
+        assert last == (most >= whole, most < whole)
+        with pytest.raises(ResetNeeded, match="terminated" if most >= whole else "after 4 dec"):
+            env.step(0)
+        assert len(list(flags(env, 0))) == min(most, whole)
+
+
+def flags(env: JobNodePairingEnv, seed: int) -> Iterator[tuple[bool, bool]]:
+    """Yield whether it was terminated and truncated after each decision of `played`."""
+    rng, terminated, truncated = np.random.default_rng(seed), False, False
+    _, info = env.reset()
+    while not (terminated or truncated):
+        action = some_action(info["action_mask"], rng)
+        _, _, terminated, truncated, info = env.step(action)
+        yield terminated, truncated
+
+
+def test_what_is_cut_short_is_still_seen() -> None:
+    """After a truncation there is a state to be judged, and no total of a run."""
+    env = JobNodePairingEnv(EXP1, most_decisions=1)
+    env.reset()
+    seen, _, _, truncated, info = env.step(0)
+    assert truncated
+    assert seen.any()
+    assert set(info) == {"action_mask"}
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (3, r"action 3 pairs slot 1 \(without a job\) with node 1, .* of 3 allowed .*: 0, 1, 20"),
+        (21, "no action 21, only 0 to 20"),
+        (-1, "no action -1, only 0 to 20"),
+        (0.5, "0.5 is no action"),
+    ],
+)
+def test_a_forbidden_action_is_an_error(action: Any, said: str) -> None:
+    """It says what the action would be and what is allowed, and the episode can go on."""
+    env = JobNodePairingEnv(EXP1)
+    env.reset()
+    with pytest.raises(InvalidAction, match=said):
+        env.step(action)
+    env.step(0)
+
+
+def test_waiting_may_be_forbidden_and_is_said() -> None:
+    """An agent that never waits may not choose the last action, which is there all the same."""
+    env = JobNodePairingEnv(EXP1, wait=False)
+    env.reset()
+    with pytest.raises(InvalidAction, match="action 20 waits, which the mask forbids"):
+        env.step(20)
+
+
+def test_the_first_may_stand_in_for_a_forbidden_action() -> None:
+    """Who asks for that is told which was carried out; one that is allowed stays."""
+    env = JobNodePairingEnv(EXP1, invalid="first")
+    _, info = env.reset()
+    *_, first = env.step(19)
+    assert first["action_taken"] == np.flatnonzero(info["action_mask"])[0] == 0
+    *_, second = env.step(20)
+    assert second["action_taken"] == 20
+    with pytest.raises(InvalidAction, match="no action 21"):
+        env.step(21)
+
+
+def test_there_is_no_mask_before_the_beginning() -> None:
+    """It is an error to ask for one."""
+    with pytest.raises(ResetNeeded, match="no episode has begun"):
+        JobNodePairingEnv(EXP1).action_masks()
+
+
+def test_nodes_without_power_are_refused(tmp_path: Path) -> None:
+    """Where no node draws power there is nothing to learn; file and field are named."""
+    path = tmp_path / "dark.yaml"
+    path.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", Path(EXP1).read_text()))
+    with pytest.raises(ScenarioError, match=r"dark\.yaml: \$\.platform\.nodes: .* draw no power"):
+        JobNodePairingEnv(path)
+    task = Task(cluster_of(2, static_w=0.0, dynamic_w=0.0))
+    with pytest.raises(ScenarioError, match="draw no power"):
+        JobNodePairingEnv(task=task, jobs=jobs_of((0, 9, 1)))
+
+
+def test_jobs_wider_than_a_node_are_refused() -> None:
+    """The rounds' own error names the job."""
+    env = JobNodePairingEnv(task=Task(cluster_of(2, 4)), jobs=jobs_of((0, 9, 5)))
+    with pytest.raises(PolicyError, match=r"job 1 asks for 5 cores.* of at most 4 here"):
+        env.reset()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"window_jobs": 0}, "window_jobs"),
+        ({"seas": "papers"}, "unknown field `seas`"),
+        ({"sees": "everything"}, "sees"),
+        ({"sees": "papers", "reward": "foreseen"}, "reward must be spent"),
+        ({"reward": "earned"}, "one of spent, foreseen"),
+        ({"reward_scale": 0.0}, "above 0"),
+        ({"most_decisions": 0}, "1 or more"),
+        ({"invalid": "wait"}, "one of raise, first"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], said: str) -> None:
+    """An error says which is at fault."""
+    with pytest.raises(ValueError, match=said):
+        gymnasium.make(JOB_NODE_PAIRING, scenario=EXP1, **arguments)
+
+
+def test_sb3_contribs_maskable_ppo_trains_and_plays() -> None:
+    """A learner that is not ours learns by the masks, and then chooses by them to the end."""
+    import torch
+    from sb3_contrib import MaskablePPO
+
+    torch.set_num_threads(1)
+    env = gymnasium.make(JOB_NODE_PAIRING, scenario=EXP1, sees="papers", reward_scale=1000.0)
+    how: dict[str, Any] = {"n_steps": 64, "batch_size": 32, "n_epochs": 2, "device": "cpu"}
+    model = MaskablePPO("MlpPolicy", env, seed=0, **how)
+    model.learn(256)
+    seen, info = env.reset()
+    over = False
+    while not over:
+        action, _ = model.predict(seen, action_masks=info["action_mask"], deterministic=True)
+        assert info["action_mask"][action] == 1
+        seen, _, over, _, info = env.step(action)
+    assert info["energy_j"] > 0.0
+
+
+# Switching nodes
+
+
+def test_an_episode_is_the_power_environments() -> None:
+    """Same observations, masks and rewards."""
+    given: dict[str, Any] = {"task": power_task_of(nodes_of(3)), "jobs": some_jobs()}
+    ours, theirs = PowerEnvironment(**given), NodePowerEnv(**given)
+    (seen, mask), (observed, info) = ours.reset(), theirs.reset()
+    rng, done = np.random.default_rng(0), False
+    while not done:
+        assert np.array_equal(seen, observed)
+        assert np.array_equal(mask, info["action_mask"])
+        actions = rng.integers(0, 2, 3)
+        seen, mask, reward, done = ours.step(actions)
+        observed, given_reward, over, cut, info = theirs.step(actions.astype(np.int8))
+        assert (reward, done, False) == (given_reward, over, cut)
+
+
+def test_a_time_limit_truncates(sleepers: str) -> None:
+    """An episode that has no end of its own but the last job's can be given one."""
+    env = gymnasium.make(NODE_POWER, scenario=sleepers, interval_s=60.0, max_episode_steps=2)
+    env.reset()
+    ends = [env.step(np.ones(3, dtype=np.int8))[2:4] for _ in range(2)]
+    assert ends == [(False, False), (False, True)]
+
+
+def test_nodes_that_are_always_on_are_refused(sleepers: str) -> None:
+    """Where no node can be switched there is nothing to learn."""
+    with pytest.raises(ScenarioError, match=r"exp1\.yaml: has no nodes with power_states"):
+        NodePowerEnv(EXP1)
+    always_on: Platform = nodes_of(3, None)
+    with pytest.raises(ScenarioError, match="has no nodes with power_states"):
+        NodePowerEnv(task=power_task_of(always_on), jobs=some_jobs())
+    with pytest.raises(PolicyError, match="nosuch"):
+        NodePowerEnv(sleepers, overrides={"scheduler.name": "nosuch"})

@@ -1,0 +1,573 @@
+"""Workloads that imitate a log: what they have of it, when they begin, and what they refuse."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hpcosim_protocol import Hello
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.jobs import jobs_of
+from hpcosim_scenarios.running.library import Library
+from hpcosim_server.errors import SessionRefused
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.synthetic.imitation import (
+    hourly_pattern,
+    mean_interarrival_s,
+    sampled,
+    seasonal,
+    weekly_pattern,
+)
+from hpcosim_workloads.table import COLUMNS, JobTable, job_table
+
+HOUR_S = 3_600
+DAY_S = 86_400
+WEEKS = 6
+DAYS = 400
+# Jobs of each weekday and at each hour of the log below; the first day is a Monday.
+A_DAY = (20, 40, 60, 40, 20, 10, 10)
+HOURS = {8: 0.2, 9: 0.3, 14: 0.4, 23: 0.1}
+SIGMAS = 5.0
+NOT_AS_IN_THE_LOG = {"job_id", "submit_s"}
+
+Draw = Callable[..., JobTable]
+
+
+def log(*, weeks: int = WEEKS) -> JobTable:
+    """Return weeks of jobs whose larger ones run longer, and ask for twice as much."""
+    submit_s = [
+        day * DAY_S + hour * HOUR_S + 60.0 * number
+        for day in range(weeks * 7)
+        for hour, share in HOURS.items()
+        for number in range(round(A_DAY[day % 7] * share))
+    ]
+    numbers = np.arange(len(submit_s))
+    run_s = 100.0 + numbers
+    return job_table(
+        job_id=numbers + 1000,
+        submit_s=submit_s,
+        run_s=run_s,
+        requested_s=2 * run_s,
+        cores=2 ** (numbers * 8 // len(numbers)),
+        placement=numbers % 3,
+        memory_mb=numbers,
+        memory_volume_mb=3.0 * numbers,
+        max_energy_j=1e6 + numbers,
+    )
+
+
+def draw_sampled(seed: int = 1, source: JobTable | None = None, **changed: Any) -> JobTable:
+    """Draw the model of usual arguments, but for those changed."""
+    source = log() if source is None else source
+    return sampled(np.random.default_rng(seed), source, **({"jobs": 500} | changed))
+
+
+def draw_seasonal(seed: int = 1, source: JobTable | None = None, **changed: Any) -> JobTable:
+    """Likewise."""
+    source = log() if source is None else source
+    return seasonal(np.random.default_rng(seed), source, **({"days": DAYS} | changed))
+
+
+BOTH = pytest.mark.parametrize("draw", [draw_sampled, draw_seasonal])
+
+
+def columns(table: JobTable) -> dict[str, bytes]:
+    """Return the columns as bytes."""
+    return {name: getattr(table, name).tobytes() for name in COLUMNS}
+
+
+def rows(table: JobTable, *names: str) -> list[tuple[Any, ...]]:
+    """Return these columns, job by job."""
+    return list(zip(*(getattr(table, name).tolist() for name in names), strict=True))
+
+
+def farthest(values: NDArray[np.float64], law: Callable[[Any], Any]) -> float:
+    """Return the Kolmogorov distance of values from a distribution function."""
+    below = law(np.sort(values))
+    steps = np.arange(len(values) + 1) / len(values)
+    return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
+
+
+def demanded_s(table: JobTable) -> float:
+    """Return the core-seconds that jobs take."""
+    return float((table.cores * table.run_s).sum())
+
+
+# --- both models ----------------------------------------------------------------------------
+
+
+@BOTH
+def test_same_seed_same_bytes(draw: Draw) -> None:
+    """Two generators of one seed draw one table."""
+    assert columns(draw(7)) == columns(draw(7))
+
+
+@BOTH
+def test_other_seed_other_jobs(draw: Draw) -> None:
+    """Another seed changes when jobs come, their sizes and their run times."""
+    one, other = columns(draw(7)), columns(draw(8))
+    assert all(one[name] != other[name] for name in ("submit_s", "cores", "run_s"))
+
+
+@BOTH
+def test_columns_have_the_types_of_a_job_table(draw: Draw) -> None:
+    """Every column is of its type, and of one length."""
+    table = draw()
+    for name, (kind, _) in COLUMNS.items():
+        column = getattr(table, name)
+        assert (column.dtype, column.shape) == (np.dtype(kind), (len(table),)), name
+
+
+@BOTH
+def test_jobs_are_numbered_from_one_in_order_of_submission(draw: Draw) -> None:
+    """Ids are 1, 2, 3 and so on; submit times are whole seconds and never decrease."""
+    table = draw()
+    assert table.job_id.tolist() == list(range(1, len(table) + 1))
+    assert (np.diff(table.submit_s) >= 0).all()
+    assert (table.submit_s % 1 == 0).all()
+
+
+@BOTH
+def test_the_log_stays_as_it_was(draw: Draw) -> None:
+    """Drawing changes nothing in the log."""
+    source = log()
+    before = columns(source)
+    draw(source=source)
+    assert columns(source) == before
+
+
+@BOTH
+def test_sizes_stay_powers_of_two(draw: Draw) -> None:
+    """Of a log whose sizes are powers of two, no other sizes come, and all of these."""
+    assert set(draw().cores.tolist()) == {1, 2, 4, 8, 16, 32, 64, 128}
+
+
+@BOTH
+def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
+    """The counts of the reader's rules go along."""
+    assert draw(source=log().with_skipped({"cores_unknown": 3})).skipped == {"cores_unknown": 3}
+
+
+# --- sampled --------------------------------------------------------------------------------
+
+
+def test_sampled_jobs_are_jobs_of_the_log() -> None:
+    """All but number and submit time of a drawn job are those of one job of the log."""
+    names = [name for name in COLUMNS if name not in NOT_AS_IN_THE_LOG]
+    assert set(rows(draw_sampled(), *names)) <= set(rows(log(), *names))
+
+
+def test_sampled_draws_without_replacement() -> None:
+    """As many jobs as the log has are all of its jobs, each once, in another order."""
+    source = log()
+    run_s = draw_sampled(source=source, jobs=len(source)).run_s.tolist()
+    assert sorted(run_s) == source.run_s.tolist() != run_s
+
+
+def test_sampled_puts_all_back_when_all_are_drawn() -> None:
+    """Of twice the log and five jobs more, five come three times and the others twice."""
+    source = log()
+    run_s = draw_sampled(source=source, jobs=2 * len(source) + 5).run_s
+    assert sorted(np.unique(run_s, return_counts=True)[1])[-6:] == [2, 3, 3, 3, 3, 3]
+
+
+def test_mean_interarrival_is_that_of_equation_14() -> None:
+    """It is the time from first to last over the number of gaps, wherever the first is."""
+    source = job_table(job_id=[1, 2, 3], submit_s=[50.0, 60.0, 150.0])
+    assert mean_interarrival_s(source) == 50.0
+
+
+def test_sampled_begins_at_zero() -> None:
+    """The first job is submitted at 0."""
+    assert draw_sampled().submit_s[0] == 0.0
+
+
+def test_sampled_gaps_have_the_mean_of_the_log() -> None:
+    """The last of many jobs comes after as many mean gaps, within five sigmas."""
+    gaps = 50_000
+    last_s = draw_sampled(jobs=gaps + 1).submit_s[-1]
+    mean_s = mean_interarrival_s(log())
+    assert last_s == pytest.approx(mean_s * gaps, abs=SIGMAS * mean_s * math.sqrt(gaps) + 1)
+
+
+def test_sampled_gaps_are_exponential() -> None:
+    """Their Kolmogorov distance from the law is one that a sample in a thousand passes."""
+    gap_s = np.diff(draw_sampled(jobs=20_001).submit_s)
+    mean_s = mean_interarrival_s(log())
+    # 1.95 is where Kolmogorov's distribution is 0.999; a cut second is at most 1/mean of the law.
+    bound = 1.95 / math.sqrt(len(gap_s)) + 1 / mean_s
+    assert farthest(gap_s, lambda x: 1 - np.exp(-x / mean_s)) < bound
+
+
+# --- seasonal -------------------------------------------------------------------------------
+
+
+def test_weekly_pattern_is_the_mean_of_each_weekday() -> None:
+    """Monday's comes first."""
+    assert weekly_pattern(log()).tolist() == list(A_DAY)
+
+
+def test_weekly_pattern_counts_the_weekdays_that_occurred() -> None:
+    """Of ten days from a Friday, the days from Friday to Sunday occurred twice."""
+    days = [0, 0, 3, 4, 5, 6, 9, 9, 9, 9]
+    source = job_table(job_id=days, submit_s=np.array(days) * DAY_S)
+    assert weekly_pattern(source, start_s=4 * DAY_S).tolist() == [1, 1, 1, 1, 1, 0, 2]
+
+
+def test_days_without_a_job_count() -> None:
+    """A weekday with jobs in one week of two has half of them in the mean, and one without 0."""
+    source = job_table(job_id=range(4), submit_s=[0.0, 1.0, 2.0, 7.5 * DAY_S])
+    assert weekly_pattern(source).tolist() == [2.0, 0, 0, 0, 0, 0, 0]
+
+
+def test_hourly_pattern_is_the_share_of_each_hour() -> None:
+    """Shares are of all jobs, the first of those from 0:00 to 1:00."""
+    expected = [HOURS.get(hour, 0.0) for hour in range(24)]
+    assert hourly_pattern(log()).tolist() == pytest.approx(expected)
+
+
+def test_patterns_are_those_of_the_logs_own_clock() -> None:
+    """A log that begins on a Tuesday at 2:00 has its patterns a day and two hours later."""
+    start_s = DAY_S + 2 * HOUR_S
+    source = replace(log(), submit_s=log().submit_s - 2 * HOUR_S)
+    assert weekly_pattern(source, start_s).tolist() == list(np.roll(A_DAY, 1))
+    assert hourly_pattern(source, start_s).tolist() == hourly_pattern(log()).tolist()
+
+
+def test_seasonal_days_have_the_counts_of_their_weekday() -> None:
+    """Where the log's mean is a whole number, every such day has just as many jobs."""
+    day = (draw_seasonal().submit_s // DAY_S).astype(int)
+    assert np.bincount(day, minlength=DAYS).tolist() == [A_DAY[i % 7] for i in range(DAYS)]
+
+
+def test_seasonal_counts_that_are_not_whole_are_right_in_the_mean() -> None:
+    """A day has one job more or less than the mean of its weekday, and all have it in the mean."""
+    source = log().take(np.arange(len(log())) % 3 > 0)
+    day = (draw_seasonal(source=source, days=700).submit_s // DAY_S).astype(int)
+    counts = np.bincount(day, minlength=700).reshape(100, 7)
+    expected = weekly_pattern(source)
+    assert (abs(counts - expected) < 1).all()
+    assert counts.mean(axis=0) == pytest.approx(expected, abs=SIGMAS * 0.5 / math.sqrt(100))
+
+
+def test_seasonal_hours_have_the_shares_of_the_log() -> None:
+    """An hour is rounded by less than a job a day, fairly: by no more than half a job's sigma."""
+    table = draw_seasonal()
+    hour = (table.submit_s // HOUR_S % 24).astype(int)
+    shares = np.bincount(hour, minlength=24) / len(table)
+    bound = SIGMAS * 0.5 * math.sqrt(DAYS) / len(table)
+    assert shares == pytest.approx(hourly_pattern(log()), abs=bound)
+    assert set(hour.tolist()) == set(HOURS)
+
+
+def test_seasonal_seconds_within_the_hour_are_uniform() -> None:
+    """Their Kolmogorov distance from the uniform law is one that a sample in a thousand passes."""
+    within_s = draw_seasonal().submit_s % HOUR_S
+    bound = 1.95 / math.sqrt(len(within_s)) + 1 / HOUR_S
+    assert farthest(within_s, lambda x: x / HOUR_S) < bound
+
+
+def test_seasonal_run_times_are_distributed_as_in_the_log() -> None:
+    """Each is one of the log's, and their distribution is that of the log, as samples go."""
+    run_s, source = draw_seasonal().run_s, np.sort(log().run_s)
+    assert set(run_s.tolist()) <= set(source.tolist())
+    values, counts = np.unique(run_s, return_counts=True)
+    law = np.searchsorted(source, values, side="right") / len(source)
+    drawn = np.cumsum(counts) / len(run_s)
+    assert abs(drawn - law).max() < 1.95 / math.sqrt(len(run_s))
+
+
+def test_seasonal_sizes_are_distributed_as_in_the_log() -> None:
+    """The share of each size is the log's, within five sigmas."""
+    cores, source = draw_seasonal().cores, log().cores
+    for size in np.unique(source):
+        share = np.mean(source == size)
+        sigma = math.sqrt(share * (1 - share) / len(cores))
+        assert np.mean(cores == size) == pytest.approx(share, abs=SIGMAS * sigma)
+
+
+def test_what_goes_with_a_size_and_what_with_a_run_time() -> None:
+    """Placement and memory come with the size; the requested time and the rest with the run."""
+    table, source = draw_seasonal(), log()
+    sizes = ("cores", "placement", "memory_mb")
+    runs = ("run_s", "requested_s", "ops", "memory_volume_mb", "max_energy_j", "profile")
+    assert set(rows(table, *sizes)) <= set(rows(source, *sizes))
+    assert set(rows(table, *runs)) <= set(rows(source, *runs))
+    assert not set(rows(table, "cores", "run_s")) <= set(rows(source, "cores", "run_s"))
+
+
+def test_pairs_are_jobs_of_the_log() -> None:
+    """Drawn together, all but number and submit time are those of one job of the log."""
+    names = [name for name in COLUMNS if name not in NOT_AS_IN_THE_LOG]
+    assert set(rows(draw_seasonal(pairs=True), *names)) <= set(rows(log(), *names))
+
+
+def test_pairs_keep_the_load() -> None:
+    """Core-seconds a day are the log's with pairs, and a good deal less without, here."""
+    a_day_s = demanded_s(log()) / (WEEKS * 7)
+    assert demanded_s(draw_seasonal(pairs=True)) / DAYS == pytest.approx(a_day_s, rel=0.05)
+    assert demanded_s(draw_seasonal()) / DAYS < 0.7 * a_day_s
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    days=st.integers(1, 60),
+    start_s=st.integers(0, 7 * DAY_S - 1),
+    submit_s=st.lists(st.integers(0, 30 * DAY_S), max_size=50),
+    pairs=st.booleans(),
+)
+def test_seasonal_jobs_come_within_its_days(
+    seed: int, days: int, start_s: int, submit_s: list[int], pairs: bool
+) -> None:
+    """Whatever the log, the jobs come within the days asked for, as many as its days have."""
+    times_s = sorted([0, *submit_s, 7 * DAY_S])
+    source = job_table(job_id=range(len(times_s)), submit_s=times_s, run_s=1.0)
+    table = draw_seasonal(seed, source, days=days, start_s=start_s, pairs=pairs)
+    assert ((table.submit_s >= 0) & (table.submit_s < days * DAY_S)).all()
+    day = (table.submit_s // DAY_S).astype(int)
+    expected = np.resize(weekly_pattern(source, start_s), days)
+    assert (abs(np.bincount(day, minlength=days) - expected) < 1).all()
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("draw", "jobs", "changed", "what"),
+    [
+        (draw_sampled, 9, {"jobs": 0}, "jobs is 0; it must be 1 or more"),
+        (draw_sampled, 0, {}, "the log has no jobs to draw from; a mean time between jobs needs"),
+        (draw_sampled, 1, {}, "the log has 1 job to draw from; a mean time between jobs needs"),
+        (draw_seasonal, 999, {"days": 0}, "days is 0; it must be 1 or more"),
+        (draw_seasonal, 999, {"days": -3}, "days is -3; it must be 1 or more"),
+        (draw_seasonal, 0, {}, "the log has no jobs to draw from; a weekly pattern needs"),
+        (draw_seasonal, 9, {}, "the log covers 1 of 7 days"),
+        (draw_seasonal, 999, {"most_jobs": 99}, "400 days .* 99 are allowed, so days must be"),
+    ],
+)
+def test_bad_input_says_what_is_at_fault(
+    draw: Draw, jobs: int, changed: dict[str, Any], what: str
+) -> None:
+    """A log of too few jobs, or a number out of range, is told with what would be right."""
+    with pytest.raises(WorkloadError, match=what):
+        draw(source=log().take(slice(0, jobs)), **changed)
+
+
+def test_hours_of_no_jobs_are_refused() -> None:
+    """A log without a job has no hourly pattern."""
+    with pytest.raises(WorkloadError, match="the log has no jobs to draw from"):
+        hourly_pattern(log().take(slice(0, 0)))
+
+
+# --- when a log begins ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "start_s"),
+    [
+        # What Python's calendar says of these days, read off by hand: a Friday, a Wednesday.
+        ("; StartTime: Fri Oct 01 00:00:03 PDT 1993", 4 * DAY_S + 3),
+        (";  StartTime:Wed Jun 26 17:06:00 EDT 1996", 2 * DAY_S + 17 * HOUR_S + 360),
+        ("; UnixStartTime: 749458803\n; StartTime: Mon Oct 04 01:00:00 PDT 1993", HOUR_S),
+        ("; UnixStartTime: 749458803\n; TimeZone: -25200", 4 * DAY_S + 3),
+        ("; UnixStartTime: 749458803\n; StartTime: who knows", 4 * DAY_S + 7 * HOUR_S + 3),
+        ("; Computer: x\n\n; UnixStartTime: 0", 3 * DAY_S),
+        ("; UnixStartTime: soon", None),
+        ("; UnixStartTime: 99999999999999999999", None),
+        ("; StartTime: Fri Oct 99 00:00:03 PDT 1993", None),
+        ("; Computer: x", None),
+        ("", None),
+        ("1 0 -1 5 1\n; UnixStartTime: 0", None),
+    ],
+)
+def test_a_log_begins_when_its_header_says(
+    tmp_path: Path, header: str, start_s: float | None
+) -> None:
+    """Its own clock's reading goes before Unix time; None where neither is there to be read."""
+    (tmp_path / "log.swf").write_text(f"{header}\n1 0 -1 5 1\n")
+    assert log_start_s(tmp_path / "log.swf") == start_s
+
+
+def test_a_zipped_log_begins_when_its_header_says(tmp_path: Path) -> None:
+    """Compression makes no difference."""
+    (tmp_path / "log.swf.gz").write_bytes(gzip.compress(b"; UnixStartTime: 0\n"))
+    assert log_start_s(tmp_path / "log.swf.gz") == 3 * DAY_S
+
+
+def test_a_log_cut_off_in_its_header_says_so(tmp_path: Path) -> None:
+    """A damaged file is named."""
+    (tmp_path / "log.swf.gz").write_bytes(gzip.compress(b"; UnixStartTime: 0\n" * 99)[:-20])
+    with pytest.raises(WorkloadError, match=r"log.swf.gz: cannot be read on"):
+        log_start_s(tmp_path / "log.swf.gz")
+
+
+# --- in a scenario --------------------------------------------------------------------------
+
+
+def swf(header: str = "") -> str:
+    """Return the log as a file."""
+    lines = [
+        f"{job.job_id} {job.submit_s:.0f} -1 {job.run_s:.0f} {job.cores} -1 -1 {job.cores} "
+        f"{job.requested_s:.0f} -1 1 1 1 -1 1 1 -1 -1"
+        for job in log().rows()
+    ]
+    return "\n".join([header, *lines, ""])
+
+
+def scenario(folder: Path, model: str, more: str = "") -> Path:
+    """Write a scenario of a synthetic workload, and the log `log.swf` beside it."""
+    (folder / "log.swf").write_text(swf("; StartTime: Tue Oct 05 00:00:00 PDT 1993"))
+    path = folder / "x.yaml"
+    path.write_text(
+        "name: x\nseed: 3\nplatform:\n"
+        "  nodes: [{count: 128, processors: [{cores: 1, static_w: 1, dynamic_w: 1}]}]\n"
+        f"workload:\n  synthetic: {model}\n{more}"
+    )
+    return path
+
+
+def jobs_in(path: Path) -> JobTable:
+    """Return the jobs of a scenario's file."""
+    return jobs_of(load_scenario(path), path.parent)
+
+
+def test_a_scenario_draws_a_sample(tmp_path: Path) -> None:
+    """The model, its log, the jobs of that and the seed are the scenario's."""
+    path = scenario(tmp_path, "{model: sampled, swf: log.swf, of_jobs: [100, 200], jobs: 40}")
+    expected = draw_sampled(3, read_swf(tmp_path / "log.swf").take(slice(100, 200)), jobs=40)
+    assert columns(jobs_in(path)) == columns(expected)
+
+
+def test_a_scenario_draws_seasons(tmp_path: Path) -> None:
+    """Weekday and hour are those of the log's header, and of its jobs before a part was taken."""
+    path = scenario(
+        tmp_path, "{model: seasonal, swf: log.swf, of_jobs: [50, 900], days: 9, pairs: true}"
+    )
+    source = read_swf(tmp_path / "log.swf").take(slice(50, 900))
+    expected = draw_seasonal(3, source, days=9, start_s=DAY_S, pairs=True)
+    assert columns(jobs_in(path)) == columns(expected)
+
+
+def test_a_log_without_a_start_begins_on_a_monday(tmp_path: Path) -> None:
+    """Where the header doesn't say, time 0 is a Monday, 00:00."""
+    path = scenario(tmp_path, "{model: seasonal, swf: bare.swf, days: 9}")
+    (tmp_path / "bare.swf").write_text(swf())
+    expected = draw_seasonal(3, read_swf(tmp_path / "bare.swf"), days=9)
+    assert columns(jobs_in(path)) == columns(expected)
+
+
+def test_placement_is_that_of_the_scenario(tmp_path: Path) -> None:
+    """Drawn jobs are laid over nodes as the workload says, like those of the log itself."""
+    model = "{model: sampled, swf: log.swf, jobs: 4}"
+    table = jobs_in(scenario(tmp_path, model, "  placement: one_node\n"))
+    assert {job.placement for job in table.rows()} == {"one_node"}
+
+
+def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> None:
+    """`lenient` goes for it, too, and the count is told."""
+    path = scenario(tmp_path, "{model: sampled, swf: bad.swf, jobs: 4}", "  lenient: true\n")
+    (tmp_path / "bad.swf").write_text(swf() + "good morning\n")
+    assert jobs_in(path).skipped == {"corrupt_lines": 1}
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ("{model: sampled, jobs: 5}", r"\$.workload.synthetic: .* one of swf, trace; .* neither"),
+        (
+            "{model: seasonal, swf: log.swf, trace: nasa-ipsc, days: 5}",
+            r"x.yaml:6: \$.workload.synthetic: .* one of swf, trace; here is both",
+        ),
+        (
+            "{model: sampled, swf: log.swf, of_jobs: [9, 3], jobs: 5}",
+            r"\$.workload.synthetic: of_jobs must go from less to more",
+        ),
+        ("{model: sampled, swf: log.swf, jobs: 0}", r"\$.workload.synthetic.jobs: Expected"),
+        ("{model: seasonal, swf: log.swf, days: 0}", r"\$.workload.synthetic.days: Expected"),
+        ("{model: seasonal, swf: log.swf}", "`days` is missing"),
+        ("{model: seasonal, swf: log.swf, day: 1}", "unknown key 'day'; did you mean 'days'?"),
+        (
+            "{model: sampled, trace: nasa-ipcs, jobs: 5}",
+            r"x.yaml: \$.workload.synthetic.trace: .* did you mean nasa-ipsc",
+        ),
+        ("{model: sampled, swf: gone.swf, jobs: 5}", "gone.swf: there is no such file"),
+        (
+            "{model: sampled, swf: log.swf, of_jobs: [5000, 5001], jobs: 5}",
+            r"x.yaml: \$.workload.synthetic: the log has no jobs to draw from",
+        ),
+        (
+            "{model: seasonal, swf: log.swf, of_jobs: [0, 5], days: 5}",
+            r"x.yaml: \$.workload.synthetic: the log covers 1 of 7 days",
+        ),
+        (
+            "{model: seasonal, swf: log.swf, days: 36525}",
+            r"x.yaml: \$.workload.synthetic: .* 1000 are allowed, so days must be less",
+        ),
+        ("{model: sampled, swf: log.swf, jobs: 1001}", "x.yaml: has more than 1000 jobs"),
+    ],
+)
+def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> None:
+    """The field, or the log's file, stands in the message, and what would be right."""
+    path = scenario(tmp_path, model)
+    with pytest.raises((ScenarioError, WorkloadError), match=what):
+        Library([path], max_jobs=1000)
+
+
+@pytest.mark.parametrize("field", ["swf", "trace"])
+def test_a_client_may_not_name_the_log(tmp_path: Path, field: str) -> None:
+    """From afar nobody sets which file of the server is read."""
+    library = Library([scenario(tmp_path, "{model: sampled, swf: log.swf, jobs: 5}")])
+    hello = Hello(
+        versions=[1], client="a client", overrides={f"workload.synthetic.{field}": "log.swf"}
+    )
+    with pytest.raises(SessionRefused, match="can't be set by a client"):
+        library.open(hello)
+
+
+def test_a_client_may_not_ask_for_days_without_end(tmp_path: Path) -> None:
+    """More days than a session may have jobs for are refused before they are drawn."""
+    path = scenario(tmp_path, "{model: seasonal, swf: log.swf, days: 2}")
+    library = Library([path], max_jobs=1000)
+    hello = Hello(versions=[1], client="a client", overrides={"workload.synthetic.days": 36525})
+    with pytest.raises(SessionRefused, match="1000 are allowed, so days must be less"):
+        library.open(hello)
+
+
+# --- a real log -----------------------------------------------------------------------------
+
+
+@pytest.mark.trace
+def test_nasa_imitated(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first 80 % of NASA's jobs, the models keep rate, sizes and, drawn as pairs, load."""
+    monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
+    of = "trace: nasa-ipsc, of_jobs: [0, 14453]"
+    one = jobs_in(scenario(tmp_path, f"{{model: sampled, {of}, jobs: 14453}}"))
+    year = jobs_in(scenario(tmp_path, f"{{model: seasonal, {of}, days: 365}}"))
+    pairs = jobs_in(scenario(tmp_path, f"{{model: seasonal, {of}, days: 365, pairs: true}}"))
+    source = read_swf(traces / "NASA-iPSC-1993-3.1-cln.swf.gz").take(slice(0, 14453))
+
+    def load(table: JobTable, span_s: float) -> float:
+        return demanded_s(table) / 128 / span_s
+
+    assert mean_interarrival_s(source) == pytest.approx(421.52, abs=0.01)
+    assert load(source, source.submit_s[-1]) == pytest.approx(0.5034, abs=1e-4)
+    assert load(one, one.submit_s[-1]) == pytest.approx(0.5034, rel=0.04)
+    assert load(pairs, 365 * DAY_S) == pytest.approx(0.4989, rel=0.08)
+    assert load(year, 365 * DAY_S) == pytest.approx(0.2377, rel=0.1)
+    assert set(year.cores.tolist()) == set(one.cores.tolist()) == {2**i for i in range(8)}
+    assert len(year) == pytest.approx(365 * 1423.5 / 7, rel=0.005)
+    noon = hourly_pattern(year)[12]
+    assert noon == pytest.approx(hourly_pattern(source, 4 * DAY_S + 3)[12], abs=0.001)

@@ -1,0 +1,190 @@
+"""The Poisson workload: what its distributions are, and what its columns promise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.table import COLUMNS, JobTable
+
+MANY = 100_000
+SIGMAS = 5.0
+
+
+def table(seed: int = 1, **changed: Any) -> JobTable:
+    """Return a workload of usual arguments, but for those changed."""
+    arguments: dict[str, Any] = {
+        "jobs": MANY,
+        "mean_interarrival_s": 300.0,
+        "cores": (1, 64),
+        "run_s": (60.0, 36_000.0),
+        "overestimate": 4.0,
+    }
+    return poisson(np.random.default_rng(seed), **(arguments | changed))
+
+
+def columns(jobs: JobTable) -> dict[str, list[Any]]:
+    """Return the columns of a table as lists."""
+    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
+
+
+def test_same_seed_same_table() -> None:
+    """Two generators of one seed draw one table."""
+    assert columns(table(7, jobs=500)) == columns(table(7, jobs=500))
+
+
+def test_other_seed_other_table() -> None:
+    """Another seed changes every drawn column."""
+    one, other = columns(table(7, jobs=500)), columns(table(8, jobs=500))
+    drawn = ("submit_s", "run_s", "requested_s", "cores")
+    assert all(one[name] != other[name] for name in drawn)
+
+
+def test_columns_have_the_types_of_a_job_table() -> None:
+    """The columns have the dtypes that `JobTable` documents."""
+    jobs = table(jobs=3)
+    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
+    assert jobs.placement.dtype == np.int8
+    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
+
+
+def test_job_ids_count_from_one() -> None:
+    """Job ids are 1, 2, 3 and so on."""
+    assert table(jobs=4).job_id.tolist() == [1, 2, 3, 4]
+
+
+def test_every_job_is_laid_over_any_cores() -> None:
+    """The placement of every job is code 0, which means "cores"."""
+    assert {job.placement for job in table(jobs=50).rows()} == {"cores"}
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    jobs=st.integers(1, 300),
+    mean_interarrival_s=st.floats(0.01, 1e5),
+    least=st.integers(1, 3000),
+    more=st.integers(0, 3000),
+    shortest_s=st.floats(0.1, 1e4),
+    longer=st.floats(1.0, 100.0),
+    overestimate=st.floats(1.0, 20.0),
+)
+def test_every_job_is_within_the_ranges(
+    seed: int,
+    jobs: int,
+    mean_interarrival_s: float,
+    least: int,
+    more: int,
+    shortest_s: float,
+    longer: float,
+    overestimate: float,
+) -> None:
+    """Whatever the arguments, all columns keep to their ranges and submit times are sorted."""
+    longest_s = shortest_s * longer
+    drawn = table(
+        seed,
+        jobs=jobs,
+        mean_interarrival_s=mean_interarrival_s,
+        cores=(least, least + more),
+        run_s=(shortest_s, longest_s),
+        overestimate=overestimate,
+    )
+    assert len(drawn) == jobs
+    assert drawn.submit_s[0] == 0
+    assert np.all(np.diff(drawn.submit_s) >= 0)
+    assert np.all(drawn.submit_s % 1 == 0)
+    assert np.all((drawn.cores >= least) & (drawn.cores <= least + more))
+    assert np.all((drawn.run_s >= 1) & (drawn.run_s % 1 == 0))
+    assert np.all(drawn.run_s >= shortest_s - 0.5)
+    assert np.all(drawn.run_s <= max(1.0, longest_s + 0.5 + 1e-9))
+    assert np.all(drawn.requested_s % 60 == 0)
+    assert np.all(drawn.requested_s >= drawn.run_s)
+    assert np.all(drawn.requested_s < drawn.run_s * overestimate + 60 + 1e-6)
+
+
+def test_gaps_have_the_mean_asked_for() -> None:
+    """The last submit time is as many mean gaps as there are gaps, within five sigmas."""
+    gaps = MANY - 1
+    assert table().submit_s[-1] == pytest.approx(300 * gaps, abs=SIGMAS * 300 * math.sqrt(gaps) + 1)
+
+
+def test_gaps_are_exponential() -> None:
+    """The share of gaps longer than twice the mean is e^-2."""
+    gap_s = np.diff(table(mean_interarrival_s=30_000.0).submit_s)
+    share = math.exp(-2)
+    sigma = math.sqrt(share * (1 - share) / len(gap_s))
+    assert np.mean(gap_s > 60_000) == pytest.approx(share, abs=SIGMAS * sigma)
+
+
+def test_each_size_is_as_likely_as_log2_uniform_makes_it() -> None:
+    """Over 1 to 7 cores a size n has the share log((n + 1) / n) / log(8), ends included."""
+    cores = table(cores=(1, 7)).cores
+    for size in range(1, 8):
+        share = math.log2((size + 1) / size) / 3
+        sigma = math.sqrt(share * (1 - share) / MANY)
+        assert np.mean(cores == size) == pytest.approx(share, abs=SIGMAS * sigma), size
+
+
+def test_one_size_alone_is_possible() -> None:
+    """A range of one size gives that size to every job."""
+    assert set(table(cores=(48, 48), jobs=1000).cores.tolist()) == {48}
+
+
+def test_run_times_are_log_uniform() -> None:
+    """Each decade of the run times' range has an equal share of the jobs."""
+    log10_run = np.log10(table(run_s=(100.0, 100_000.0)).run_s)
+    shares = np.histogram(log10_run, bins=[2, 3, 4, 5])[0] / MANY
+    sigma = math.sqrt(2 / 9 / MANY)
+    # Rounding to a second moves at most 0.5/1000 of a log across an edge.
+    assert shares == pytest.approx([1 / 3] * 3, abs=SIGMAS * sigma + 1e-3)
+
+
+def test_a_run_time_is_never_zero() -> None:
+    """Run times that would be rounded to 0 are 1 s."""
+    assert set(table(run_s=(0.01, 0.4), jobs=100).run_s.tolist()) == {1.0}
+
+
+def test_the_overestimate_is_uniform() -> None:
+    """Requests for long runs exceed them by (1 + overestimate) / 2 in the mean."""
+    jobs = table(run_s=(1e7, 1e8))
+    sigma = 3 / math.sqrt(12 * MANY)
+    mean = float(np.mean(jobs.requested_s / jobs.run_s))
+    assert mean == pytest.approx(2.5, abs=SIGMAS * sigma + 1e-5)
+
+
+def test_without_overestimate_requests_are_the_next_whole_minute() -> None:
+    """A factor of 1 leaves the rounding alone: 60 s asks for 60 s, 61 s for 120 s."""
+    exact = table(run_s=(60.0, 60.0), overestimate=1.0, jobs=10)
+    above = table(run_s=(61.0, 61.0), overestimate=1.0, jobs=10)
+    assert set(exact.requested_s.tolist()) == {60.0}
+    assert set(above.requested_s.tolist()) == {120.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "right"),
+    [
+        ({"jobs": 0}, "jobs is 0; it must be 1 or more"),
+        ({"mean_interarrival_s": 0.0}, "it must be above 0"),
+        ({"mean_interarrival_s": math.nan}, "it must be above 0"),
+        ({"mean_interarrival_s": math.inf}, "finite"),
+        ({"cores": (0, 4)}, "1 <= least <= most"),
+        ({"cores": (5, 4)}, "1 <= least <= most"),
+        ({"run_s": (0.0, 4.0)}, "0 < least <= greatest"),
+        ({"run_s": (5.0, 4.0)}, "0 < least <= greatest"),
+        ({"run_s": (5.0, math.inf)}, "finite"),
+        ({"overestimate": 0.9}, "it must be 1 or more"),
+        ({"overestimate": math.nan}, "it must be 1 or more"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused(changed: dict[str, Any], right: str) -> None:
+    """The error names the argument and says what would be right."""
+    with pytest.raises(WorkloadError, match=right) as caught:
+        table(**({"jobs": 10} | changed))
+    assert str(caught.value).startswith(next(iter(changed)))

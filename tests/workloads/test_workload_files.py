@@ -1,0 +1,582 @@
+"""The workload readers, rule by rule on files of a few lines, and what shapes a workload."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcosim_protocol import Placement
+from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.cqsim import read_cqsim
+from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.shaping import (
+    cap_cores,
+    divide_cores,
+    scale_load,
+    window_by_number,
+    window_by_time,
+)
+from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
+from support.simulating import jobs_of
+
+
+def swf_line(
+    job_id: object = 1,
+    submit: object = 0,
+    run: object = 10,
+    used: object = 2,
+    asked: object = 4,
+    requested: object = 20,
+) -> str:
+    """Return a line of a log, all else of it unlike what is read."""
+    return (
+        f"{job_id} {submit} 777 {run} {used} 778 -1 {asked} {requested} -1 1 782 783 784 785 786 "
+        "787 788\n"
+    )
+
+
+def rows_of(table: JobTable) -> list[tuple[Any, ...]]:
+    """Return the rows, placement left out."""
+    return [tuple(row)[:5] for row in table.rows()]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Write lines into a log and return where it is."""
+
+    def write(*lines: str) -> Path:
+        path = tmp_path / "log.swf"
+        path.write_text("".join(lines), encoding="latin-1")
+        return path
+
+    return write
+
+
+Log = Callable[..., Path]
+
+
+# --- SWF --------------------------------------------------------------------------------------
+
+
+def test_swf_fields(log: Log) -> None:
+    """Number, submission, run time, processors and requested time are read from their fields."""
+    table = read_swf(log(swf_line(7, 3, 10, 2, 4, 20), swf_line(9, 5.5, 1.25, 1, 1, 2.5)))
+    assert rows_of(table) == [(7, 3.0, 10.0, 20.0, 4), (9, 5.5, 1.25, 2.5, 1)]
+    assert table.skipped == {}
+
+
+def test_swf_columns_have_stated_types(log: Log) -> None:
+    """Columns have the types the table promises, also of an empty log."""
+    for table in (read_swf(log(swf_line())), read_swf(log(""))):
+        types = [str(getattr(table, name).dtype) for name in JobTable.__slots__[:6]]
+        assert types == ["int64", "float64", "float64", "float64", "int64", "int8"]
+
+
+@pytest.mark.parametrize("name", ["log.swf.gz", "log.swf", "log"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_swf_gzip_is_told_by_content(tmp_path: Path, name: str, zipped: bool) -> None:
+    """A gzipped log and a plain one are read alike, whatever the name says."""
+    path, content = tmp_path / name, swf_line(7).encode()
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    assert rows_of(read_swf(path)) == [(7, 0.0, 10.0, 20.0, 4)]
+
+
+def test_swf_comments(log: Log) -> None:
+    """Header lines in Latin-1, comments between jobs and empty lines are passed over."""
+    path = log("; Installation: Universität Zürich\n", ";\n", "\n", swf_line(), "  ; x\n", "  \n")
+    assert b"\xe4" in path.read_bytes()
+    assert len(read_swf(path)) == 1
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_swf_line_ends(log: Log, end: str) -> None:
+    """Lines may end as on any system, and the last need not end."""
+    path = log(swf_line(1).rstrip() + (end or "\n"), "\t" + swf_line(2).rstrip() + end)
+    assert [row[0] for row in rows_of(read_swf(path))] == [1, 2]
+
+
+@pytest.mark.parametrize("run", [0, -1, "0.0"])
+def test_swf_no_run_time(log: Log, run: object) -> None:
+    """A job of no or unknown run time is left out and counted."""
+    table = read_swf(log(swf_line(1, run=run), swf_line(2)))
+    assert [row[0] for row in rows_of(table)] == [2]
+    assert table.skipped == {"run_time_unknown_or_zero": 1}
+
+
+@pytest.mark.parametrize(
+    ("used", "asked", "cores"), [(2, 4, 4), (2, -1, 2), (2, 0, 2), (-1, 4, 4), (8, 4, 4)]
+)
+def test_swf_processors(log: Log, used: int, asked: int, cores: int) -> None:
+    """Processors are those asked for, or where unknown those used."""
+    assert rows_of(read_swf(log(swf_line(used=used, asked=asked))))[0][4] == cores
+
+
+@pytest.mark.parametrize(("used", "asked"), [(-1, -1), (0, -1), (-1, 0)])
+def test_swf_no_processors(log: Log, used: int, asked: int) -> None:
+    """A job of no known processors is left out and counted."""
+    table = read_swf(log(swf_line(used=used, asked=asked)))
+    assert len(table) == 0
+    assert table.skipped == {"cores_unknown": 1}
+
+
+def test_swf_no_submission(log: Log) -> None:
+    """A job without submission time is left out and counted, and is not out of order."""
+    table = read_swf(log(swf_line(1), swf_line(2, submit=-1)))
+    assert [row[0] for row in rows_of(table)] == [1]
+    assert table.skipped == {"submit_time_unknown": 1}
+
+
+@pytest.mark.parametrize("requested", [-1, 0])
+def test_swf_no_requested_time(log: Log, requested: int) -> None:
+    """An unknown requested time is the run time; the job is kept and counted."""
+    table = read_swf(log(swf_line(1, run=10, requested=requested), swf_line(2)))
+    assert rows_of(table) == [(1, 0.0, 10.0, 10.0, 4), (2, 0.0, 10.0, 20.0, 4)]
+    assert table.skipped == {"requested_time_unknown": 1}
+
+
+def test_swf_request_below_run_time(log: Log) -> None:
+    """A job that overran its request is kept as it is."""
+    assert rows_of(read_swf(log(swf_line(run=30, requested=20))))[0][2:4] == (30.0, 20.0)
+
+
+def test_swf_unsorted(log: Log) -> None:
+    """Jobs are sorted by submission, those of one time stay in order; each backward is counted."""
+    submits = [(1, 5), (2, 3), (3, 5), (4, 4), (5, 9), (6, 3)]
+    table = read_swf(log(*[swf_line(job_id, submit) for job_id, submit in submits]))
+    assert [row[0] for row in rows_of(table)] == [2, 6, 4, 1, 3, 5]
+    assert table.skipped == {"out_of_order": 3}
+
+
+def test_swf_placement(log: Log) -> None:
+    """All jobs of a log are laid out as the caller says."""
+    table = read_swf(log(swf_line(1), swf_line(2)), placement="whole_nodes")
+    assert [job.placement for job in table.rows()] == ["whole_nodes"] * 2
+
+
+BROKEN = {
+    "too few fields": "1 2 3\n",
+    "too many fields": swf_line().rstrip() + " 5\n",
+    "no number": swf_line("one"),
+    "number with a point": swf_line("1.5"),
+    "no time": swf_line(submit="soon"),
+    "no run time": swf_line(run="x"),
+    "no processors": swf_line(asked="x"),
+    "half a processor": swf_line(asked="2.5"),
+    "no used processors": swf_line(used="x"),
+    "no requested time": swf_line(requested="x"),
+    "time nan": swf_line(submit="nan"),
+    "run time inf": swf_line(run="inf"),
+    "requested time inf": swf_line(requested="-inf"),
+    "time too late": swf_line(submit="1e16"),
+    "negative number": swf_line(-1),
+    "number too large": swf_line(2**63),
+    "processors too many": swf_line(asked=2**31),
+    "digits without end": swf_line("1" * 5000),
+    "bytes": "\x00\xff\n",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN.values(), ids=list(BROKEN))
+def test_swf_corrupt_line(log: Log, line: str) -> None:
+    """A corrupt line is named with its file and its number in the file, comments counted."""
+    path = log("; header\n", "\n", swf_line(5), line, swf_line(6))
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(path)
+    assert (caught.value.path, caught.value.line) == (path, 4)
+    assert str(caught.value).startswith(f"{path}:4: ")
+
+
+@pytest.mark.parametrize("line", BROKEN.values(), ids=list(BROKEN))
+def test_swf_lenient(log: Log, line: str) -> None:
+    """A corrupt line is left out and counted under `lenient`; the others stay."""
+    table = read_swf(log("; header\n", swf_line(5), line, swf_line(6), line), lenient=True)
+    assert [row[0] for row in rows_of(table)] == [5, 6]
+    assert table.skipped == {"corrupt_lines": 2}
+
+
+def test_swf_corrupt_line_of_a_job_left_out(log: Log) -> None:
+    """A job without a run time whose line is corrupt is corrupt all the same."""
+    with pytest.raises(WorkloadError):
+        read_swf(log(swf_line(run=-1, asked="x")))
+
+
+def test_swf_repeated_number(log: Log) -> None:
+    """A number that comes twice is an error that names it."""
+    with pytest.raises(WorkloadError, match="job 4 is there twice") as caught:
+        read_swf(log(swf_line(4), swf_line(5), swf_line(4, submit=3)))
+    assert caught.value.path is not None
+
+
+def test_swf_repeated_number_names_the_line(log: Log) -> None:
+    """The error of a number that comes twice names the line of the second, as JSON lines do."""
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(log(swf_line(4), swf_line(5), swf_line(4, submit=3)))
+    assert caught.value.line == 3
+
+
+def test_swf_repeated_number_names_the_line_of_a_job_kept(log: Log) -> None:
+    """A line of the same number that is left out is not the one named."""
+    broken = [swf_line(4, run=-1), swf_line(4), swf_line(4, submit=3), swf_line(4, run=-1)]
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(log(*broken))
+    assert caught.value.line == 3
+
+
+def test_swf_repeated_number_lenient(log: Log) -> None:
+    """Under `lenient` the first in the file stays, also where the second was submitted before."""
+    path = log(swf_line(4, submit=9), swf_line(5, submit=9), swf_line(4, submit=9, run=3))
+    table = read_swf(path, lenient=True)
+    assert rows_of(table) == [(4, 9.0, 10.0, 20.0, 4), (5, 9.0, 10.0, 20.0, 4)]
+    assert table.skipped == {"repeated_job_ids": 1}
+
+
+def test_swf_number_of_a_job_left_out_may_come_again(log: Log) -> None:
+    """Only jobs that are kept count as there."""
+    assert len(read_swf(log(swf_line(4, run=-1), swf_line(4)))) == 1
+
+
+def test_swf_empty(log: Log) -> None:
+    """An empty log, or one of comments, is a workload of no jobs."""
+    assert len(read_swf(log(""))) == 0
+    assert len(read_swf(log("; nothing\n"))) == 0
+
+
+# --- results of CQSim -------------------------------------------------------------------------
+
+
+def cqsim_line(
+    job_id: object = 1,
+    procs: object = 4,
+    requested: object = 20.0,
+    run: object = 10.0,
+    submit: object = 0.0,
+) -> str:
+    """Return a line of a result file, all else of it unlike what is read."""
+    return f"{job_id};{procs};777;{requested};{run};778.0;{submit};779.0;780.0\n"
+
+
+def test_cqsim_fields(log: Log) -> None:
+    """Number, processors, requested and run time and submission are read, and nothing else."""
+    path = log("# a comment\n", cqsim_line(7, 4, 20.0, 10.0, 3.0), "\n", cqsim_line(9, 1, 3, 2, 5))
+    table = read_cqsim(path, placement="one_node")
+    assert list(table.rows()) == [
+        JobSpec(7, 3.0, 10.0, 20.0, 4, "one_node"),
+        JobSpec(9, 5.0, 2.0, 3.0, 1, "one_node"),
+    ]
+    assert table.skipped == {}
+
+
+def test_cqsim_rules(log: Log) -> None:
+    """What can't be run is left out, and all is sorted and counted, as in SWF."""
+    path = log(
+        cqsim_line(1, submit=9),
+        cqsim_line(2, run=0),
+        cqsim_line(3, procs=-1),
+        cqsim_line(4, submit=-1),
+        cqsim_line(5, requested=-1, submit=3),
+    )
+    table = read_cqsim(path)
+    assert rows_of(table) == [(5, 3.0, 10.0, 10.0, 4), (1, 9.0, 10.0, 20.0, 4)]
+    assert table.skipped == {
+        "run_time_unknown_or_zero": 1,
+        "cores_unknown": 1,
+        "submit_time_unknown": 1,
+        "requested_time_unknown": 1,
+        "out_of_order": 1,
+    }
+
+
+BROKEN_CQSIM = {
+    "too few fields": "1;2;3\n",
+    "too many fields": cqsim_line().rstrip() + ";5\n",
+    "blanks instead": cqsim_line().replace(";", " "),
+    "no number": cqsim_line("one"),
+    "no processors": cqsim_line(procs="x"),
+    "half a processor": cqsim_line(procs="2.5"),
+    "processors too many": cqsim_line(procs=2**31),
+    "no run time": cqsim_line(run="x"),
+    "run time nan": cqsim_line(run="nan"),
+    "no requested time": cqsim_line(requested=""),
+    "time too late": cqsim_line(submit="1e16"),
+    "underscores": cqsim_line(run="1_0"),
+    "negative number": cqsim_line(-1),
+    "a number twice": cqsim_line(5),
+    "bytes": "\x00\xff\n",
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_CQSIM.values(), ids=list(BROKEN_CQSIM))
+def test_cqsim_corrupt_line(log: Log, line: str) -> None:
+    """A corrupt line is named with its file and its number, or left out if lenient."""
+    path = log("# header\n", cqsim_line(5), line, cqsim_line(6))
+    with pytest.raises(WorkloadError) as caught:
+        read_cqsim(path)
+    assert str(caught.value).startswith(f"{path}:3: ")
+    table = read_cqsim(path, lenient=True)
+    assert [row[0] for row in rows_of(table)] == [5, 6]
+    assert sum(table.skipped.values()) == 1
+
+
+# --- files that can't be read, in all formats -------------------------------------------------
+
+READERS = pytest.mark.parametrize("read", [read_swf, read_jsonl, read_cqsim])
+Reader = Callable[..., JobTable]
+
+
+@READERS
+def test_missing_file(tmp_path: Path, read: Reader) -> None:
+    """A missing file is an error that names it, lenient or not."""
+    for lenient in (False, True):
+        with pytest.raises(WorkloadError, match="there is no such file") as caught:
+            read(tmp_path / "none", lenient=lenient)
+        assert caught.value.path == tmp_path / "none"
+
+
+@READERS
+def test_folder(tmp_path: Path, read: Reader) -> None:
+    """A folder is an error that names it."""
+    with pytest.raises(WorkloadError) as caught:
+        read(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+
+
+def many_lines(read: Reader) -> bytes:
+    """Return a file of so many jobs that gzip has it in several blocks."""
+    if read is read_swf:
+        return "".join(swf_line(i, i * 7919 % 10_007) for i in range(5000)).encode()
+    if read is read_cqsim:
+        lines = (cqsim_line(i, submit=i * 7919 % 10_007) for i in range(5000))
+        return "".join(lines).encode()
+    line = '{{"job_id": {}, "submit_s": {}, "cores": 1, "run_s": 1}}\n'
+    return "".join(line.format(i, i * 7919 % 10_007) for i in range(5000)).encode()
+
+
+@READERS
+@pytest.mark.parametrize("lenient", [True, False])
+def test_truncated_gzip(tmp_path: Path, read: Reader, lenient: bool) -> None:
+    """A gzip file that ends too soon is an error even if lenient, and says how far it got."""
+    path = tmp_path / "log.gz"
+    packed = gzip.compress(many_lines(read))
+    path.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(WorkloadError) as caught:
+        read(path, lenient=lenient)
+    assert caught.value.line is not None
+    assert caught.value.line < 5000
+
+
+@READERS
+@pytest.mark.parametrize("at", [2, 5000, -6])
+def test_altered_gzip(tmp_path: Path, read: Reader, at: int) -> None:
+    """A gzip file with altered bytes in its header, middle or checksum is an error."""
+    path = tmp_path / "log.gz"
+    packed = bytearray(gzip.compress(many_lines(read)))
+    packed[at] ^= 0xFF
+    path.write_bytes(packed)
+    with pytest.raises(WorkloadError):
+        read(path)
+
+
+@READERS
+def test_empty_gzip(tmp_path: Path, read: Reader) -> None:
+    """A gzipped empty file is a workload of no jobs."""
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert len(read(path)) == 0
+
+
+# --- JSON lines -------------------------------------------------------------------------------
+
+
+def test_jsonl_fields(log: Log) -> None:
+    """Every field is read, whatever the order of the fields and the kind of the numbers."""
+    path = log(
+        '{"job_id": 1, "submit_s": 0, "cores": 4, "run_s": 3600, "requested_s": 7200}\n',
+        '{"run_s": 1.5, "cores": 1, "submit_s": 2.5, "placement": "one_node", "job_id": 0}\n',
+    )
+    table = read_jsonl(path)
+    assert list(table.rows()) == [
+        JobSpec(1, 0.0, 3600.0, 7200.0, 4, "cores"),
+        JobSpec(0, 2.5, 1.5, 1.5, 1, "one_node"),
+    ]
+    assert table.skipped == {}
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_jsonl_placement(log: Log, placement: Placement) -> None:
+    """A job that names no placement has the caller's, one that names one has its own."""
+    line = '{{"job_id": {}, "submit_s": 0, "cores": 1, "run_s": 1{}}}\n'
+    path = log(line.format(1, ""), line.format(2, ', "placement": "whole_nodes"'))
+    table = read_jsonl(path, placement=placement)
+    assert [job.placement for job in table.rows()] == [placement, "whole_nodes"]
+
+
+def json_line(job_id: int = 1, submit_s: float = 0, **more: object) -> str:
+    """Return a line, with these fields of it as given, in JSON."""
+    fields = {"job_id": job_id, "submit_s": submit_s, "cores": 1, "run_s": 1, **more}
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}\n"
+
+
+def test_jsonl_unsorted(log: Log) -> None:
+    """Jobs are sorted by submission, those of one time stay in the file's order."""
+    lines = [json_line(*pair) for pair in [(1, 5), (2, 3), (3, 5), (4, 4), (6, 3)]]
+    assert [row[0] for row in rows_of(read_jsonl(log(*lines)))] == [2, 6, 4, 1, 3]
+
+
+def test_jsonl_empty_lines(log: Log) -> None:
+    """Empty lines are passed over but counted in line numbers."""
+    path = log("\n", "  \n", json_line(1), "\n", "x\n")
+    with pytest.raises(WorkloadError) as caught:
+        read_jsonl(path)
+    assert caught.value.line == 5
+
+
+def test_jsonl_empty(log: Log) -> None:
+    """An empty file is a workload of no jobs."""
+    assert len(read_jsonl(log(""))) == 0
+
+
+BROKEN_JSON = {
+    "no JSON": "x\n",
+    "half a line": json_line(2)[:-5] + "\n",
+    "no object": "[1, 0, 1, 1]\n",
+    "field missing": '{"job_id": 1, "submit_s": 0, "cores": 1}\n',
+    "unknown field": json_line(2, colour=1),
+    "negative time": json_line(2, -1),
+    "late time": json_line(2, 1e16),
+    "no run time": json_line(2, run_s=0),
+    "run time is text": json_line(2, run_s='"1"'),
+    "request of nothing": json_line(2, requested_s=0),
+    "no cores": json_line(2, cores=0),
+    "half a core": json_line(2, cores=1.5),
+    "too many cores": json_line(2, cores=2**31),
+    "negative number": json_line(-1),
+    "unknown placement": json_line(2, placement='"anywhere"'),
+    "NaN": json_line(2, run_s="NaN"),
+    "number twice": json_line(5),
+    "not UTF-8": json_line(2, placement='"\xe4"'),
+}
+
+
+@pytest.mark.parametrize("line", BROKEN_JSON.values(), ids=list(BROKEN_JSON))
+def test_jsonl_corrupt_line(log: Log, line: str) -> None:
+    """A corrupt line, or one that repeats a number, is named with file and line."""
+    path = log(json_line(5), line, json_line(6))
+    with pytest.raises(WorkloadError) as caught:
+        read_jsonl(path)
+    assert str(caught.value).startswith(f"{path}:2: ")
+
+
+@pytest.mark.parametrize("line", BROKEN_JSON.values(), ids=list(BROKEN_JSON))
+def test_jsonl_lenient(log: Log, line: str) -> None:
+    """Under `lenient` it is left out and counted; the first of one number stays."""
+    table = read_jsonl(log(json_line(5), line, json_line(6, run_s=3)), lenient=True)
+    assert [row[0] for row in rows_of(table)] == [5, 6]
+    assert table.skipped == {"corrupt_lines": 1}
+
+
+# --- shaping ----------------------------------------------------------------------------------
+
+TABLE = jobs_of(*[(float(100 + 10 * i), 5.0 + i, 2**i, 50.0) for i in range(5)])
+
+
+def ids(table: JobTable) -> list[int]:
+    """Return the jobs' numbers."""
+    return [int(job_id) for job_id in table.job_id]
+
+
+@pytest.mark.parametrize(
+    ("from_s", "to_s", "expected"),
+    [
+        (100.0, 141.0, [1, 2, 3, 4, 5]),
+        (110.0, 130.0, [2, 3]),  # the end is not in it
+        (105.0, 111.0, [2]),
+        (0.0, 1e9, [1, 2, 3, 4, 5]),
+    ],
+)
+def test_window_by_time(from_s: float, to_s: float, expected: list[int]) -> None:
+    """A window has the jobs submitted in [from, to), counted from the first of them."""
+    window = window_by_time(TABLE, from_s, to_s)
+    assert ids(window) == expected
+    assert window.submit_s.tolist() == [10.0 * i for i in range(len(expected))]
+
+
+def test_window_keeps_all_else() -> None:
+    """A window changes nothing of a job but its submission time, and nothing of its source."""
+    before = [tuple(row) for row in TABLE.rows()]
+    window = window_by_time(TABLE, 110.0, 131.0)
+    assert [row[2:] for row in window.rows()] == [row[2:] for row in before[1:4]]
+    assert [tuple(row) for row in TABLE.rows()] == before
+
+
+@pytest.mark.parametrize(("first", "last", "expected"), [(0, 2, [1, 2]), (3, 99, [4, 5])])
+def test_window_by_number(first: int, last: int, expected: list[int]) -> None:
+    """A window by number is a slice in submission order, counted from its first."""
+    window = window_by_number(TABLE, first, last)
+    assert ids(window) == expected
+    assert window.submit_s.tolist() == [0.0, 10.0]
+
+
+def test_empty_window() -> None:
+    """A window of no jobs is an error that says which."""
+    with pytest.raises(WorkloadError, match=r"from 110\.5 s to 119\.0 s"):
+        window_by_time(TABLE, 110.5, 119.0)
+    with pytest.raises(WorkloadError, match="5 to 9"):
+        window_by_number(TABLE, 5, 9)
+
+
+@pytest.mark.parametrize(("factor", "step_s"), [(2.0, 5.0), (0.5, 20.0), (1.0, 10.0)])
+def test_scale_load(factor: float, step_s: float) -> None:
+    """Times between submissions are divided by the factor; the first, and all else, stays."""
+    scaled = scale_load(TABLE, factor)
+    assert scaled.submit_s.tolist() == [100.0 + step_s * i for i in range(5)]
+    assert [row[2:] for row in scaled.rows()] == [row[2:] for row in TABLE.rows()]
+
+
+def test_scale_load_of_no_jobs() -> None:
+    """A workload of no jobs stays one."""
+    assert len(scale_load(TABLE.take(slice(0, 0)), 2.0)) == 0
+
+
+def test_cap_cores() -> None:
+    """Jobs of more cores are cut down and counted beside what was skipped before."""
+    capped = cap_cores(TABLE.with_skipped({"corrupt_lines": 3}), 4)
+    assert capped.cores.tolist() == [1, 2, 4, 4, 4]
+    assert capped.skipped == {"corrupt_lines": 3, "cores_capped": 2}
+    assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
+
+
+def test_cap_that_cuts_nothing() -> None:
+    """A cap no job exceeds counts nothing."""
+    assert cap_cores(TABLE, 16).skipped == {}
+
+
+@pytest.mark.parametrize(
+    ("by", "cores"), [(1, [1, 2, 4, 8, 16]), (3, [1, 1, 2, 3, 6]), (99, [1] * 5)]
+)
+def test_divide_cores(by: int, cores: list[int]) -> None:
+    """Cores are divided and rounded up, so that none is left with none; nothing is counted."""
+    divided = divide_cores(TABLE, by)
+    assert (divided.cores.tolist(), divided.skipped) == (cores, {})
+    assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
+
+
+def test_shaping_keeps_counts() -> None:
+    """What the reader skipped is still known after a window and another load."""
+    table = TABLE.with_skipped({"corrupt_lines": 3})
+    assert scale_load(window_by_number(table, 1, 3), 2.0).skipped == {"corrupt_lines": 3}
+
+
+def test_rows_past_the_first_block() -> None:
+    """Rows come whole and in order however many there are."""
+    count = 10_000
+    table = jobs_of(*[(float(i), 1.0, 1) for i in range(count)])
+    table.placement[:] = np.arange(count) % 3
+    rows = list(table.rows())
+    assert [row.job_id for row in rows] == list(range(1, count + 1))
+    assert [row.placement for row in rows] == [PLACEMENTS[i % 3] for i in range(count)]
