@@ -132,7 +132,7 @@ class Cluster:
 
     def vacate(self, now_s: float, parts: list[Part]) -> None:
         """Undo an `occupy`."""
-        for part in self._as_they_are(parts):
+        for part in self._by_present_kind(parts):
             columns = part.by_processor
             active = [
                 -_stop(busy, part.nodes, column)
@@ -154,8 +154,8 @@ class Cluster:
         for meter in self.meters:
             meter.settle(now_s)
 
-    def _as_they_are(self, parts: list[Part]) -> list[Part]:
-        """Return parts by the kinds the nodes have now; some may have turned into others."""
+    def _by_present_kind(self, parts: list[Part]) -> list[Part]:
+        """Return parts by the kinds that their nodes have now; some kinds may have changed."""
         if len(self.kinds) == len(self.platform.nodes):
             return parts
         return [
