@@ -52,7 +52,7 @@ def _check_nodes_over_time(simulation: Simulation) -> None:
     """Every node is in one state at any time; times and energies by state are the metered ones."""
     cluster = simulation.cluster
     energy_j, time_s = dict.fromkeys(NODE_STATES, 0.0), dict.fromkeys(NODE_STATES, 0.0)
-    spans = node_spans(cluster.platform, simulation.recording, simulation.start_s, simulation.now_s)
+    spans = node_spans(simulation.record())
     last_end_s = dict.fromkeys(range(len(cluster.capacity)), simulation.start_s)
     for span in spans:
         assert span.start_s < span.end_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -53,8 +52,8 @@ from hpcosim_server.physics.allocation import (
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
-from hpcosim_server.record.attribution import job_energies_j
 from hpcosim_server.record.recording import Recording
+from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import LATEST_S, JobSpec, JobTable
 
 # A scheduler whose every decision is refused this often in a row, at one instant, never gets on.
@@ -162,7 +161,6 @@ class Simulation:
         self._kinds = 0  # the bits of the kinds in `_events`
         self._refused_in_a_row = 0
         self._kind_of: dict[NodeGroup, int] = {}  # the nodes' kinds by what they are
-        self._energies: tuple[tuple[float, int, int], array[float]] | None = None
         self._tell(SimulationBegan(self.start_s), BIT["simulation_began"])
         self._await_next_submission()
 
@@ -276,7 +274,7 @@ class Simulation:
             self.recording.kinds.append(kind)
         if cluster.group_of[node] != number:
             cluster.turn_into(now_s, node, number)
-            self.recording.turned(now_s, node, number)
+            self.recording.changed_kind(now_s, node, number)
 
     def snapshot(self) -> list[Event]:
         """Return events that bring an empty view to what it would be now.
@@ -309,16 +307,9 @@ class Simulation:
         """Integrate all energies up to now."""
         self.cluster.settle(self.now_s)
 
-    def job_energies_j(self) -> array[float]:
-        """Return the energy each job used up to now, see `attribution`; not to be changed.
-
-        It is worked out anew only when something has happened since.
-        """
-        recording, now_s = self.recording, self.now_s
-        state = now_s, len(recording), len(recording.changes)
-        if self._energies is None or self._energies[0] != state:
-            self._energies = state, job_energies_j(self.cluster.platform, recording, now_s)
-        return self._energies[1]
+    def record(self) -> RunRecord:
+        """Return the run up to now; it is valid until the simulation goes on."""
+        return record_of(self.cluster, self.recording, self.start_s, self.now_s)
 
     # Time
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_server.physics.cluster import Cluster, places
+from hpcosim_server.physics.cluster import places
 from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import replay
+from hpcosim_server.record.replay import JobChange, KindChange, Replay, changes_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intc]  # there may be many stays
@@ -39,7 +40,7 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     Stafford, Bosque 2025, as they change over time). Nobody is charged for idle processors; with
     what they draw, the jobs' energies sum to the energy of the platform.
     """
-    if recording.turned_at:
+    if recording.kind_at:
         return _energies_by_replay(platform, recording, end_s)
     changes = np.array(recording.changes)
     starts = changes >= 0
@@ -71,14 +72,16 @@ def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64])
     # Which processors of a node a job's tasks are on depends on those that were there before.
     slots = [len(group.processors) for group in platform.nodes for _ in range(group.count)]
     first_of_node = (np.cumsum(slots) - slots).tolist()
-    found = (
-        (row, first_of_node[node] + slot, tasks)
-        for _, changes, _, _ in replay(Cluster(platform, 0.0), recording)
-        for row, starts, parts in changes
-        if starts
-        for slot, _, node, tasks in places(parts)
-    )
-    return _Stays(*np.fromiter(found, np.dtype((np.intc, 3))).T)
+
+    def found() -> Iterator[tuple[int, int, int]]:
+        replay = Replay(platform, recording)
+        for change in changes_of(recording):
+            replay.apply(change)
+            if isinstance(change, JobChange) and change.starts:
+                for slot, _, node, tasks in places(replay.parts[change.row]):
+                    yield change.row, first_of_node[node] + slot, tasks
+
+    return _Stays(*np.fromiter(found(), np.dtype((np.intc, 3))).T)
 
 
 def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
@@ -110,31 +113,34 @@ def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats
 
 
 def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
-    """Return the same for nodes of one processor that turned into other kinds, step by step."""
-    cluster = Cluster(platform, 0.0, recording.kinds)
+    """Return the same for nodes of one processor that changed their kind, change by change."""
+    replay = Replay(platform, recording)
+    cluster = replay.cluster
     energies_j = array("d", bytes(8 * len(recording)))
-    kind = list(cluster.group_of)
-    jobs: list[dict[int, int]] = [{} for _ in kind]  # of each node: its jobs, and their tasks there
-    since_s = [0.0] * len(kind)  # of no account where no job is
+    tasks_of: list[dict[int, int]] = [{} for _ in cluster.capacity]  # each node's, by job
+    since_s = [0.0] * len(tasks_of)  # only read where a job is
 
     def charge(node: int, now_s: float) -> None:
-        processor = cluster.kinds[kind[node]].processors[0]
-        for row, tasks in jobs[node].items():
-            power_w = processor.static_w / len(jobs[node]) + processor.dynamic_w * tasks
+        jobs, processor = tasks_of[node], cluster.kinds[cluster.group_of[node]].processors[0]
+        for row, tasks in jobs.items():
+            power_w = processor.static_w / len(jobs) + processor.dynamic_w * tasks
             energies_j[row] += power_w * (now_s - since_s[node])
-        kind[node], since_s[node] = cluster.group_of[node], now_s
+        since_s[node] = now_s
 
-    for now_s, changes, _, turned in replay(cluster, recording):
-        for node in turned:
-            charge(node, now_s)
-        for row, starts, parts in changes:
-            for _, _, node, tasks in places(parts):
-                charge(node, now_s)
-                if starts:
-                    jobs[node][row] = tasks
+    for change in changes_of(recording):
+        if isinstance(change, KindChange):
+            for node in change.nodes:
+                charge(node, change.time_s)
+        elif isinstance(change, JobChange):
+            row = change.row
+            for node, tasks in zip(recording.nodes_of(row), recording.tasks_of(row), strict=True):
+                charge(node, change.time_s)
+                if change.starts and tasks:
+                    tasks_of[node][row] = tasks
                 else:
-                    del jobs[node][row]
-    for node in range(len(kind)):
+                    tasks_of[node].pop(row, None)
+        replay.apply(change)
+    for node in range(len(tasks_of)):
         charge(node, end_s)
     return energies_j
 

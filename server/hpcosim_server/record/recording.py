@@ -43,9 +43,9 @@ class Recording:
             before which of `changes`, when, which, and an index into `POWER_STATES`.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
-        kinds: of nodes, beside the platform's groups.
-        turned_at, turned_s, turned_node, turned_kind: every change of a node's kind, in order:
-            before which of `changes`, when, which, and into which of `Cluster.kinds`.
+        kinds: kinds of nodes that came after the platform's groups, in the order of their numbers.
+        kind_at, kind_s, kind_node, kind_number: every change of a node's kind, in order: before
+            which of `changes`, when, which, and the new kind, an index into `Cluster.kinds`.
     """
 
     def __init__(self) -> None:
@@ -67,10 +67,10 @@ class Recording:
         self.power_node = array("i")
         self.power_state = array("b")
         self.kinds: list[NodeGroup] = []
-        self.turned_at = array("q")
-        self.turned_s = array("d")
-        self.turned_node = array("i")
-        self.turned_kind = array("i")
+        self.kind_at = array("q")
+        self.kind_s = array("d")
+        self.kind_node = array("i")
+        self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
         self.over = 0
 
@@ -118,12 +118,16 @@ class Recording:
         self.power_node.append(node)
         self.power_state.append(POWER_STATES.index(state))
 
-    def turned(self, now_s: float, node: int, kind: int) -> None:
-        """Record that a node was turned into one of another kind."""
-        self.turned_at.append(len(self.changes))
-        self.turned_s.append(now_s)
-        self.turned_node.append(node)
-        self.turned_kind.append(kind)
+    def changed_kind(self, now_s: float, node: int, kind: int) -> None:
+        """Record that a node changed into another kind, an index into `Cluster.kinds`."""
+        self.kind_at.append(len(self.changes))
+        self.kind_s.append(now_s)
+        self.kind_node.append(node)
+        self.kind_number.append(kind)
+
+    def count_shutdowns(self) -> int:
+        """Return how often a node began to be switched off."""
+        return self.power_state.count(POWER_STATES.index("switching_off"))
 
     def power_history(self, node: int) -> list[tuple[float, PowerState]]:
         """Return when a node entered which power state; it began as on."""
