@@ -1,8 +1,8 @@
 """Batsim's output files, with the columns and formats of v4.2.1.
 
-A few things are unlike Batsim. Times of states and power states have up to 15 digits, where Batsim
-writes 6 and after eleven days knows no seconds any more. The version is ours. What was not
-measured, such as wall seconds of a run that is to be the same byte by byte, is left empty.
+They differ from Batsim's in three ways. Times of states and power states have up to 15 digits;
+Batsim writes 6, which after eleven days is coarser than a second. The version is ours. Values that
+were not measured are empty, such as wall seconds, which would differ from run to run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COUNTED: tuple[HostState, ...] = (
 def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
     """Return the text of each file by its name, `PREFIX_jobs.csv` and so on.
 
-    The files about energy are there if the outcome has it.
+    The files about energy are included if the outcome has the energy.
     """
     files: dict[str, Iterable[str]] = {
         f"{prefix}_jobs.csv": _job_lines(outcome),
@@ -52,14 +52,14 @@ def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
 
 
 def write_outputs(prefix: Path, outcome: Outcome) -> None:
-    """Write all files, over those of an earlier run, or none.
+    """Write all files, which replace those of an earlier run, or none.
 
     Args:
-        prefix: where; `runs/out` for `runs/out_jobs.csv` and so on.
-        outcome: what they tell of.
+        prefix: path and start of the names; `runs/out` for `runs/out_jobs.csv` and so on.
+        outcome: the result of a run.
 
     Raises:
-        ResultsError: they can't be written; what was there before still is.
+        ResultsError: they cannot be written; the folder is as it was before.
     """
     write_together(prefix.parent, files_of(outcome, prefix.name))
 

@@ -1,4 +1,4 @@
-"""What a run came to in Batsim's terms."""
+"""The result of a run in Batsim's terms."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def outcome_of(
     pstates: PstatesOf = plain_pstates,
     energy: bool = True,
 ) -> Outcome:
-    """Return what a run came to, finished or not; jobs that are not over are left out.
+    """Return the result of a run, finished or not; jobs that are not over are left out.
 
     Args:
         record: the run.
         job: describes a job.
         pstates: numbers the power states of a kind of nodes.
-        energy: say what was used when, and by which job.
+        energy: include the energy over time and of each job.
     """
     hosts = hosts_by_node(record.platform)
     given = hosts_of_jobs(record.recording, hosts)

@@ -1,4 +1,4 @@
-"""What a run of a Batsim scheduler came to, for Batsim's output files."""
+"""The result of a run of a Batsim scheduler, for Batsim's output files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hpcosim_server.record.recording import Recording
 
 
 def results_of(run: Run) -> Outcome:
-    """Return what a run came to, finished or not."""
+    """Return the result of a run, finished or not."""
 
     def job(recording: Recording, row: int) -> JobOutcome:
         known = run.known.jobs[recording.job_id[row]]

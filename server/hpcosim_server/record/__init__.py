@@ -1,7 +1,8 @@
 """What happened in a run: recorded, replayed, measured and written.
 
 The simulation writes a `Recording`. Everything else here reads a `RunRecord`
-(`Simulation.record()` returns one) and needs no simulation:
+(`Simulation.record()` returns one) and needs no simulation. Each module imports only modules
+above it:
 
     recording    every job, and every change of a job or a node, as columns
     replay       the changes of a recording in order, and the cluster they lead to

@@ -15,16 +15,17 @@ from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, KindChange, Replay, changes_of
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intc]  # there may be many stays
+Ints = NDArray[np.intc]  # compact, as there may be many stays
 
 
 class _Stays(NamedTuple):
-    """The stays of jobs on processors on which they have tasks.
+    """The stays of jobs on processors on which they have tasks, one entry each.
 
     Attributes:
-        row: the job's in the recording.
-        processor: its number; those of node 0 come first, then those of node 1 and so on.
-        tasks: how many the job has there.
+        row: intc[stays], the job's row in the recording.
+        processor: intc[stays], number of the processor; those of node 0 come first, then those of
+            node 1 and so on.
+        tasks: intc[stays], tasks the job has there.
     """
 
     row: Ints
@@ -37,8 +38,13 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
 
     A job is charged the dynamic power of its tasks and, of each processor on which it has tasks,
     the static power in equal parts with the other jobs there (the shares of equation 1 of Lopez,
-    Stafford, Bosque 2025, as they change over time). Nobody is charged for idle processors; with
-    what they draw, the jobs' energies sum to the energy of the platform.
+    Stafford, Bosque 2025, as they change over time). Idle processors are charged to no job: the
+    energies of the jobs and of idle processors sum to the energy of the platform.
+
+    Args:
+        platform: the cluster.
+        recording: what happened.
+        end_s: simulated second up to which running jobs are charged.
     """
     if recording.kind_at:
         return _energies_by_replay(platform, recording, end_s)
@@ -65,7 +71,13 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
 
 
 def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64]) -> _Stays:
-    """Return the stays of all jobs, whose rows are given in the order they started."""
+    """Return the stays of all jobs.
+
+    Args:
+        platform: the cluster.
+        recording: what happened.
+        started: int64[jobs], the rows of the jobs in the order they started.
+    """
     if all(len(group.processors) == 1 for group in platform.nodes):
         row = np.repeat(started.astype(np.intc), np.array(recording.places)[started])
         return _Stays(row, np.array(recording.nodes), np.array(recording.tasks))
@@ -85,13 +97,13 @@ def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64])
 
 
 def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
-    """Return for each stay the sum of its time, every second over how many jobs were there.
+    """Return for each stay its time, each second divided by the number of jobs there, s.
 
     Args:
-        processor: of each stay.
-        begin: where its first time is in `times_s`.
-        end: where its last is.
-        times_s: ascending.
+        processor: intc[stays], number of the processor.
+        begin: intc[stays], index in `times_s` of the begin.
+        end: intc[stays], index in `times_s` of the end.
+        times_s: float64, ascending.
     """
     count = len(processor)
     if not count:
@@ -113,7 +125,7 @@ def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats
 
 
 def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
-    """Return the same for nodes of one processor that changed their kind, change by change."""
+    """Return what `job_energies_j` does where nodes, of one processor each, changed their kind."""
     replay = Replay(platform, recording)
     cluster = replay.cluster
     energies_j = array("d", bytes(8 * len(recording)))
@@ -146,7 +158,7 @@ def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) 
 
 
 def _processors(platform: Platform) -> tuple[Floats, Floats, Ints]:
-    """Return the static power, the dynamic power and the cores of each processor."""
+    """Return the static power, W, the dynamic power, W, and the cores of each processor."""
     processors = [
         processor
         for group in platform.nodes

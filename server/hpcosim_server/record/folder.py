@@ -11,7 +11,7 @@ from pathlib import Path
 from hpcosim_server.errors import ResultsError
 
 Files = Mapping[str, Iterable[str]]
-"""The text of files, piece by piece, by their names."""
+"""The text of files, in pieces, by file name."""
 
 LAST = "run.json"  # it says that the rest is complete
 
@@ -19,15 +19,15 @@ LAST = "run.json"  # it says that the rest is complete
 def write_together(folder: Path, files: Files) -> None:
     """Write files into a folder, all of them or none.
 
-    They are written to a place of their own first. A new folder then appears with all of them
-    at once; in one that was there each file is replaced whole, `run.json` last.
+    They are written to a temporary folder first. A new folder then appears with all of them at
+    once; in an existing folder each file is replaced whole, `run.json` last.
 
     Raises:
-        ResultsError: they can't be written; what was there before still is.
+        ResultsError: they cannot be written; the folder is as it was before.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Who may write into a folder that is there may not be allowed to beside it.
+        # A user may be allowed to write into an existing folder, but not beside it.
         beside = folder if folder.is_dir() else folder.parent
         draft = beside / f".{folder.name}-{secrets.token_hex(4)}"
         draft.mkdir()

@@ -1,4 +1,4 @@
-"""What happened, as columns in compact memory."""
+"""The recording of a run: every job and every change of a job or a node, as compact columns."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NAN = float("nan")
 
 
 class Recording:
-    """A row for each job, in the order of submission, and the nodes each was given.
+    """Columns of a run; those of jobs have a row for each job, in the order of submission.
 
     Attributes:
-        job_id: numbers.
-        submit_s, start_s, end_s: seconds; NaN: has not come.
+        job_id: number of the job.
+        submit_s, start_s, end_s: simulated seconds; NaN: it has not happened yet.
         state: index into `STATES`.
-        requested_s: run time asked for, seconds.
-        cores: asked for.
+        requested_s: run time asked for, s.
+        cores: cores asked for.
         placement: index into `PLACEMENTS`.
-        over: how many jobs are over.
+        over: number of jobs that are over.
         first_place: where in `nodes` and `tasks` the job's begin; -1: never started.
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
@@ -92,7 +92,14 @@ class Recording:
         return len(self.job_id) - 1
 
     def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
-        """Record the start of a job on these nodes, with so many tasks on each."""
+        """Record the start of a job.
+
+        Args:
+            row: the job's row.
+            now_s: simulated second.
+            nodes: the nodes it was given, in the order of the allocation.
+            tasks: number of tasks on each of `nodes`.
+        """
         self.start_s[row] = now_s
         self.state[row] = 1
         self.first_place[row] = len(self.nodes)
@@ -102,7 +109,14 @@ class Recording:
         self.changes.append(row)
 
     def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:
-        """Record that a job is over, and if there is something to say, why."""
+        """Record that a job is over.
+
+        Args:
+            row: the job's row.
+            now_s: simulated second.
+            state: how it ended.
+            reason: why it was rejected at its submission; empty: it was not.
+        """
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)

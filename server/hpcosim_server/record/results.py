@@ -1,4 +1,4 @@
-"""The results folder: jobs.csv, nodes.csv, schedule.csv, metrics.json, run.json."""
+"""The results folder: the CSV files of `tables`, metrics.json, run.json."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hpcosim_server.record.tables import TABLES
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What was run, for `run.json`, which has the platform beside it.
+    """What was run: the content of `run.json`, apart from the platform.
 
     Attributes:
         hpcosim: version of the simulator.
         protocol: version of the protocol.
-        scenario: its name.
+        scenario: name of the scenario.
         scheduler: the name the client gave itself.
-        seed: of all that was drawn.
+        seed: of all random numbers.
         complete: whether every job of the workload is over.
         ended_because: why the run ended.
-        skipped: jobs of the source left out or changed, by the reader's rules.
+        skipped: number of jobs of the source left out or changed, by rule of the reader.
     """
 
     hpcosim: str
@@ -39,7 +39,7 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 Also = Callable[[RunRecord], Files]
-"""An additional result writer: returns files in another format, by their names."""
+"""An additional result writer: returns the files of a run in another format."""
 
 # Rules of the readers that change a job but keep it.
 _KEPT = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
@@ -52,16 +52,16 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 
 
 def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also] = ()) -> None:
-    """Write the files of a run, over those of an earlier one, as `write_together` does.
+    """Write the files of a run; they replace those of an earlier run, as in `write_together`.
 
     Args:
         folder: the results folder.
         record: a run, finished or not.
-        run: what it is a run of.
-        also: other formats.
+        run: what was run.
+        also: additional result writers, for files in other formats.
 
     Raises:
-        ResultsError: they can't be written; what was there before still is.
+        ResultsError: they cannot be written; the folder is as it was before.
     """
     about = msgspec.to_builtins(run) | {"platform": record.platform}
     files: dict[str, Iterable[str]] = {table.file: table.lines(record) for table in TABLES}
@@ -72,5 +72,5 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
 
 
 def to_json(value: object) -> str:
-    """Return JSON for people, with a newline at its end."""
+    """Return indented JSON, with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
