@@ -284,7 +284,8 @@ class Service:
             return
         folder = self._out / _folder_name(session) if self._folder_per_session else self._out
         try:
-            write_results(folder, session.opened.simulation, session.opened.run, self._also)
+            record = session.opened.simulation.record()
+            write_results(folder, record, session.opened.run, self._also)
         except ResultsError as error:
             self.failures.append(str(error))
             log.error("results_not_written", **_names(session), why=str(error))

@@ -108,7 +108,7 @@ class Session:
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.run.complete = True
         self.end("every job is over")
-        metrics = metrics_of(self.opened.simulation, self.opened.run)
+        metrics = metrics_of(self.opened.simulation.record(), self.opened.run)
         return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
 
     def _refusal(self, request: Decisions) -> Error | None:
