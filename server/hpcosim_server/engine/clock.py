@@ -1,7 +1,7 @@
 """Simulated time: SimPy's event loop with exact instants, stated ties and timers to cancel.
 
 This is the only file that uses private fields of SimPy's `Environment` (`_queue`, `_eid`, `_now`)
-and `Event` (`_ok`, `_value`, `_defused`). SimPy schedules by delay, and `now + (at - now)` need
+and `Event` (`_ok`, `_value`). SimPy schedules by delay, and `now + (at - now)` need
 not be `at`: a submission time would lose its last bit. Its public interface also has no way to
 cancel an event. So timers go on SimPy's own heap by their time. `pyproject.toml` pins SimPy to the
 major version whose fields these are.
@@ -39,18 +39,18 @@ class Timer(simpy.Event):
         cancelled: whether it was cancelled; it then never goes off.
     """
 
+    # The state of a triggered event, as simpy.Timeout sets it for each.
+    _ok = True
+    _value = None
+    cancelled = False
+
     def __init__(
         self, env: Clock, at_s: float, call: Callable[[Timer], None], subject: Any
     ) -> None:
-        # The state of a triggered event, as simpy.Timeout sets it.
         self.env = env
-        self._ok = True
-        self._value = None
-        self._defused = False
         self.callbacks: Any = [call]
         self.at_s = at_s
         self.subject = subject
-        self.cancelled = False
 
 
 class Clock(simpy.Environment):
@@ -90,27 +90,32 @@ class Clock(simpy.Environment):
     def next_s(self) -> float:
         """Return when the next timer goes off, s; infinity: there is none."""
         heap = self._heap
-        while heap:
-            time_s, _, _, timer = heap[0]
-            if not timer.cancelled:
-                return time_s
+        while heap and heap[0][3].cancelled:
             heappop(heap)
             self._cancelled -= 1
-        return Infinity
+        return heap[0][0] if heap else Infinity
 
     def finish_instant(self) -> None:
         """Let every timer that is due now go off, those set for now meanwhile included."""
-        while self.next_s() <= self._now:
-            self.step()
+        self._run_due(self._now)
 
     def run_instant(self) -> bool:
         """Let every timer of the next instant go off; return False if there is none."""
-        if self.next_s() == Infinity:
+        at_s = self.next_s()
+        if at_s == Infinity:
             return False
-        self.step()
-        self.finish_instant()
+        self._run_due(at_s)
         return True
 
     def pass_to(self, time_s: float) -> None:
         """Let time pass to `time_s`, before which no timer goes off."""
         self._now = time_s
+
+    def _run_due(self, time_s: float) -> None:
+        heap = self._heap
+        while heap and heap[0][0] <= time_s:
+            if heap[0][3].cancelled:
+                heappop(heap)
+                self._cancelled -= 1
+            else:
+                self.step()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from hpcosim_protocol import RejectionCode
 from hpcosim_server.engine.clock import Timer
@@ -37,6 +37,8 @@ TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
     "over": frozenset(),
 }
 """The states that may follow each state."""
+
+_EMPTY: list[Any] = []  # of all jobs; they replace it and never change it
 
 _HOLDS_IT: Mapping[JobStage, str] = {
     "waiting": "is waiting",
@@ -86,13 +88,13 @@ class SimulatedJob:
         self.state: JobStage = "waiting"
         self.allocated_s = math.nan
         self.started_s = math.nan
-        self.nodes: list[int] = []
-        self.tasks: list[int] = []
-        self.held: list[int] = []
-        self.parts: list[Part] = []
+        self.nodes: list[int] = _EMPTY
+        self.tasks: list[int] = _EMPTY
+        self.held: list[int] = _EMPTY
+        self.parts: list[Part] = _EMPTY
         self.off = 0
         self.end: Timer | None = None
-        self.shared: list[SharedProcessor] = []
+        self.shared: list[SharedProcessor] = _EMPTY
         self.shares_left = 0
 
 

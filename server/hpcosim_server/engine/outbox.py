@@ -7,6 +7,7 @@ each instant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import get_args
 
 from hpcosim_protocol import ALWAYS_WAKE_ON, DEFAULT_WAKE_ON, DecisionRejected, Event, EventKind
@@ -21,10 +22,7 @@ REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
 
 def mask_of(kinds: Iterable[EventKind]) -> int:
     """Return the bits of these kinds and of those that always wake."""
-    mask = _ALWAYS
-    for kind in kinds:
-        mask |= _BIT[kind]
-    return mask
+    return _mask_of(frozenset(kinds))
 
 
 class Outbox:
@@ -52,5 +50,9 @@ class Outbox:
         return events
 
 
-_ALWAYS = sum(_BIT[kind] for kind in ALWAYS_WAKE_ON)
+@lru_cache(maxsize=256)
+def _mask_of(kinds: frozenset[EventKind]) -> int:
+    return sum(_BIT[kind] for kind in kinds | ALWAYS_WAKE_ON)
+
+
 DEFAULT_MASK = mask_of(DEFAULT_WAKE_ON)
