@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +69,14 @@ class Desk:
         for path, text in zip(paths, (SCENARIO, THREE_JOBS), strict=True):
             path.write_text(text)
         self.opened: list[Opened] = []
+        self.opening_takes: Callable[[], None] = lambda: None
         limits = limits or Limits(jobs=1000)
         self._library = Library(paths, None, limits.jobs)
         self.out = folder / "out"
         self.service = Service(self._open, limits, self.out)
 
     def _open(self, hello: Hello) -> Opened:
+        self.opening_takes()
         self.opened.append(self._library.open(hello))
         return self.opened[-1]
 
@@ -678,16 +679,34 @@ def test_the_metrics_at_the_end_of_all_numbers_are_numbers(desk: Desk) -> None:
     assert answer["metrics"] == json.loads(desk.results(session)["metrics.json"])
 
 
-def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path) -> None:
+class Clock:
+    """What the service takes for the time."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        """Return the time, in seconds."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that the test sets; the service reads it."""
+    clock = Clock()
+    monkeypatch.setattr("hpcosim_server.service.service.time.monotonic", clock)
+    return clock
+
+
+def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clock) -> None:
     """Who says nothing for too long is dropped, what was recorded is written."""
-    desk = Desk(tmp_path / "desk", Limits(idle_s=0.05))
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     silent = Scheduler(desk)
     silent.step()
-    time.sleep(0.1)
+    clock.now_s += 61.0
     results = desk.results(silent.session)
     run = json.loads(results["run.json"])
     assert not run["complete"]
-    assert run["ended_because"] == "the client was silent for more than 0.05 s"
+    assert run["ended_because"] == "the client was silent for more than 60 s"
     assert sorted(results) == sorted(FILES)
     answer = desk.decide(silent.session, 2)
     assert answer["code"] == "unknown_session"
@@ -695,20 +714,28 @@ def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_heard_of_is_not_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes]
+    tmp_path: Path, clock: Clock, undisturbed: dict[str, bytes]
 ) -> None:
     """Decisions, and coming back, count as a sign of life; a silent neighbour does not."""
-    now_s = 1000.0
-    monkeypatch.setattr("hpcosim_server.service.service.time.monotonic", lambda: now_s)
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     good, silent, returning = Scheduler(desk), desk.hello(), desk.hello()
     while good.ended is None:
-        now_s += 59.0
+        clock.now_s += 59.0
         good.step()
         desk.service.tidy()
         desk.hello(session=returning)
     assert good.finish() == undisturbed
     assert desk.decide(silent, 1)["code"] == "unknown_session"
+
+
+def test_a_session_is_not_dropped_for_the_slowness_of_another(tmp_path: Path, clock: Clock) -> None:
+    """Time in which the server opens a large session for another client is no silence."""
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
+    patient = desk.hello()
+    desk.opening_takes = lambda: setattr(clock, "now_s", clock.now_s + 600.0)
+    desk.hello()
+    desk.service.tidy()
+    assert desk.decide(patient, 1)["type"] == "events"
 
 
 def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
