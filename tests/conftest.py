@@ -13,7 +13,7 @@ from hpcosim_server.engine.simulation import Simulation
 from support.invariants import check_invariants
 from support.paths import SHARED
 
-pytest_plugins = ["support.processes"]  # fixtures that several folders use
+pytest_plugins = ["support.batsim_venv", "support.processes"]  # fixtures of several folders
 
 # Machines differ in speed; a property is no less true on a slow one.
 settings.register_profile("hpcosim", deadline=None)

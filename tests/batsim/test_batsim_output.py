@@ -695,7 +695,6 @@ def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
 
 # evalys
 
-EVALYS = "evalys==4.0.7"
 READ = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -728,34 +727,15 @@ print(json.dumps({
 """
 
 
-@pytest.fixture(scope="session")
-def evalys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has evalys; where it can't be installed tests are skipped, but in CI."""
-    folder = tmp_path_factory.mktemp("evalys")
-    python = folder / "bin" / "python"
-    steps = (
-        [sys.executable, "-m", "venv", str(folder)],
-        [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", EVALYS],
-    )
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True)
-        if done.returncode:
-            why = f"{EVALYS} can't be installed: {done.stderr.strip()[-300:]}"
-            if os.environ.get("CI"):
-                pytest.fail(why)
-            pytest.skip(why)
-    return python
-
-
-@pytest.mark.timeout(900)
-def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, evalys: Path) -> None:
+@pytest.mark.timeout(1200)  # to install it takes a while, the first time
+def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_programs: Path) -> None:
     """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
     out = tmp_path / "out"
     metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[Format.batsim])
     picture = tmp_path / "gantt.png"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(evalys), "-c", READ, str(out / "out"), str(picture)],
+        [str(batsim_programs / "python"), "-c", READ, str(out / "out"), str(picture)],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -21,6 +21,7 @@ from hpcosim_cli.main import app
 from hpcosim_client import GROUPS, POLICIES
 from hpcosim_scenarios.model.overrides import as_options, parse
 from support.paths import ROOT
+from support.processes import SOON_S
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
 FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
@@ -79,7 +80,7 @@ def command(*arguments: str | Path, **options: Any) -> Outcome:
         [*HPCOSIM, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SOON_S,
         check=False,
         **options,
     )
@@ -558,7 +559,7 @@ def test_ping_of_a_server_succeeds() -> None:
             assert (done.status, done.out, done.err) == (0, "", "")
         assert server.poll() is None
         server.terminate()
-        assert server.wait(20) == 0
+        assert server.wait(SOON_S) == 0
     finally:
         server.kill()
         server.wait()
@@ -628,7 +629,7 @@ def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
     try:
         for _ in range(2):
             assert command("schedule", "fcfs", "--connect", address).status == 0
-        _, log = server.communicate(timeout=20)
+        _, log = server.communicate(timeout=SOON_S)
         assert server.returncode == 1
         events = [json.loads(line)["event"] for line in log.splitlines()]
         assert events.count("results_not_written") == 2

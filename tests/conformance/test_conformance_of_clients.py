@@ -26,7 +26,7 @@ from support.processes import SOON_S, alive, eventually
 SPEC = (ROOT / "protocol" / "README.md").read_text(encoding="utf-8")
 BROKEN = [sys.executable, str(ROOT / "tests" / "support" / "broken_client.py")]
 HPCOSIM = [sys.executable, "-m", "hpcosim_cli", "schedule"]
-WAIT_S, LATE_S = 3.0, 1.0  # the broken ones resend after 0.3 s
+WAIT_S, LATE_S = 10.0, 1.0  # the broken ones resend after 0.3 s
 
 # The fault, the check that finds it, and the rule it breaks.
 FAULTS: Sequence[tuple[str, str, Rule]] = (

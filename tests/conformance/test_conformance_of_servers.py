@@ -24,7 +24,7 @@ from support.processes import SOON_S, Processes, Server
 
 SCENARIO = ROOT / "scenarios" / "conformance.yaml"
 NO_POWER = ROOT / "scenarios" / "demo.yaml"
-WAIT_S = 1.0
+WAIT_S = 10.0
 
 # The fault, the check that finds it, and the rule it breaks.
 FAULTS: Sequence[tuple[str, str, Rule]] = (
