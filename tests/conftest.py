@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from hpcosim_server.engine.simulation import Simulation
+from support.examples import register_profiles
 from support.invariants import check_invariants
 from support.paths import SHARED
 
 pytest_plugins = ["support.batsim_venv", "support.processes"]  # fixtures of several folders
 
-# Machines differ in speed; a property is no less true on a slow one.
-settings.register_profile("hpcosim", deadline=None)
-settings.load_profile("hpcosim")
+register_profiles()
 
 
 @pytest.fixture(autouse=True)
