@@ -11,7 +11,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View, make_policy
@@ -30,6 +30,7 @@ from hpcosim_protocol import (
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.service import Limits, Service
 from hpcosim_server.service.session import Opened
+from support.examples import examples
 from support.invariants import check_invariants
 
 SCENARIO = """
@@ -1095,11 +1096,10 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 def still_serves(desk: Desk) -> None:
     """Fail unless a service opens a session that goes on."""
-    desk.service.close("next example")
     assert desk.decide(desk.hello(scenario="three"), 1)["type"] == "events"
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes_get_an_error(fuzzed: Desk, data: bytes) -> None:
     """Noise is never more than an error to the service."""
@@ -1107,7 +1107,7 @@ def test_arbitrary_bytes_get_an_error(fuzzed: Desk, data: bytes) -> None:
     assert (answer["type"], answer["code"]) == ("error", "invalid_message")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     pattern=st.sampled_from(PATTERNS),
     edits=st.lists(
@@ -1124,6 +1124,7 @@ def test_damaged_messages_get_an_answer(
     fuzzed: Desk, pattern: Map, edits: list[tuple[str, int, int]]
 ) -> None:
     """A message with some bytes changed, lost or added gets an answer that is no bug's."""
+    fuzzed.service.close("next example")
     session = fuzzed.hello(scenario="three")
     data = bytearray(msgpack.packb(pattern | ({"session": session} if "seq" in pattern else {})))
     for what, place, byte in edits:
@@ -1159,10 +1160,11 @@ def _with(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data())
 def test_messages_with_odd_values_get_an_answer(fuzzed: Desk, data: st.DataObject) -> None:
     """A message with one value replaced by any other gets an answer that is no bug's."""
+    fuzzed.service.close("next example")  # also after one that ended early, of a draw too large
     pattern: Map = data.draw(st.sampled_from(PATTERNS))
     session = fuzzed.hello(scenario="three")
     fuzzed.decide(session, 1)
@@ -1233,7 +1235,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@examples(120, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=STEPS,
     placement=st.sampled_from(["cores", "one_node", "whole_nodes"]),
