@@ -253,6 +253,7 @@ except ResultsError as error:
 """
 
 
+@pytest.mark.slow
 def test_full_disk(tmp_path: Path) -> None:
     """Where the disk ends in the middle the error says so, and the earlier results stay whole."""
     out = tmp_path / "out"
