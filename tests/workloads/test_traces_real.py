@@ -83,6 +83,7 @@ def fcfs_starts(table: JobTable, nodes: int) -> list[float]:
     return start_s
 
 
+@pytest.mark.slow
 def test_nasa_always_on(traces: Path) -> None:
     """128 nodes that always draw 190 W take over the whole NASA log just what is published."""
     platform = cluster_of(128, static_w=190.0, dynamic_w=0.0, idle_fraction=1.0)
@@ -93,6 +94,7 @@ def test_nasa_always_on(traces: Path) -> None:
     assert simulation.now_s == 7_949_022.0
 
 
+@pytest.mark.slow
 def test_nasa_mean_wait(traces: Path) -> None:
     """The first 10,000 NASA jobs wait 14.60 s on average under FCFS, as elsewhere."""
     table = window_by_number(read_swf(traces / NASA), 0, 10_000)
@@ -100,6 +102,7 @@ def test_nasa_mean_wait(traces: Path) -> None:
     assert round(metrics["mean_wait_s"], 2) == 14.60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("log", "policy"), PINNED)
 def test_whole_log(traces: Path, log: str, policy: str) -> None:
     """Every job of the log comes to its end, and the figures are those of before."""
