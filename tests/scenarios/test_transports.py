@@ -36,6 +36,8 @@ from support.processes import (
     waits,
 )
 
+pytestmark = pytest.mark.slow
+
 FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
 
 
