@@ -20,7 +20,7 @@ from support.processes import SOON_S
 HOSTS = 8
 JOBS = 40
 # Making the environment takes a while, the first time.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @contextmanager

@@ -607,7 +607,7 @@ POWERED = 'speed="2f,1f,1f,1f"'
             "line 4: the radical has '5-1', which goes backwards",
         ),
         (
-            '<cluster id="c" prefix="a" radical="0-99999999" speed="1Gf"/>',
+            '<cluster id="c" prefix="a" radical="0-1000000" speed="1Gf"/>',
             "line 4: there are more than 1000000 hosts",
         ),
         (

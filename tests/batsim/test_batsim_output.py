@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hpcosim_batsim.inputs.model import (
     EnergyPoint,
@@ -35,6 +35,7 @@ from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.metrics import outcome_of as measured
+from support.examples import examples
 from support.paths import SHARED
 from support.power_states_runs import (
     AT_ONCE,
@@ -55,7 +56,7 @@ GOLDEN = SHARED / "golden" / "batsim"
 SUFFIXES = ("jobs", "schedule", "machine_states", "pstate_changes", "consumed_energy")
 NAMES = [f"out_{suffix}.csv" for suffix in SUFFIXES]
 COUNTS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
-MANY = settings(max_examples=150)
+MANY = examples(150)
 
 
 def texts(outcome: Outcome) -> dict[str, str]:
@@ -649,6 +650,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_format_is_written_for_any_run_and_any_transport(
     scenario: Path, tmp_path: Path
 ) -> None:
@@ -677,6 +679,7 @@ def test_compared_schedulers_have_the_format_each(scenario: Path, tmp_path: Path
         assert set(NAMES) <= set(contents(tmp_path / "out" / name))
 
 
+@pytest.mark.slow
 def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
     """`hpcosim run --format batsim` writes them; another format is bad input, and named."""
     command = [sys.executable, "-m", "hpcosim_cli", "run", str(scenario), "--out"]
@@ -727,6 +730,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)  # to install it takes a while, the first time
 def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_programs: Path) -> None:
     """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
