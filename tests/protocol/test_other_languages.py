@@ -12,6 +12,8 @@ from hpcosim_scenarios.running.run import run_scenario
 from support.other_languages import LANGUAGES, client_in
 from support.processes import SOON_S, Processes, Server, read
 
+pytestmark = pytest.mark.slow
+
 # Jobs of every placement; numbers that a float64 can't hold; some that come at once.
 INLINE = "\n".join(
     f"    - {{job_id: {2**63 - 1 - number}, submit_s: {number // 4 * 40}, "
