@@ -107,14 +107,12 @@ def peer(server: Server) -> Iterator[Raw]:
 # One result
 
 
-@pytest.mark.parametrize("again", [1, 2])
 @pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
 def test_every_transport_gives_the_same_bytes(
     folder: Path,
     tmp_path: Path,
     expected: Callable[[str], Results],
     transport: Transport,
-    again: int,
 ) -> None:
     """Scenario, seed and scheduler make the results, to the last byte; the wire does not."""
     out = tmp_path / "out"
