@@ -113,6 +113,7 @@ def test_whole_log(traces: Path, log: str, policy: str) -> None:
     assert {name: metrics[name] for name in pinned} == pytest.approx(pinned, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", NODES)
 def test_fcfs_start_for_start(traces: Path, log: str) -> None:
     """Under FCFS every job of the log starts when a scheduler of a dozen lines starts it."""
@@ -121,6 +122,7 @@ def test_fcfs_start_for_start(traces: Path, log: str) -> None:
     assert list(simulation.recording.start_s) == fcfs_starts(table, NODES[log])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [SDSC, CTC])
 def test_easy_start_for_start(traces: Path, log: str) -> None:
     """Under EASY 800 jobs of the log, one after the other, start when the slow scheduler says."""
@@ -146,6 +148,7 @@ def test_kit_can_be_read(traces: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert set(table.placement.tolist()) == {1}
 
 
+@pytest.mark.slow
 def test_thunder_can_be_read(traces: Path) -> None:
     """All of Thunder's 121,039 lines are read: 7,426 have no run time, the others are jobs."""
     table = read_swf(traces / THUNDER)
