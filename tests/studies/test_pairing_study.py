@@ -165,6 +165,7 @@ def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> No
     assert said == shipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["energy", "edp"])
 @pytest.mark.parametrize("experiment", ["exp1", "exp2", "exp3", "exp4_mem", "exp4_comp"])
 def test_a_shipped_agent_comes_to_what_is_told_of_it(

@@ -184,6 +184,7 @@ def test_study_is_the_same_twice(
         assert content == (tmp_path / "b" / file).read_bytes()
 
 
+@pytest.mark.slow
 def test_readme_has_what_the_study_gives(runs_of_experiment_1: list[Row]) -> None:
     """The rows of Experiment 1 stand in the README as `tables.md` has them."""
     results = ineps.Results(as_every_experiment(runs_of_experiment_1))
