@@ -293,6 +293,7 @@ def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None
     assert last.wasted_j < 0.6 * first.wasted_j
 
 
+@pytest.mark.slow
 def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_epoch(tmp_path: Path) -> None:
     """Each workload so often, in order; the last actor is the one to use."""
     someone, told = tiny_learner("a2c", task_of(nodes_of(5))), list[Epoch]()

@@ -170,6 +170,7 @@ def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "ipc" / path.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> None:
     """What was trained on two nodes schedules all jobs of forty."""
     metrics, _ = run_scenario(
