@@ -86,6 +86,7 @@ def explored(learner: Agent, runs: Sequences, seed: int = 7) -> Decisions:
     return explore(learner.network, runs, np.random.default_rng(seed), watch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees", ["picture", "pairs"])
 @pytest.mark.parametrize("masked", [False, True])
 @examples(25)
