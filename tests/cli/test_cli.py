@@ -406,6 +406,7 @@ def test_a_bad_scenario_is_an_error_in_one_line(
     assert written() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
