@@ -8,7 +8,7 @@ from hypothesis import settings
 
 ALL = 100
 """Examples of a property that names no number, where all tests are run."""
-FEW = 10
+FEW = 5
 """The same in the fast tier."""
 FEWEST = 3
 
@@ -22,7 +22,7 @@ def register_profiles() -> None:
 
 
 def examples(count: int, **options: Any) -> settings:
-    """Return settings for a number of examples, and for a tenth of it in the profile `fast`.
+    """Return settings for a number of examples, and for a twentieth of it in the profile `fast`.
 
     Args:
         count: examples where all tests are run.
