@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
-
-
 SCENARIO = """
 name: {name}
 seed: 3
@@ -36,19 +34,11 @@ workload:
 scheduler: {{name: easy}}
 dynamic_jobs: true
 """
-
-
 SMALL, LONG = 40, 100_000  # jobs; of the latter a run takes minutes
-
-
 SOON_S = 120.0
 """Timeout for another process, in seconds: far longer than any needs on a busy machine."""
-
-
 WELL_INTO_A_RUN = 1_000
 """Waits of a scheduler: it starts with a few, and a run of `long` takes 100 times as many."""
-
-
 Results = dict[str, bytes]
 
 
