@@ -136,6 +136,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
         train_pairing(EXPERIMENT_1, tmp_path, other, resume=True)
 
 
+@pytest.mark.slow
 def test_the_papers_form_trains(tmp_path: Path) -> None:
     """The papers' networks learn with their settings, and the averaged actor is what is kept."""
     settings = Hyperparameters(simulations=4, trajectories=2, epochs=2)
