@@ -1,23 +1,39 @@
-# Two commands do all: `make demo` runs the main job, `make test` runs every test.
+# `make` or `make help` lists what there is to make.
 PYTHON ?= python3
 VENV ?= .venv
 OUT ?= results/demo
+WORKERS ?= auto
+ARGS ?=
 
-.PHONY: demo test clean
+.DEFAULT_GOAL := help
+.PHONY: help demo check test lint clean
 
-demo: $(VENV)/.installed-plot
+help:  ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
 	$(VENV)/bin/hpcosim run scenarios/demo.yaml --out $(OUT)
 	$(VENV)/bin/hpcosim draw $(OUT)
 
-test: $(VENV)/.installed-dev
-	$(VENV)/bin/python -m pytest
+check: $(VENV)/.installed-dev  ## Run the fast tests (1 minute); ARGS="tests/server" chooses some
+	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
-clean:
-	rm -rf $(VENV) results build *.egg-info
+test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (8 minutes on two cores)
+	$(VENV)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
-# One stamp for each set of extras, so that neither command installs what only the other needs.
+lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+clean:  ## Remove the environment, results and caches
+	rm -rf $(VENV) .venv-batsim-* results build *.egg-info
+
+# One stamp for each set of extras, so that no target installs what only another needs.
 $(VENV)/.installed-%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
+	@echo "Installing hpcosim[$*] into $(VENV); the first time this takes minutes."
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(VENV)/bin/pip install --disable-pip-version-check --editable '.[$*]'
 	@touch $@

@@ -97,7 +97,7 @@ start_daemon() {
     --ip-masq=false --bridge=none >"$LOG" 2>&1 </dev/null &
   DAEMON=$!
   export DOCKER_HOST=unix://$WORK/docker.sock
-  for _ in {1..120}; do
+  for _ in {1..480}; do
     engine_answers && return
     kill -0 "$DAEMON" 2>/dev/null || break
     sleep 0.25
@@ -184,14 +184,14 @@ check_run() {
   local server=$1 schedulers=() name
   while shift && [ "$1" != -- ]; do schedulers+=("$1"); done
   shift
-  timeout 120 "${COMPOSE[@]}" "$@" </dev/null || die "'compose $*' failed or took over 120 s"
+  timeout 300 "${COMPOSE[@]}" "$@" </dev/null || die "'compose $*' failed or took over 300 s"
 
   local ours=label=com.docker.compose.project=$PROJECT containers
   mapfile -t containers < <(docker ps --all --quiet --filter "$ours")
   [ ${#containers[@]} = $((1 + ${#schedulers[@]})) ] \
     || die "${#containers[@]} containers came up, not $((1 + ${#schedulers[@]}))"
   # Compose waits for the services it was told to start, not for those they depend on.
-  timeout 30 docker wait "${containers[@]}" >/dev/null || die "a container does not end"
+  timeout 120 docker wait "${containers[@]}" >/dev/null || die "a container does not end"
   local ends
   ends=$(docker inspect --format '{{.Name}} {{.State.Status}} {{.State.ExitCode}}' \
     "${containers[@]}")

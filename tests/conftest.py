@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from hpcosim_server.engine.engine import Engine
+from support.examples import register_profiles
 from support.paths import SHARED
 
-pytest_plugins = ["support.processes"]  # fixtures that several folders use
+pytest_plugins = ["support.batsim_venv", "support.processes"]  # fixtures of several folders
 
-# Machines differ in speed; a property is no less true on a slow one.
-settings.register_profile("hpcosim", deadline=None)
-settings.load_profile("hpcosim")
+register_profiles()
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,7 @@ from hpcosim_cli.batsim import REFUSED, app
 from hpcosim_server.record.tables import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_recording import rows_of
+from support.processes import SOON_S
 
 HOSTS = 4
 PROFILES: dict[str, Any] = {
@@ -831,7 +832,7 @@ def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
     wrong = Scheduler(tmp_path, READY, bad)
     wrong.start()
     done = command(tmp_path, "-s", wrong.address)
-    wrong.join(10)
+    wrong.join(SOON_S)
     assert done.exit_code == 1
     assert "EXECUTE_JOB: job w0!1 asks for 1 hosts; 2 were given" in error_of(done)
     (last,) = wrong.heard[-1]["events"]
@@ -845,7 +846,7 @@ def test_stuck_simulation_is_told_to_both_sides(tmp_path: Path) -> None:
     idle = Scheduler(tmp_path, READY)
     idle.start()
     done = command(tmp_path, "-s", idle.address)
-    idle.join(10)
+    idle.join(SOON_S)
     assert done.exit_code == 1
     assert "stuck at 0.0 s: 1 job waits (w0!1)" in error_of(done)
     assert "stuck" in idle.heard[-1]["events"][0]["data"]["error"]

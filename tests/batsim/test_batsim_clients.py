@@ -14,25 +14,13 @@ import pytest
 
 from support.batsim_inputs import delays, write_platform, write_workload
 from support.batsim_recording import rows_of
-from support.batsim_venv import NoClientsError, clients
 from support.paths import ROOT
+from support.processes import SOON_S
 
 HOSTS = 8
 JOBS = 40
-PATIENCE_S = 60.0
 # Making the environment takes a while, the first time.
-pytestmark = pytest.mark.timeout(1200)
-
-
-@pytest.fixture(scope="module")
-def programs() -> Path:
-    """The folder of the clients' programs; no tests where there is no package registry."""
-    try:
-        return clients()
-    except NoClientsError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"the clients can't be installed: {error}")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @contextmanager
@@ -57,30 +45,30 @@ def started(
 
 
 def run_pybatsim(
-    programs: Path, scheduler: str, folder: Path, *options: str
+    batsim_programs: Path, scheduler: str, folder: Path, *options: str
 ) -> list[dict[str, str]]:
     """Let one of pybatsim's schedulers run, and return the jobs' rows; both must end well."""
     platform = write_platform(folder, HOSTS)
     workload = write_workload(folder, *delays(JOBS, HOSTS, np.random.default_rng(1)))
     address = f"ipc://{folder}/s"
     ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "-p", platform, "-w", workload)
-    theirs = (programs / "pybatsim", scheduler, "-s", address, "-v", "error")
+    theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-v", "error")
     said, trouble = folder / "said", folder / "trouble"
     with (
         started(said, *theirs) as client,
         started(trouble, *ours, "-s", address, "-e", folder / "o", "-q", *options) as server,
     ):
-        assert (server.wait(PATIENCE_S), trouble.read_text()) == (0, "")
-        assert client.wait(PATIENCE_S) == 0, said.read_text()
+        assert (server.wait(SOON_S), trouble.read_text()) == (0, "")
+        assert client.wait(SOON_S) == 0, said.read_text()
     return rows_of(folder / "o_jobs.csv")
 
 
 @pytest.mark.parametrize("scheduler", ["fillerSched", "easyBackfill", "schedFcfs", "schedFiller"])
 def test_scheduler_of_pybatsim_runs_all_jobs(
-    programs: Path, scheduler: str, tmp_path: Path
+    batsim_programs: Path, scheduler: str, tmp_path: Path
 ) -> None:
     """Every job is run for as long as it takes, on as many hosts as it asks for, one at a time."""
-    rows = run_pybatsim(programs, scheduler, tmp_path)
+    rows = run_pybatsim(batsim_programs, scheduler, tmp_path)
     assert len(rows) == JOBS
     busy_until_s = [0.0] * HOSTS
     for row in sorted(rows, key=lambda row: float(row["starting_time"])):
@@ -94,36 +82,36 @@ def test_scheduler_of_pybatsim_runs_all_jobs(
 
 
 def test_first_come_first_served_by_pybatsim_starts_jobs_in_order(
-    programs: Path, tmp_path: Path
+    batsim_programs: Path, tmp_path: Path
 ) -> None:
     """With schedFcfs no job passes another."""
-    rows = run_pybatsim(programs, "schedFcfs", tmp_path)
+    rows = run_pybatsim(batsim_programs, "schedFcfs", tmp_path)
     rows.sort(key=lambda row: (float(row["submission_time"]), f"w0!{row['job_id']}"))
     starts_s = [float(row["starting_time"]) for row in rows]
     assert starts_s == sorted(starts_s)
 
 
-def test_backfilling_by_pybatsim_is_the_same_twice(programs: Path, tmp_path: Path) -> None:
+def test_backfilling_by_pybatsim_is_the_same_twice(batsim_programs: Path, tmp_path: Path) -> None:
     """The same workload and the same scheduler give the same bytes."""
     first, second = tmp_path / "1", tmp_path / "2"
     for folder in (first, second):
         folder.mkdir()
-        run_pybatsim(programs, "easyBackfill", folder)
+        run_pybatsim(batsim_programs, "easyBackfill", folder)
     names = sorted(path.name for path in first.glob("o_*.csv"))
     assert names == ["o_jobs.csv", "o_machine_states.csv", "o_schedule.csv"]
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
-def test_random_scheduler_of_pybatsim_shares_hosts(programs: Path, tmp_path: Path) -> None:
+def test_random_scheduler_of_pybatsim_shares_hosts(batsim_programs: Path, tmp_path: Path) -> None:
     """With compute sharing randomSched starts every job at once, on hosts that run others."""
-    rows = run_pybatsim(programs, "randomSched", tmp_path, "--enable-compute-sharing")
+    rows = run_pybatsim(batsim_programs, "randomSched", tmp_path, "--enable-compute-sharing")
     assert len(rows) == JOBS
     assert {row["final_state"] for row in rows} == {"COMPLETED_SUCCESSFULLY"}
     assert {float(row["waiting_time"]) for row in rows} == {0.0}
 
 
-def test_simulator_of_batsim_py_switches_hosts_off(programs: Path, tmp_path: Path) -> None:
+def test_simulator_of_batsim_py_switches_hosts_off(batsim_programs: Path, tmp_path: Path) -> None:
     """batsim-py starts our `batsim`, runs all jobs, and lets idle hosts sleep."""
     platform = write_platform(tmp_path, HOSTS, energy=True)
     workload = write_workload(tmp_path, *delays(JOBS, HOSTS, np.random.default_rng(2)))
@@ -131,10 +119,10 @@ def test_simulator_of_batsim_py_switches_hosts_off(programs: Path, tmp_path: Pat
     subprocess.run([str(part) for part in ours], check=True, capture_output=True)
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     script = ROOT / "tests" / "support" / "batsim_py_switch_off.py"
-    theirs = (programs / "python", script, platform, workload)
+    theirs = (batsim_programs / "python", script, platform, workload)
     said = tmp_path / "said"
     with started(said, *theirs, PATH=path, TMPDIR=str(tmp_path)) as client:
-        assert client.wait(PATIENCE_S) == 0, said.read_text()
+        assert client.wait(SOON_S) == 0, said.read_text()
     assert len(said.read_text().splitlines()[-1].split()) == JOBS, said.read_text()
     assert len(rows_of(tmp_path / "batsim_jobs.csv")) == JOBS
     (schedule,) = rows_of(tmp_path / "batsim_schedule.csv")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hpcosim_batsim.inputs.model import (
     EnergyPoint,
@@ -33,6 +33,7 @@ from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import ResultsError
+from support.examples import examples
 from support.paths import SHARED
 from support.power_states_runs import (
     AT_ONCE,
@@ -53,7 +54,7 @@ GOLDEN = SHARED / "golden" / "batsim"
 SUFFIXES = ("jobs", "schedule", "machine_states", "pstate_changes", "consumed_energy")
 NAMES = [f"out_{suffix}.csv" for suffix in SUFFIXES]
 COUNTS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_computing")
-MANY = settings(max_examples=150)
+MANY = examples(150)
 
 
 def texts(outcome: Outcome) -> dict[str, str]:
@@ -647,6 +648,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_format_is_written_for_any_run_and_any_transport(
     scenario: Path, tmp_path: Path
 ) -> None:
@@ -675,6 +677,7 @@ def test_compared_schedulers_have_the_format_each(scenario: Path, tmp_path: Path
         assert set(NAMES) <= set(contents(tmp_path / "out" / name))
 
 
+@pytest.mark.slow
 def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
     """`hpcosim run --format batsim` writes them; another format is bad input, and named."""
     command = [sys.executable, "-m", "hpcosim_cli", "run", str(scenario), "--out"]
@@ -693,7 +696,6 @@ def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
 
 # evalys
 
-EVALYS = "evalys==4.0.7"
 READ = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -726,34 +728,16 @@ print(json.dumps({
 """
 
 
-@pytest.fixture(scope="session")
-def evalys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has evalys; where it can't be installed tests are skipped, but in CI."""
-    folder = tmp_path_factory.mktemp("evalys")
-    python = folder / "bin" / "python"
-    steps = (
-        [sys.executable, "-m", "venv", str(folder)],
-        [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", EVALYS],
-    )
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True)
-        if done.returncode:
-            why = f"{EVALYS} can't be installed: {done.stderr.strip()[-300:]}"
-            if os.environ.get("CI"):
-                pytest.fail(why)
-            pytest.skip(why)
-    return python
-
-
-@pytest.mark.timeout(900)
-def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, evalys: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(1200)  # to install it takes a while, the first time
+def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_programs: Path) -> None:
     """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
     out = tmp_path / "out"
     metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[Format.batsim])
     picture = tmp_path / "gantt.png"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(evalys), "-c", READ, str(out / "out"), str(picture)],
+        [str(batsim_programs / "python"), "-c", READ, str(out / "out"), str(picture)],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_studies import STUDIES
-from support.paths import ROOT
+from support.paths import ROOT, SCENARIOS
+from support.processes import Processes, Server
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEMO = SCENARIOS / "demo.yaml"
 OURS = [sys.executable, "-m", "hpcosim_cli"]
 FEWER_JOBS = {"deep_eas": ["--set", "workload.synthetic.sequences=5"]}
 """What is added to the commands of a paper whose scenario takes a minute as it is."""
@@ -35,22 +36,12 @@ def quick_commands() -> list[str]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """A server of the demo scenario for one session; its results are in `tmp_path / out`."""
-    address = f"ipc://{tmp_path}/s.sock"
-    command = [*OURS, "serve", str(ROOT / "scenarios" / "demo.yaml"), "--bind", address, "--once"]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out")], stderr=subprocess.DEVNULL
-    )
-    yield address
-    if process.poll() is None:
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def server(processes: Processes, tmp_path: Path) -> Server:
+    """A server of the demo scenario for one session."""
+    return Server(processes, DEMO, "--once", out=tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", quick_commands())
 def test_command_runs_as_shown(command: str, tmp_path: Path) -> None:
     """A command that the README shows succeeds."""
@@ -69,45 +60,29 @@ def test_studies_shown_exist() -> None:
     assert shown <= set(STUDIES)
 
 
-def test_scheduler_of_ten_lines_runs_as_shown(server: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_scheduler_of_ten_lines_runs_as_shown(server: Server, tmp_path: Path) -> None:
     """The README's own scheduler, ten lines, schedules the demo and prints the mean wait."""
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     mine = tmp_path / "mine.py"
-    mine.write_text(code.replace("tcp://127.0.0.1:28080", server))
+    mine.write_text(code.replace("tcp://127.0.0.1:28080", server.address))
     done = subprocess.run([sys.executable, str(mine)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) > 0
 
 
-def test_minimal_client_equals_ours(server: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_minimal_client_equals_ours(server: Server, tmp_path: Path) -> None:
     """`minimal.py`, under 80 lines and none of ours, gets the results of `fcfs`."""
     minimal = ROOT / "scheduler_client" / "minimal.py"
     text = minimal.read_text()
     assert text.count("\n") < 80
     assert "hpcosim" not in re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
-    done = subprocess.run([sys.executable, str(minimal), server], capture_output=True, text=True)
+    command = [sys.executable, str(minimal), server.address]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    ours = subprocess.run(
-        [
-            *OURS,
-            "run",
-            str(ROOT / "scenarios" / "demo.yaml"),
-            "--scheduler",
-            "fcfs",
-            "--json",
-            "--transport",
-            "inproc",
-            "--out",
-            str(tmp_path / "ours"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for _ in range(100):
-        if (tmp_path / "out" / "metrics.json").exists():
-            break
-        subprocess.run(["sleep", "0.05"], check=True)
-    theirs = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert theirs == json.loads(ours.stdout)
+    assert server.end() == 0
+    run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "ours")
+    metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "ours")]
+    assert metrics[0] == metrics[1]

@@ -7,13 +7,14 @@ of equal size. They look at everything anew at every instant at which something 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client.heuristics.orders import FIXED
 from hpcosim_client.job import Job as ClientJob
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor
 from hpcosim_workloads.table import PLACEMENTS, JobTable
+from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts
 from support.slow_schedulers import (
     Decide,
@@ -62,56 +63,56 @@ def ours(
 # --- cores ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(workloads(5, MIXED))
 def test_fcfs_starts_as_defined(rows: list[Row]) -> None:
     """Under fcfs every job starts when the slow scheduler starts it."""
     assert ours("fcfs", 5, 1, rows) == reference(5, rows, fcfs)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(workloads(5, ABOVE))
 def test_easy_starts_as_defined(rows: list[Row]) -> None:
     """Under EASY, with requests above or equal to run times, starts are the slow scheduler's."""
     assert ours("easy", 5, 1, rows) == reference(5, rows, easy)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(workloads(5, MIXED))
 def test_easy_starts_as_defined_with_overrunning_jobs(rows: list[Row]) -> None:
     """Under EASY an overdue job counts as ending now, and starts are the slow scheduler's."""
     assert ours("easy", 5, 1, rows) == reference(5, rows, easy)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(workloads(5, EXACT))
 def test_conservative_starts_as_defined_with_exact_requests(rows: list[Row]) -> None:
     """Under conservative, with exact requests, starts are the slow scheduler's."""
     assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(workloads(5, ABOVE, last_submit_s=0))
 def test_conservative_compresses_as_defined(rows: list[Row]) -> None:
     """All jobs submitted at once, some ending early: starts are the slow scheduler's."""
     assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(workloads(5, MIXED, last_submit_s=0))
 def test_conservative_pushes_back_as_defined(rows: list[Row]) -> None:
     """All jobs submitted at once, some overdue: starts are the slow scheduler's."""
     assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(workloads(5, ABOVE))
 def test_conservative_starts_as_defined(rows: list[Row]) -> None:
     """Jobs come over time and end early: starts are the slow scheduler's."""
     assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(workloads(5, MIXED))
 def test_conservative_starts_as_defined_with_overrunning_jobs(rows: list[Row]) -> None:
     """Jobs come over time, end early or are overdue: starts are the slow scheduler's."""
@@ -163,21 +164,21 @@ def in_nodes(rows: list[Row], cores: int) -> list[Row]:
     return [(submit, run, -(-need // cores), asked) for submit, run, need, asked in rows]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(workloads(20, MIXED))
 def test_fcfs_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
     """Under fcfs jobs of whole nodes start when the slow scheduler starts them."""
     assert ours("fcfs", 5, 4, rows, "whole_nodes") == reference(5, in_nodes(rows, 4), fcfs)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(workloads(20, MIXED))
 def test_easy_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
     """Under EASY jobs of whole nodes start when the slow scheduler starts them."""
     assert ours("easy", 5, 4, rows, "whole_nodes") == reference(5, in_nodes(rows, 4), easy)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(workloads(20, EXACT))
 def test_conservative_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
     """Under conservative, requests exact, jobs of whole nodes start as the slow one has it."""
@@ -185,7 +186,7 @@ def test_conservative_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
     assert ours("conservative", 5, 4, rows, "whole_nodes") == slow
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(workloads(20, MIXED))
 def test_conservative_starts_whole_nodes_as_defined_with_wrong_requests(rows: list[Row]) -> None:
     """Under conservative, requests wrong, jobs of whole nodes start as the slow one has it."""
@@ -228,7 +229,7 @@ def mixed(draw: st.DrawFn, estimates: tuple[int, int]) -> tuple[Platform, JobTab
     return platform, table
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(mixed(ABOVE))
 def test_easy_never_delays_the_head(drawn: tuple[Platform, JobTable]) -> None:
     """When nobody overruns, the head starts no later than its shadow time, on any platform."""
@@ -255,7 +256,7 @@ def test_a_backfilled_job_takes_no_reserved_core_of_a_shared_node(policy: str) -
     assert start_s[1] == 4.0
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(mixed(MIXED))
 def test_fcfs_starts_the_head_as_soon_as_it_fits(drawn: tuple[Platform, JobTable]) -> None:
     """Under fcfs jobs start in order, each at the first instant there is room, anywhere."""
@@ -276,7 +277,7 @@ def prefix_starts(policy: str, platform: Platform, table: JobTable) -> list[floa
     ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(workloads(5, EXACT))
 def test_conservative_keeps_first_reservations(rows: list[Row]) -> None:
     """With exact requests no job starts later for those submitted after it, nor earlier."""
@@ -284,7 +285,7 @@ def test_conservative_keeps_first_reservations(rows: list[Row]) -> None:
     assert ours("conservative", 5, 1, rows) == alone
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(mixed(EXACT))
 def test_conservative_keeps_first_reservations_anywhere(drawn: tuple[Platform, JobTable]) -> None:
     """With exact requests no job starts later for those submitted after it, on any platform."""
@@ -294,7 +295,7 @@ def test_conservative_keeps_first_reservations_anywhere(drawn: tuple[Platform, J
     assert all(mine <= bound for mine, bound in zip(start_s, alone, strict=True))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(drawn=mixed(MIXED))
 def test_easy_lets_every_job_run(drawn: tuple[Platform, JobTable]) -> None:
     """Whatever the platform, the placements and the requests, every job runs to its end."""
@@ -304,7 +305,7 @@ def test_easy_lets_every_job_run(drawn: tuple[Platform, JobTable]) -> None:
     assert simulation.recording.over == len(table)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(policy=st.sampled_from(sorted(FIXED)), rows=workloads(5, MIXED))
 def test_list_scheduling_takes_the_best_that_waits(policy: str, rows: list[Row]) -> None:
     """Under a fixed order, at every instant, only jobs behind all that still wait are passed."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError, make_policy
 from hpcosim_client.heuristics.esjf import esjf
+from support.examples import examples
 from support.step_machines import CORES, Drawn, schedule, table, workloads
 from support.step_oracle import StepJob, reference_esjf
 
 
 @pytest.mark.parametrize("now_only", [False, True])
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(drawn=workloads, horizon=st.integers(12, 30), queue=st.integers(1, 10))
 def test_schedules_are_the_references(
     drawn: list[Drawn], horizon: int, queue: int, now_only: bool

@@ -266,6 +266,7 @@ def tiny_learner(algorithm: str, task: Task, seed: int = 0, **changes: Any) -> l
     return PPO(task, replace(steps, **changes), seed, TINY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> None:
     """And another seed others; nobody else's chance is touched, nor of account."""
@@ -280,6 +281,7 @@ def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> 
     assert written[0] == written[1] != written[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None:
     """With one job at a time on six nodes, the others learn to sleep."""
@@ -291,6 +293,7 @@ def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None
     assert last.wasted_j < 0.6 * first.wasted_j
 
 
+@pytest.mark.slow
 def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_epoch(tmp_path: Path) -> None:
     """Each workload so often, in order; the last actor is the one to use."""
     someone, told = tiny_learner("a2c", task_of(nodes_of(5))), list[Epoch]()
@@ -323,6 +326,7 @@ scheduler: {name: easy, power_awareness: aware}
 """
 
 
+@pytest.mark.slow
 def test_training_on_a_scenario(tmp_path: Path) -> None:
     """From the file to an actor that runs beside the scenario's scheduler."""
     (tmp_path / "small.yaml").write_text(SCENARIO)

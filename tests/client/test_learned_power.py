@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View, make_policy
@@ -20,6 +20,7 @@ from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_server.record.metrics import jobs_that_ran, measure
 from hpcosim_training.power.environment import Interval, PowerEnvironment, Reward
 from hpcosim_training.power.lockstep import Lockstep, stretches
+from support.examples import examples
 from support.learned_power import STATES, drawn, new_scheduler, nodes_of, task_of
 from support.simulating import jobs_of, simulate
 
@@ -47,7 +48,7 @@ MIXED = Platform(
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 10_000),
     scheduler=st.sampled_from(["fcfs", "easy", "conservative", "sjf"]),
@@ -204,7 +205,7 @@ def test_the_calendar() -> None:
     assert np.allclose(seen[0, 11:], [1.0, 0.0, math.sin(turn), math.cos(turn)], atol=1e-6)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 1000))
 def test_features_stay_within_their_bounds(seed: int) -> None:
     """Whatever is decided, each feature is from 0 to 1, and each node may be asked something."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client.heuristics import orders
 from hpcosim_client.job import Job
+from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
 
@@ -154,7 +155,7 @@ def test_unicep_order_of_starts() -> None:
     assert order_of("unicep", *jobs) == [3, 2, 1]
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(1, 3)), min_size=1, max_size=12

@@ -98,6 +98,7 @@ def test_one_placement_an_event() -> None:
     assert len(set(starts_s)) == len(starts_s)
 
 
+@pytest.mark.slow
 def test_same_seed_same_weights(trained: Path, tmp_path: Path) -> None:
     """Training twice by the same seed writes the same bytes, by another seed others."""
     again = train_pairing(EXPERIMENT_1, tmp_path / "a", Training(hyperparameters=QUICK))
@@ -106,6 +107,7 @@ def test_same_seed_same_weights(trained: Path, tmp_path: Path) -> None:
     assert other.read_bytes() != trained.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Stopped by an error after a simulation and resumed, it ends with the same bytes."""
     settings = dataclasses.replace(QUICK, simulations=4)
@@ -125,6 +127,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert parts.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     """Going on with other settings than it began with is an error that says so."""
     train_pairing(EXPERIMENT_1, tmp_path, Training(hyperparameters=QUICK))
@@ -133,6 +136,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
         train_pairing(EXPERIMENT_1, tmp_path, other, resume=True)
 
 
+@pytest.mark.slow
 def test_the_papers_form_trains(tmp_path: Path) -> None:
     """The papers' networks learn with their settings, and the averaged actor is what is kept."""
     settings = Hyperparameters(simulations=4, trajectories=2, epochs=2)
@@ -152,6 +156,7 @@ def test_the_papers_networks_have_the_layers_of_the_paper() -> None:
     assert widths == [32, 16, 8, 4, 1, 128, 64, 32, 16, 8, 1]
 
 
+@pytest.mark.slow
 def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
     """An agent's run has the same results, to the byte, in one process and in two."""
     scheduler = f"pairing:{trained}"
@@ -166,6 +171,7 @@ def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "ipc" / path.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> None:
     """What was trained on two nodes schedules all jobs of forty."""
     metrics, _ = run_scenario(
@@ -268,7 +274,7 @@ def test_a_scenarios_agents_are_called_by_name(trained: Path, tmp_path: Path) ->
     assert mine == its
 
 
-@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+@pytest.mark.parametrize("transport", ["inproc", pytest.param("ipc", marks=pytest.mark.slow)])
 def test_a_job_no_node_holds_is_told_whoever_ends_first(
     transport: Transport, trained: Path, tmp_path: Path
 ) -> None:

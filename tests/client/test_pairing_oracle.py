@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Literal, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
@@ -17,6 +17,7 @@ from hpcosim_client.agents.pairing.rounds import Rounds
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
 from hpcosim_workloads.table import JobTable, job_table
+from support.examples import examples
 from support.pairing_oracle import Choice, Oracle
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
@@ -228,7 +229,7 @@ def same_sums(moment: Moment) -> None:
 
 # --- against the reference -----------------------------------------------------------------------
 
-MANY = settings(max_examples=500)
+MANY = examples(500)
 
 
 @MANY

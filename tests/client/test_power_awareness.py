@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, PolicyError, View, make_policy, play
@@ -34,6 +34,7 @@ from hpcosim_scenarios.running.run import check, run_scenario
 from hpcosim_server.engine.simulation import Batch, Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.awareness_oracle import Oracle, Row
+from support.examples import examples
 from support.simulating import jobs_of
 
 Aware = Literal["aware", "planned"]
@@ -453,7 +454,7 @@ def placed(draw: st.DrawFn, platform: Platform, over: tuple[int, int]) -> JobTab
     return table
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_every_job_runs_and_nothing_is_refused(data: st.DataObject) -> None:
     """Whatever the platform, the placements, the requests, the manager and the boot times."""
@@ -471,7 +472,7 @@ def test_every_job_runs_and_nothing_is_refused(data: st.DataObject) -> None:
         assert result.allocated == []
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_every_other_scheduler_that_is_aware_runs_every_job(data: st.DataObject) -> None:
     """Those that only prefer nodes that are on, too."""
@@ -523,7 +524,7 @@ def _asking(
     )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_jobs_behind_never_delay_the_head(data: st.DataObject) -> None:
     """Where requests are exact it starts no later for them, on nodes of one core."""
@@ -555,7 +556,7 @@ def unused(result: Trace) -> list[Switching]:
     ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_conservative_wakes_no_node_in_vain(data: st.DataObject) -> None:
     """Planned, with exact requests and all jobs there at once, each serves when it is on."""
@@ -565,7 +566,7 @@ def test_conservative_wakes_no_node_in_vain(data: st.DataObject) -> None:
     assert unused(under("conservative", "planned", jobs, platform, timeout_s=timeout_s)) == []
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(data=st.data())
 def test_easy_without_power_states_is_the_same(data: st.DataObject) -> None:
     """No job starts elsewhen for the awareness while every node is on, on nodes of one core."""
@@ -579,7 +580,7 @@ def test_easy_without_power_states_is_the_same(data: st.DataObject) -> None:
     assert (result.starts, result.switchings) == (expected.starts, [])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_conservative_without_power_states_is_the_same(data: st.DataObject) -> None:
     """With exact requests, on nodes of one core."""
@@ -590,7 +591,7 @@ def test_conservative_without_power_states_is_the_same(data: st.DataObject) -> N
         assert trace(platform, jobs, make_policy("conservative", awareness)).starts == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_planned_needs_no_waking_on_allocation(data: st.DataObject) -> None:
     """It never makes use of it, so it makes no difference."""
@@ -626,7 +627,7 @@ def as_the_reference(
 TIMEOUTS = st.sampled_from([None, 0, 1, 2, 5, 9])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
 def test_easy_planned_is_as_defined(
     data: st.DataObject, timeout_s: int | None, over: tuple[int, int]
@@ -637,7 +638,7 @@ def test_easy_planned_is_as_defined(
     as_the_reference(platform, rows, timeout_s, "planned")
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
 def test_easy_aware_is_as_defined(
     data: st.DataObject, timeout_s: int | None, over: tuple[int, int]
@@ -942,6 +943,7 @@ def test_a_scenario_s_scheduler_must_go_with_its_awareness(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BACKFILLING)
 def test_a_planned_run_is_the_same_on_every_transport(name: str, tmp_path: Path) -> None:
     """Drawn boot times, alarms and all: the same bytes in one process and over two wires."""

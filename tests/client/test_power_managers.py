@@ -208,6 +208,7 @@ scheduler: {name: easy, power: {name: timeout, timeout_s: 120}}
 """
 
 
+@pytest.mark.slow
 def test_a_managed_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
     """Drawn boot times, alarms and all: the same bytes in one process and over two wires."""
     file = tmp_path / "night.yaml"

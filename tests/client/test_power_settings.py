@@ -237,6 +237,7 @@ def test_a_manager_that_only_switches_off_needs_waking(power: str, tmp_path: Pat
         load_scenario(file)
 
 
+@pytest.mark.slow
 def test_slurm_is_the_same_on_every_transport(tmp_path: Path) -> None:
     """By its name alone, in a scenario."""
     power = "{name: slurm, suspend_time_s: 120, suspend_rate_per_min: 1}"
@@ -257,6 +258,7 @@ def same_on_every_transport(file: Path, folder: Path) -> dict[str, int | float]:
 # The oracle
 
 
+@pytest.mark.slow
 def test_an_oracle_s_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
     """The plan is made before, kept with the results, and its energy is the run's."""
     metrics = same_on_every_transport(night(tmp_path, ORACLE), tmp_path)
@@ -285,7 +287,7 @@ def test_awareness_makes_no_difference_to_the_oracle(awareness: str, tmp_path: P
     assert read_plan(out / "plan.json").wasted_j == plan_scenario(night(tmp_path, ORACLE)).wasted_j
 
 
-@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+@pytest.mark.parametrize("transport", ["inproc", pytest.param("ipc", marks=pytest.mark.slow)])
 def test_schedulers_compared_have_a_plan_each(transport: Transport, tmp_path: Path) -> None:
     """Of their own schedules, kept with their results."""
     file = night(tmp_path, ORACLE)
@@ -305,6 +307,7 @@ def test_nothing_is_left_behind_where_nothing_is_kept(
     assert [path.name for path in tmp_path.iterdir()] == ["night.yaml"]
 
 
+@pytest.mark.slow
 def test_a_plan_given_is_used(tmp_path: Path) -> None:
     """From the scenario's folder, wherever the command is run; none is written then."""
     file = night(tmp_path, "{name: easy, power: {name: oracle, plan: plans/easy.json}}")
@@ -362,6 +365,7 @@ def test_the_command_oracle_prints_a_table(tmp_path: Path) -> None:
 # What was learned
 
 
+@pytest.mark.slow
 def test_a_learned_manager_is_the_same_on_every_transport(tmp_path: Path) -> None:
     """By the path from the scenario's folder, and named by the file alone."""
     (tmp_path / "models").mkdir()

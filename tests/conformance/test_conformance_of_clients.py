@@ -26,7 +26,7 @@ from support.processes import SOON_S, alive, eventually
 SPEC = (ROOT / "protocol" / "README.md").read_text(encoding="utf-8")
 BROKEN = [sys.executable, str(ROOT / "tests" / "support" / "broken_client.py")]
 HPCOSIM = [sys.executable, "-m", "hpcosim_cli", "schedule"]
-WAIT_S, LATE_S = 3.0, 1.0  # the broken ones resend after 0.3 s
+WAIT_S, LATE_S = 10.0, 1.0  # the broken ones resend after 0.3 s
 
 # The fault, the check that finds it, and the rule it breaks.
 FAULTS: Sequence[tuple[str, str, Rule]] = (
@@ -98,6 +98,7 @@ def with_address(command: Sequence[str]) -> str:
     return f"{shlex.join(command)} {{address}}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "check", "rule"), FAULTS, ids=lambda value: str(value)[:24])
 def test_a_fault_is_caught_by_the_rule_it_breaks(fault: str, check: str, rule: Rule) -> None:
     """A client with one fault fails the check that is about it, and the rule is named."""
@@ -110,6 +111,7 @@ def test_every_check_has_a_fault_that_it_finds() -> None:
     assert {check for _, check, _ in FAULTS} == {script.name for script in SCRIPTS}
 
 
+@pytest.mark.slow
 def test_the_client_that_has_no_fault_passes() -> None:
     """What the broken ones are made from is sound: it is the fault that is found."""
     assert [v for v in tried([*BROKEN, "none"]) if v.outcome != "passed"] == []
@@ -121,6 +123,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("build")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_clients_in_other_languages_conform(language: str, build: Path) -> None:
     """Those of `scheduler_client/` pass every check."""
@@ -129,6 +132,7 @@ def test_clients_in_other_languages_conform(language: str, build: Path) -> None:
     assert len(verdicts) == len(SCRIPTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_clients_in_other_languages_resend(language: str, build: Path) -> None:
     """They ask again after 5 s, a hello and decisions alike, and drop what comes twice."""
@@ -140,6 +144,7 @@ def test_clients_in_other_languages_resend(language: str, build: Path) -> None:
     assert [(v.outcome, v.what) for v in verdicts] == [("passed", "")] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -170,6 +175,7 @@ def test_what_a_failing_client_printed_is_shown(capsys: pytest.CaptureFixture[st
     assert out.endswith("0 passed, 1 failed\n")
 
 
+@pytest.mark.slow
 def test_verdicts_are_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     """Every check has its outcome and its rule."""
     verdicts = report(tried([*BROKEN, "stays"], "simulation", "type_last"), as_json=True)
@@ -202,6 +208,7 @@ def test_a_command_that_cannot_be_is_the_users_fault(command: str, why: str) -> 
         list(try_client(command))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [

@@ -24,7 +24,7 @@ from support.processes import SOON_S, Processes, Server
 
 SCENARIO = ROOT / "scenarios" / "conformance.yaml"
 NO_POWER = ROOT / "scenarios" / "demo.yaml"
-WAIT_S = 1.0
+WAIT_S = 5.0
 
 # The fault, the check that finds it, and the rule it breaks.
 FAULTS: Sequence[tuple[str, str, Rule]] = (
@@ -115,6 +115,7 @@ def test_the_server_that_has_no_fault_passes() -> None:
     assert [v for v in tried("none") if v.outcome != "passed"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", ["ends_at_once", "nothing_happens", "everything_at_once", "no_starts", "shuffled"]
 )
@@ -125,11 +126,13 @@ def test_whatever_a_server_says_there_are_verdicts(fault: str) -> None:
     assert "failed" in {verdict.outcome for verdict in verdicts}
 
 
+@pytest.mark.slow
 def test_nothing_else_is_tried_where_nobody_answers() -> None:
     """A silent server fails one check, not all of them after a wait each."""
     assert [(v.check, v.outcome) for v in tried("silent")] == [("ping", "failed")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [SCENARIO, NO_POWER], ids=["conformance", "demo"])
 def test_our_server_conforms(scenario: Path, processes: Processes, tmp_path: Path) -> None:
     """`hpcosim serve` passes all that its scenario allows to try, and goes on serving."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hpcosim_scenarios.running.run import run_scenario
 from support.other_languages import LANGUAGES, client_in
-from support.processes import Processes, Server, read
+from support.processes import SOON_S, Processes, Server, read
 
-SOON_S = 60.0
+pytestmark = pytest.mark.slow
+
 # Jobs of every placement; numbers that a float64 can't hold; some that come at once.
 INLINE = "\n".join(
     f"    - {{job_id: {2**63 - 1 - number}, submit_s: {number // 4 * 40}, "
@@ -101,14 +101,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the client in C is built, once for all tests."""
     return tmp_path_factory.mktemp("build")
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    """What starts processes for a test, and ends them."""
-    processes = Processes(tmp_path)
-    yield processes
-    processes.end()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

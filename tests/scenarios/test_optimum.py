@@ -142,6 +142,7 @@ def replayed(library: Library, optimum: Optimum) -> dict[str, int | float]:
 
 
 # Seeds of no more than some thousand schedules.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("placements", "seed"),
     [
@@ -245,6 +246,7 @@ def test_optimum_of_the_papers_experiments(
     assert metric == pytest.approx(optimum.value, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_search_that_gives_up_says_how_far_it_may_be_off() -> None:
     """The bound is below the optimum, the value no less, and the schedule whole."""
     library = Library([INEPS / "exp2.yaml"])

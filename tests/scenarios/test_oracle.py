@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError, View, make_policy
@@ -34,6 +34,7 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
+from support.examples import examples
 from support.simulating import jobs_of, simulate, starts
 
 IDLE_W = 100.0
@@ -273,7 +274,7 @@ few_jobs = st.lists(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(jobs=few_jobs, states=power_states())
 def test_nothing_else_is_cheaper(jobs: list[tuple[int, int, int]], states: PowerStates) -> None:
     """No switching at any whole second wastes less, and the run by the plan wastes just that."""
@@ -513,6 +514,7 @@ scheduler: {name: easy}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.trace
 def test_the_last_fifth_of_nasa(
     tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch

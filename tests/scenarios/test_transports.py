@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.service.service import Service
 from support.processes import (
     SOON_S,
+    WELL_INTO_A_RUN,
     Processes,
     Results,
     Server,
@@ -31,7 +33,10 @@ from support.processes import (
     children,
     eventually,
     read,
+    waits,
 )
+
+pytestmark = pytest.mark.slow
 
 FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
 
@@ -102,14 +107,12 @@ def peer(server: Server) -> Iterator[Raw]:
 # One result
 
 
-@pytest.mark.parametrize("again", [1, 2])
 @pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
 def test_every_transport_gives_the_same_bytes(
     folder: Path,
     tmp_path: Path,
     expected: Callable[[str], Results],
     transport: Transport,
-    again: int,
 ) -> None:
     """Scenario, seed and scheduler make the results, to the last byte; the wire does not."""
     out = tmp_path / "out"
@@ -127,9 +130,7 @@ def test_every_transport_gives_the_same_bytes(
         {"kill_at_walltime": True, "workload.placement": "one_node"},
         {"platform.nodes": None},
         {"workload.load": 1e-5},
-        pytest.param(
-            {"workload.load": 1e-7},
-        ),
+        {"workload.load": 1e-7},
     ],
     ids=str,
 )
@@ -353,7 +354,6 @@ def test_a_job_of_absurdly_many_cores_does_not_kill_the_server(server: Server, p
     job = {"type": "submit_job", "job_id": 10**6, "cores": 2**63, "run_s": 1.0}
     answer = peer.ask("decisions", session=session, seq=1, decisions=[job])
     assert answer.get("code") != "internal_error"
-    peer.socket.rcvtimeo = 2000
     assert peer.ask("hello", versions=[1], scenario="small")["type"] == "welcome"
     assert server.process.poll() is None
 
@@ -361,19 +361,34 @@ def test_a_job_of_absurdly_many_cores_does_not_kill_the_server(server: Server, p
 # Lost messages
 
 
+Loses = Callable[[int, bytes], bool]
+"""Tells from an answer's number and its request whether the answer is lost."""
+
+
+def every(count: int) -> Loses:
+    """Lose every so many answers one; 0: none."""
+    return lambda number, _: count > 0 and number % count == 0
+
+
+def the_first_to(word: bytes) -> Loses:
+    """Lose the first answer to a request that contains a word."""
+    still = iter([True])
+    return lambda _, request: word in request and next(still, False)
+
+
 class Post(threading.Thread):
     """A service behind a post office that loses, doubles and delays.
 
     Args:
         service: the service.
-        lose: every so many answers one is lost; 0: none.
+        loses: which answers are lost.
         double: every request is handed in twice, and both answers are delivered.
     """
 
-    def __init__(self, service: Service, *, lose: int = 0, double: bool = False) -> None:
+    def __init__(self, service: Service, loses: Loses, *, double: bool = False) -> None:
         super().__init__(daemon=True)
         self._service = service
-        self._lose, self._double = lose, double
+        self._loses, self._double = loses, double
         self._over = threading.Event()
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
@@ -394,7 +409,7 @@ class Post(threading.Thread):
                 count += 1
                 answer = self._service.answer(body)
                 self._service.tidy()
-                if self._lose and count % self._lose == 0:
+                if self._loses(count, body):
                     self.lost += 1
                 else:
                     self._socket.send_multipart([*envelope, answer])
@@ -416,7 +431,7 @@ def test_answers_that_are_lost_or_come_twice_change_nothing(
 ) -> None:
     """A client whose answers are lost asks again, and the results are the same."""
     service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
-    with Post(service, lose=lose, double=double) as post:
+    with Post(service, every(lose), double=double) as post:
         patience = Patience(resend_s=0.02, give_up_s=SOON_S)
         metrics = schedule(make_policy("easy"), post.address, name="easy", patience=patience)
     service.close("over")
@@ -426,35 +441,36 @@ def test_answers_that_are_lost_or_come_twice_change_nothing(
     assert metrics == json.loads(expected("easy")["metrics.json"])
 
 
-def test_a_hello_whose_answer_is_lost_opens_one_session(folder: Path) -> None:
+def test_a_hello_whose_answer_is_lost_opens_one_session(folder: Path, tmp_path: Path) -> None:
     """The client says hello again, and it is the same session."""
-    service = Service(Library([folder / "small.yaml"]).open)
-    with Post(service, lose=2) as post:
-        with Connection(post.address, Patience(0.02, SOON_S)) as connection:
-            connection.hello(client="first")  # its answer arrives
-        with Connection(post.address, Patience(0.02, SOON_S)) as connection:
-            connection.hello(client="second")  # its first answer does not
+    service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
+    with Post(service, the_first_to(b"unlucky")) as post:
+        for client in ("lucky", "unlucky"):
+            with Connection(post.address, Patience(0.02, SOON_S)) as connection:
+                connection.hello(client=client)
     assert post.lost == 1
-    assert len(service._open) == 2
+    service.close("over")
+    assert len(list((tmp_path / "out").iterdir())) == 2
 
 
 def test_a_bye_whose_answer_is_lost_is_no_error(folder: Path) -> None:
     """The client says bye again, and is told goodbye."""
     service = Service(Library([folder / "small.yaml"]).open)
     with (
-        Post(service, lose=2) as post,
+        Post(service, the_first_to(b"bye")) as post,
         Connection(post.address, Patience(0.02, SOON_S)) as connection,
     ):
         connection.hello(client="leaver")
         connection.bye()
-    assert not service._open
+    assert post.lost == 1
+    assert not service.stop("over")  # no session is left that would be cut short
 
 
 # Those who die
 
 
 def test_nobody_there_is_found_out_in_time() -> None:
-    """A client of an address nobody listens at gives up when it said it would."""
+    """A client of an address that nobody listens at gives up, and not before its time."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -464,11 +480,11 @@ def test_nobody_there_is_found_out_in_time() -> None:
             Connection(address, Patience(0.1, 0.5)) as connection,
         ):
             connection.hello(client="lonely")
-        assert 0.5 <= time.monotonic() - began_s < 5.0
+        assert time.monotonic() - began_s >= 0.5
 
 
 def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
-    """A client in the middle of a run hears that the server is gone, in its patience."""
+    """A client in the middle of a run gives up on a dead server, and not before its time."""
     policy = make_policy("fcfs")
     killed_s: list[float] = []
 
@@ -481,7 +497,7 @@ def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
 
     with pytest.raises(ServerGoneError, match="is a server there"):
         schedule(decide, server.address, scenario="long", patience=Patience(0.2, 1.0))
-    assert 0.9 < time.monotonic() - killed_s[0] < 10.0
+    assert time.monotonic() - killed_s[0] >= 0.9
 
 
 def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes: Processes) -> None:
@@ -497,6 +513,14 @@ def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes:
     assert err == f"error: no answer from {server.address} for 1 s; is a server there?\n"
 
 
+def in_the_middle_of(run: subprocess.Popen[str], processes: Processes) -> dict[str, int]:
+    """Wait until `hpcosim run` is well into a run; return its processes by subcommand."""
+    both: dict[str, int] = eventually(lambda: len(found := children(run.pid)) == 2 and found)
+    processes.watch(*both.values())
+    eventually(lambda: waits(both["schedule"]) > WELL_INTO_A_RUN)
+    return both
+
+
 @pytest.mark.parametrize("victim", ["schedule", "serve"])
 @pytest.mark.parametrize("transport", ["ipc", "tcp"])
 def test_a_process_that_dies_fails_the_run(
@@ -506,9 +530,7 @@ def test_a_process_that_dies_fails_the_run(
     run = processes.start(
         "run", folder / "long.yaml", "--transport", transport, "--out", tmp_path / "out"
     )
-    both = eventually(lambda: len(found := children(run.pid)) == 2 and found)
-    processes.watch(*both.values())
-    time.sleep(2.0)  # well into the run
+    both = in_the_middle_of(run, processes)
     os.kill(both[victim], signal.SIGKILL)
     out, err = run.communicate(timeout=SOON_S)
     assert run.returncode == 1
@@ -530,22 +552,14 @@ def test_a_process_that_dies_fails_the_run(
 
 @pytest.mark.parametrize(
     ("number", "status"),
-    [
-        (signal.SIGINT, 130),
-        pytest.param(
-            signal.SIGTERM,
-            -signal.SIGTERM,
-        ),
-    ],
+    [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)],
 )
 def test_a_run_that_is_stopped_leaves_nothing_running(
     processes: Processes, folder: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     """A run stopped by a signal ends its two processes, and what was recorded is written."""
     run = processes.start("run", folder / "long.yaml", "--out", tmp_path / "out")
-    both = eventually(lambda: len(found := children(run.pid)) == 2 and found)
-    processes.watch(*both.values())
-    time.sleep(2.0)
+    both = in_the_middle_of(run, processes)
     run.send_signal(number)
     _, err = run.communicate(timeout=SOON_S)
     assert run.returncode in (status, 128 + number)
@@ -570,22 +584,6 @@ def test_a_scheduler_that_hangs_is_dropped_with_results(
     assert about["ended_because"] == "the client was silent for more than 0.3 s"
     assert not about["complete"]
     assert sorted(read(tmp_path / "out")) == sorted(FILES)
-
-
-def test_a_session_is_not_dropped_for_the_slowness_of_another(
-    processes: Processes, folder: Path, tmp_path: Path
-) -> None:
-    """A client that waits while the server opens a large session for another is not silent."""
-    server = Server(processes, folder / "small.yaml", "--idle-s", "0.3", out=tmp_path / "out")
-    patient, busy = Raw(server.address), Raw(server.address)
-    session = patient.ask("hello", versions=[1])["session"]
-    many = {"workload.synthetic.jobs": 2_000_000}
-    busy.socket.send(msgpack.packb({"type": "hello", "versions": [1], "overrides": many}))
-    time.sleep(0.05)
-    answer = patient.ask("decisions", session=session, seq=1)
-    patient.close()
-    busy.close()
-    assert answer["type"] == "events", answer
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

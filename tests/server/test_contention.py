@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy
@@ -33,6 +33,7 @@ from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobTable, job_table
 from support.contention_oracle import speed_of
 from support.contention_scenes import MANY_CORES, ask_oracle, random_processor, scenes
+from support.examples import examples
 from support.golden import golden, golden_jobs, golden_platform
 from support.random_scenes import Scene, play
 from support.simulating import jobs_of, simulate
@@ -88,7 +89,7 @@ def test_experiment_1_is_the_golden_one(kind: str) -> None:
 # --- against the oracle -----------------------------------------------------------------------
 
 
-MANY = settings(max_examples=500)
+MANY = examples(500)
 
 
 @MANY
@@ -127,7 +128,7 @@ def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
         assert meter.energy_j == pytest.approx(group_j, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(scenes())
 def test_same_seed_same_recording(scene: Scene) -> None:
     """The same scene played twice is recorded the same to the byte."""

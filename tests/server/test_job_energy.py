@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_protocol import (
@@ -30,6 +30,7 @@ from hpcosim_server.record.replay import JobChange, Replay, changes_of
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.contention_scenes import ask_oracle, scenes
+from support.examples import examples
 from support.random_scenes import Monkey, Played, Scene
 from support.simulating import cluster_of, jobs_of, simulate
 
@@ -89,7 +90,7 @@ def exact_energies_j(simulation: Simulation) -> list[float]:
     return [float(energy_j) for energy_j in energies_j]
 
 
-MANY = settings(max_examples=300)
+MANY = examples(300)
 
 
 @MANY

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_protocol import (
@@ -38,6 +38,7 @@ from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
+from support.examples import examples
 from support.random_scenes import Scene, Span, play, processors, replay, rules
 from support.simulating import cluster_of, jobs_of
 
@@ -121,7 +122,7 @@ def integrate(scene: Scene, runs: dict[int, Span], start_s: float, end_s: float)
     return Energies(math.fsum(all_j), math.fsum(idle_j), math.fsum(computing_node_s))
 
 
-MANY = settings(max_examples=120)
+MANY = examples(120)
 
 
 @MANY
@@ -209,7 +210,7 @@ def test_batches_are_in_order(scene: Scene) -> None:
     assert times_s == sorted(times_s)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(scenes())
 def test_same_seed_same_bytes(scene: Scene) -> None:
     """The same scene played twice gives the same files to the byte."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hpcosim_client import View, make_policy
 from hpcosim_client import run as schedule
@@ -53,6 +53,7 @@ from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.record.timeline import Span, node_spans
 from hpcosim_workloads.table import JobSpec
 from support import power_oracle as oracle
+from support.examples import examples
 from support.power_states_runs import (
     AT_ONCE,
     KINDS,
@@ -684,7 +685,7 @@ def slow(scene: Scene, played: Played) -> oracle.Outcome:
     )
 
 
-MANY = settings(max_examples=150)
+MANY = examples(150)
 
 
 @MANY
@@ -815,7 +816,7 @@ def test_nodes_held_are_only_switched_on(scene: Scene) -> None:
                 assert event.state in ("switching_on", "on")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(scenes(vary=True))
 def test_same_seed_same_bytes(scene: Scene) -> None:
     """The same scene played twice gives the same files to the byte, power changes and all."""
@@ -1088,6 +1089,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     processes.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wakes", ["true", "false"])
 def test_every_transport_gives_the_same_bytes(
     processes: Processes, tmp_path: Path, wakes: str

@@ -16,6 +16,7 @@ from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Run, metrics_of, write_results
 from hpcosim_server.record.tables import TABLES, Table, intervals
 from support.paths import ROOT
+from support.processes import SOON_S
 from support.simulating import cluster_of, jobs_of
 
 RUN = Run(
@@ -254,6 +255,7 @@ except ResultsError as error:
 """
 
 
+@pytest.mark.slow
 def test_full_disk(tmp_path: Path) -> None:
     """Where the disk ends in the middle the error says so, and the earlier results stay whole."""
     out = tmp_path / "out"
@@ -261,7 +263,7 @@ def test_full_disk(tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     program = FULL_DISK.format(tests=str(ROOT / "tests"), out=str(out))
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=SOON_S
     )
     assert done.stderr == ""
     assert str(out) in done.stdout

@@ -191,6 +191,7 @@ def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
         assert (FOLDER / agents.model_name(task.scenario, task.form)).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["perfect_0.1", "beta_0.8"])
 def test_shipped_models_come_to_what_is_told(scenario: str) -> None:
     """To a thousandth: torch may add up differently on another machine."""
@@ -201,6 +202,7 @@ def test_shipped_models_come_to_what_is_told(scenario: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_learning_is_told_and_drawn(tmp_path: Path) -> None:
     """A line a training, and a picture."""
     reproduce.reproduce(CURVES, tmp_path)
@@ -209,6 +211,7 @@ def test_learning_is_told_and_drawn(tmp_path: Path) -> None:
     assert (tmp_path / f"{CURVES}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_optimum_of_small_sequences_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -188,6 +188,7 @@ def test_the_week_drawn_looks_as_in_the_paper() -> None:
     assert comparison.representative_week(rows_of(makespans, energies), "clip") == 1
 
 
+@pytest.mark.slow
 def test_study_writes_all_files_alike_in_one_process_and_in_two(
     scenario: Scenario, tmp_path: Path
 ) -> None:

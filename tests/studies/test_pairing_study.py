@@ -89,6 +89,7 @@ def test_the_papers_settings() -> None:
     assert training.reward == "spent"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_what_was_trained_is_not_trained_again(tmp_path: Path) -> None:
     """A training that is there stays as it is; one that was cut short is done anew."""
@@ -130,6 +131,7 @@ def test_runs_of_all_seeds_are_one_spread() -> None:
     assert spread == Spread(2.0, 1.0, 1, 5)
 
 
+@pytest.mark.slow
 def test_tables_name_everybody(tmp_path: Path) -> None:
     """Optimum, heuristics, untrained and trained agents and the published figures have a line."""
     find_optima("exp1", tmp_path / OPTIMA)
@@ -150,6 +152,7 @@ def test_tables_name_everybody(tmp_path: Path) -> None:
         assert words in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", PAIRING)
 def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> None:
     """Without `--train` tables and figures come from the results beside the scenarios."""
@@ -162,6 +165,7 @@ def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> No
     assert said == shipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["energy", "edp"])
 @pytest.mark.parametrize("experiment", ["exp1", "exp2", "exp3", "exp4_mem", "exp4_comp"])
 def test_a_shipped_agent_comes_to_what_is_told_of_it(
@@ -184,6 +188,7 @@ def test_a_shipped_agent_comes_to_what_is_told_of_it(
     assert min(abs(getattr(one, key) / metrics[key] - 1) for one in told) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["ipc", "tcp"])
 def test_a_shipped_agent_plays_the_same_on_every_transport(
     transport: Transport, tmp_path: Path

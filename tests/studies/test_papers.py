@@ -161,6 +161,7 @@ def as_every_experiment(rows: list[Row]) -> list[Row]:
     return [replace(row, experiment=name) for name in ineps.EXPERIMENTS for row in rows]
 
 
+@pytest.mark.slow
 def test_chance_is_run_with_many_seeds(runs_of_experiment_1: list[Row]) -> None:
     """Who draws is run once a seed, others once."""
     runs = Counter(row.scheduler for row in runs_of_experiment_1)
@@ -169,6 +170,7 @@ def test_chance_is_run_with_many_seeds(runs_of_experiment_1: list[Row]) -> None:
     assert len({row.energy_j for row in runs_of_experiment_1 if row.scheduler == ineps.WORST}) > 1
 
 
+@pytest.mark.slow
 def test_study_is_the_same_twice(
     runs_of_experiment_1: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +184,7 @@ def test_study_is_the_same_twice(
         assert content == (tmp_path / "b" / file).read_bytes()
 
 
+@pytest.mark.slow
 def test_readme_has_what_the_study_gives(runs_of_experiment_1: list[Row]) -> None:
     """The rows of Experiment 1 stand in the README as `tables.md` has them."""
     results = ineps.Results(as_every_experiment(runs_of_experiment_1))

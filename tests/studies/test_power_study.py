@@ -254,6 +254,7 @@ def test_a_run_says_what_it_measures(tiny: Path) -> None:
     assert row.wait_s == pytest.approx(60 / 3)
 
 
+@pytest.mark.slow
 def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
     """A row for each run, a summary, a picture."""
     parts = (Part("all of it", tiny),)
@@ -271,6 +272,7 @@ def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
     assert (tmp_path / "timeouts.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_the_other_parts_make_their_files(tiny: Path, tmp_path: Path) -> None:
     """Pareto, radar and sensitivity, on three jobs."""
     pareto.compare_all(

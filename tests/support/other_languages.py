@@ -17,7 +17,8 @@ C, NODE = ROOT / "scheduler_client" / "c", ROOT / "scheduler_client" / "node"
 LANGUAGES = ("c", "node")
 REQUIRED = "HPCOSIM_OTHER_LANGUAGES"
 """The environment variable by which CI says that it has installed all: nothing is skipped."""
-BUILD_S = 100.0
+BUILD_S = 300.0
+"""Timeout for building the client in C, in seconds."""
 
 
 def client_in(language: str, folder: Path) -> list[str]:

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
-
-
 SCENARIO = """
 name: {name}
 seed: 3
@@ -36,26 +34,31 @@ workload:
 scheduler: {{name: easy}}
 dynamic_jobs: true
 """
-
-
 SMALL, LONG = 40, 100_000  # jobs; of the latter a run takes minutes
-
-
-SOON_S = 20.0  # what waits for another process fails after so long
-
-
+SOON_S = 120.0
+"""Timeout for another process, in seconds: far longer than any needs on a busy machine."""
+WELL_INTO_A_RUN = 1_000
+"""Waits of a scheduler: it starts with a few, and a run of `long` takes 100 times as many."""
 Results = dict[str, bytes]
 
 
-def eventually(what: Callable[[], Any]) -> Any:
-    """Return what a function does, once that is something."""
-    until_s = time.monotonic() + SOON_S
-    while time.monotonic() < until_s:
-        value = what()
+def eventually(condition: Callable[[], Any], *, within_s: float = SOON_S) -> Any:
+    """Call a function until it returns a true value, and return that value.
+
+    Args:
+        condition: what to call, every 10 ms.
+        within_s: timeout, in seconds.
+
+    Raises:
+        AssertionError: the timeout is over.
+    """
+    until_s = time.monotonic() + within_s
+    while True:
+        value = condition()
         if value:
             return value
+        assert time.monotonic() < until_s, f"nothing true within {within_s:g} s"
         time.sleep(0.01)
-    raise AssertionError(f"still nothing after {SOON_S} s")
 
 
 def alive(pid: int) -> bool:
@@ -78,6 +81,12 @@ def children(pid: int) -> dict[str, int]:
         if parent == pid:
             found |= {name: int(folder.name) for name in ("serve", "schedule") if name in words}
     return found
+
+
+def waits(pid: int) -> int:
+    """Return how many times a process has waited, as a scheduler does for each reply."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def read(folder: Path) -> Results:

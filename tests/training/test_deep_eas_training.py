@@ -14,7 +14,6 @@ pytest.importorskip("torch")
 import msgspec
 import torch
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError, View, make_policy
@@ -44,6 +43,7 @@ from hpcosim_training.deep_eas.sequences import Machines, Sequences
 from hpcosim_training.deep_eas.settings import FORMS, Ppo, Training
 from hpcosim_training.deep_eas.train import train_deep_eas
 from hpcosim_workloads.errors import WorkloadError
+from support.examples import examples
 from support.step_machines import Drawn, machines, schedule, simulated, table, workloads
 
 SETTINGS = DeepEas(cores=4)
@@ -86,9 +86,10 @@ def explored(learner: Agent, runs: Sequences, seed: int = 7) -> Decisions:
     return explore(learner.network, runs, np.random.default_rng(seed), watch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sees", ["picture", "pairs"])
 @pytest.mark.parametrize("masked", [False, True])
-@examples(max_examples=25, deadline=None)
+@examples(25)
 @given(drawn=workloads, seed=st.integers(0, 1000), horizon=st.sampled_from([12, 30]))
 def test_the_policy_makes_the_same_schedules_in_the_simulator(
     tmp_path_factory: pytest.TempPathFactory,
@@ -113,7 +114,7 @@ def test_the_policy_makes_the_same_schedules_in_the_simulator(
     assert starts(runs, 1) == schedule(deep_eas(path), table(drawn))
 
 
-@examples(max_examples=50, deadline=None)
+@examples(50)
 @given(drawn=workloads)
 def test_esjf_side_by_side_is_esjf(drawn: list[Drawn]) -> None:
     """It has the schedule of the policy `esjf`."""
@@ -218,6 +219,7 @@ def test_gains_are_clipped_only_where_that_is_less() -> None:
     assert clipped_gain(moved, gain, 0.2).tolist() == pytest.approx([1.2, 0.5, -2.0, -0.8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "rate"), [("picture", 1e-3), ("pairs", 1e-2)])
 @pytest.mark.parametrize("settings", [None, Ppo(epochs=2, minibatch=16, entropy=0.0)])
 def test_an_agent_learns_the_frugal_machine(form: Sees, rate: float, settings: Ppo | None) -> None:
@@ -236,6 +238,7 @@ def test_an_agent_learns_the_frugal_machine(form: Sees, rate: float, settings: P
     assert starts(runs, 0) == {1: (0.0, 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(FORMS))
 def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> None:
     """By the same seed; another seed writes others."""
@@ -257,6 +260,7 @@ class StoppedError(Exception):
     """A person has had enough."""
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Stopped after its first iteration and resumed, it ends with the same bytes and curve."""
     training = Training(**QUICK)
@@ -330,6 +334,7 @@ def test_another_workload_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     """It tells a line an iteration and where the network is; what is not given is the form's."""
     from typer.testing import CliRunner

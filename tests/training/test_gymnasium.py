@@ -146,6 +146,7 @@ def test_gymnasiums_own_checker_takes_task_and_jobs() -> None:
     check_env(pairing.unwrapped)
 
 
+@pytest.mark.slow
 def test_gymnasium_imports_what_an_id_names() -> None:
     """In a process that never heard of us the id alone makes an environment, without torch."""
     program = (
@@ -159,6 +160,7 @@ def test_gymnasium_imports_what_an_id_names() -> None:
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("sees", ["papers", "foreseen"])
 def test_a_vector_of_pairings_is_as_many_single_ones(sees: str, mode: str) -> None:
@@ -171,6 +173,7 @@ def test_a_vector_of_pairings_is_as_many_single_ones(sees: str, mode: str) -> No
     envs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_vector_of_switchings_is_as_many_single_ones(sleepers: str, mode: str) -> None:
     """Same observations, masks and rewards to the end, in one process or several."""
@@ -443,6 +446,7 @@ def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], said: s
         gymnasium.make(JOB_NODE_PAIRING, scenario=EXP1, **arguments)
 
 
+@pytest.mark.slow
 def test_sb3_contribs_maskable_ppo_trains_and_plays() -> None:
     """A learner that is not ours learns by the masks, and then chooses by them to the end."""
     import torch

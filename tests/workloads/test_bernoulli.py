@@ -420,6 +420,7 @@ def test_scenarios_are_those_of_the_paper() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_scenario_runs_sequence_by_sequence(name: str) -> None:
     """Every job of a sequence is over before the next begins, on one machine and for its energy."""

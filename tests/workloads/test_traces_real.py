@@ -83,6 +83,7 @@ def fcfs_starts(table: JobTable, nodes: int) -> list[float]:
     return start_s
 
 
+@pytest.mark.slow
 def test_nasa_always_on(traces: Path) -> None:
     """128 nodes that always draw 190 W take over the whole NASA log just what is published."""
     platform = cluster_of(128, static_w=190.0, dynamic_w=0.0, idle_fraction=1.0)
@@ -93,6 +94,7 @@ def test_nasa_always_on(traces: Path) -> None:
     assert simulation.now_s == 7_949_022.0
 
 
+@pytest.mark.slow
 def test_nasa_mean_wait(traces: Path) -> None:
     """The first 10,000 NASA jobs wait 14.60 s on average under FCFS, as elsewhere."""
     table = window_by_number(read_swf(traces / NASA), 0, 10_000)
@@ -100,6 +102,7 @@ def test_nasa_mean_wait(traces: Path) -> None:
     assert round(metrics["mean_wait_s"], 2) == 14.60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("log", "policy"), PINNED)
 def test_whole_log(traces: Path, log: str, policy: str) -> None:
     """Every job of the log comes to its end, and the figures are those of before."""
@@ -110,6 +113,7 @@ def test_whole_log(traces: Path, log: str, policy: str) -> None:
     assert {name: metrics[name] for name in pinned} == pytest.approx(pinned, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", NODES)
 def test_fcfs_start_for_start(traces: Path, log: str) -> None:
     """Under FCFS every job of the log starts when a scheduler of a dozen lines starts it."""
@@ -118,6 +122,7 @@ def test_fcfs_start_for_start(traces: Path, log: str) -> None:
     assert list(simulation.recording.start_s) == fcfs_starts(table, NODES[log])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [SDSC, CTC])
 def test_easy_start_for_start(traces: Path, log: str) -> None:
     """Under EASY 800 jobs of the log, one after the other, start when the slow scheduler says."""
@@ -143,6 +148,7 @@ def test_kit_can_be_read(traces: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert set(table.placement.tolist()) == {1}
 
 
+@pytest.mark.slow
 def test_thunder_can_be_read(traces: Path) -> None:
     """All of Thunder's 121,039 lines are read: 7,426 have no run time, the others are jobs."""
     table = read_swf(traces / THUNDER)
