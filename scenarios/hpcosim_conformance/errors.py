@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hpcosim_scenarios.errors import ScenariosError
 
 
@@ -49,14 +47,3 @@ def expect(holds: bool, rule_id: str, what: str) -> None:
     """
     if not holds:
         raise BrokenRuleError(rule_id, what)
-
-
-def expect_names(only: Sequence[str], known: Sequence[str]) -> None:
-    """Check that every check that is asked for exists.
-
-    Raises:
-        CommandError: one does not.
-    """
-    for name in only:
-        if name not in known:
-            raise CommandError(f"there is no check {name!r}; there are {', '.join(known)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpcosim_conformance.errors import CommandError
 from hpcosim_conformance.rules import Rule
 
 NAME_WIDTH = 30  # characters
@@ -30,6 +31,37 @@ class Verdict(NamedTuple):
     rule: Rule
     what: str = ""
     output: str = ""
+
+
+def run_checks(
+    checks: Mapping[str, Callable[[], Verdict]], only: Sequence[str]
+) -> Iterator[Verdict]:
+    """Return the verdict of each check, as the checks are made.
+
+    Args:
+        checks: make the checks, by name. The first is the plain case: if a peer fails it, the
+            others would say nothing, and are not made.
+        only: names of the checks to make; empty: all.
+
+    Raises:
+        CommandError: there is no check of such a name.
+    """
+    for name in only:
+        if name not in checks:
+            raise CommandError(f"there is no check {name!r}; there are {', '.join(checks)}")
+    return _verdicts(checks, only or list(checks))
+
+
+def _verdicts(
+    checks: Mapping[str, Callable[[], Verdict]], names: Sequence[str]
+) -> Iterator[Verdict]:
+    plain = next(iter(checks))
+    for name, make in checks.items():
+        if name in names:
+            verdict = make()
+            yield verdict
+            if name == plain and verdict.outcome == "failed":
+                break
 
 
 def conforms(verdicts: Sequence[Verdict]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 import zmq
@@ -20,9 +21,9 @@ from hpcosim_conformance.clients.small_scenarios import (
     TWO_AT_ONCE,
 )
 from hpcosim_conformance.encodings import integers_for_floats, widest
-from hpcosim_conformance.errors import BrokenRuleError, expect_names
+from hpcosim_conformance.errors import BrokenRuleError
 from hpcosim_conformance.rules import rules
-from hpcosim_conformance.verdict import Verdict
+from hpcosim_conformance.verdict import Verdict, run_checks
 
 MIDDLE = 2  # the number of an answer in the middle of a session
 
@@ -39,11 +40,8 @@ def _impossible(name: str, answer: Map | bytes | Callable[[Map], Map | bytes]) -
     return _stops(f"impossible_{name}", "R-impossible-answer", MIDDLE, answer)
 
 
-SIMULATION = Script("simulation", "R-in-order")
-"""The plain case. If a client fails it, the other checks say nothing."""
-
 SCRIPTS: Sequence[Script] = (
-    SIMULATION,
+    Script("simulation", "R-in-order"),
     # What a client reads
     Script("type_last", "R-body", alter=answers.type_last),
     Script("session_name", "R-session-name", alter=answers.long_session_name),
@@ -108,19 +106,10 @@ def try_client(
         CommandError: the command line is wrong, or there is no such check.
     """
     words = words_of(command)
-    expect_names(only, [script.name for script in SCRIPTS])
-    scripts = [script for script in SCRIPTS if not only or script.name in only]
-    return _verdicts(scripts, words, timeout_s, delay_s)
-
-
-def _verdicts(
-    scripts: Sequence[Script], words: Sequence[str], timeout_s: float, delay_s: float
-) -> Iterator[Verdict]:
-    for script in scripts:
-        verdict = _played(script, words, timeout_s, delay_s)
-        yield verdict
-        if script is SIMULATION and verdict.outcome == "failed":
-            break
+    checks = {
+        script.name: partial(_played, script, words, timeout_s, delay_s) for script in SCRIPTS
+    }
+    return run_checks(checks, only)
 
 
 def _played(script: Script, words: Sequence[str], timeout_s: float, delay_s: float) -> Verdict:

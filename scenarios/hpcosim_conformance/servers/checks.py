@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from hpcosim_conformance.errors import BrokenRuleError, NotTriedError, expect_names
+from hpcosim_conformance.errors import BrokenRuleError, NotTriedError
 from hpcosim_conformance.rules import rules
-from hpcosim_conformance.servers import decisions, messages, power, timing
+from hpcosim_conformance.servers import decisions, messages, power, sessions, timing
 from hpcosim_conformance.servers.server import ServerUnderTest, connected
-from hpcosim_conformance.verdict import Verdict
+from hpcosim_conformance.verdict import Verdict, run_checks
 
 
 class Check(NamedTuple):
@@ -26,18 +27,15 @@ class Check(NamedTuple):
     run: Callable[[ServerUnderTest], None]
 
 
-PING = Check("ping", "R-ping", messages.ping)
-"""If a server fails it, nothing speaks the protocol at its address."""
-
 CHECKS: Sequence[Check] = (
-    PING,
+    Check("ping", "R-ping", messages.ping),
     Check("versions_refused", "R-versions", messages.versions_refused),
     Check("version_before_all", "R-version-first", messages.version_before_all),
     Check("version_chosen", "R-versions", messages.version_chosen),
     Check("welcome", "R-hello", messages.welcome),
     Check("unknown_scenario", "R-unknown-scenario", messages.unknown_scenario),
-    Check("hello_again", "R-nonce", messages.hello_again),
-    Check("other_nonces", "R-nonce-differs", messages.other_nonces),
+    Check("hello_again", "R-nonce", sessions.hello_again),
+    Check("other_nonces", "R-nonce-differs", sessions.other_nonces),
     Check("frames_come_back", "R-envelope", messages.frames_come_back),
     Check("no_delimiter", "R-no-delimiter", messages.no_delimiter),
     Check("too_many_frames", "R-long-message", messages.too_many_frames),
@@ -46,11 +44,11 @@ CHECKS: Sequence[Check] = (
     Check("unknown_fields", "R-unknown-fields", messages.unknown_fields),
     Check("too_large", "R-too-large", messages.too_large),
     Check("too_many_decisions", "R-too-many-decisions", messages.too_many_decisions),
-    Check("resend", "R-resend", messages.resend),
-    Check("out_of_order", "R-out-of-order", messages.out_of_order),
-    Check("unknown_session", "R-unknown-session", messages.unknown_session),
-    Check("bye", "R-bye", messages.bye),
-    Check("coming_back", "R-coming-back", messages.coming_back),
+    Check("resend", "R-resend", sessions.resend),
+    Check("out_of_order", "R-out-of-order", sessions.out_of_order),
+    Check("unknown_session", "R-unknown-session", sessions.unknown_session),
+    Check("bye", "R-bye", sessions.bye),
+    Check("coming_back", "R-coming-back", sessions.coming_back),
     Check("first_events", "R-first-events", decisions.first_events),
     Check("rejected_decisions", "R-rejected", decisions.rejected_decisions),
     Check("decisions_in_turn", "R-in-turn", decisions.decisions_in_turn),
@@ -61,8 +59,8 @@ CHECKS: Sequence[Check] = (
     Check("alarms", "R-alarm", timing.alarms),
     Check("wake_on", "R-not-lost", timing.wake_on),
     Check("elapsed", "R-elapsed", timing.elapsed),
-    Check("same_again", "R-same-again", timing.same_again),
-    Check("sessions_apart", "R-apart", timing.sessions_apart),
+    Check("same_again", "R-same-again", sessions.same_again),
+    Check("sessions_apart", "R-apart", sessions.sessions_apart),
     Check("end", "R-end", timing.end),
     Check("stuck", "R-stuck", timing.stuck),
 )
@@ -82,28 +80,19 @@ def try_server(
     Raises:
         CommandError: the address is not valid, or there is no such check.
     """
-    expect_names(only, [check.name for check in CHECKS])
-    checks = [check for check in CHECKS if not only or check.name in only]
-    return _verdicts(checks, address, scenario, timeout_s)
+    checks = {
+        check.name: partial(_verdict, check, address, scenario, timeout_s) for check in CHECKS
+    }
+    return run_checks(checks, only)
 
 
-def _verdicts(
-    checks: Sequence[Check], address: str, scenario: str, timeout_s: float
-) -> Iterator[Verdict]:
-    for check in checks:
-        # A connection for each check: no late answer is taken for that of another check.
-        with connected(address, scenario, timeout_s) as server:
-            verdict = _verdict(check, server)
-        yield verdict
-        if check is PING and verdict.outcome == "failed":
-            break
-
-
-def _verdict(check: Check, server: ServerUnderTest) -> Verdict:
-    try:
-        check.run(server)
-    except BrokenRuleError as broken:
-        return Verdict(check.name, "failed", rules()[broken.rule_id], broken.what)
-    except NotTriedError as reason:
-        return Verdict(check.name, "not tried", rules()[check.rule], str(reason))
-    return Verdict(check.name, "passed", rules()[check.rule])
+def _verdict(check: Check, address: str, scenario: str, timeout_s: float) -> Verdict:
+    # A connection for each check: no late answer is taken for that of another check.
+    with connected(address, scenario, timeout_s) as server:
+        try:
+            check.run(server)
+        except BrokenRuleError as broken:
+            return Verdict(check.name, "failed", rules()[broken.rule_id], broken.what)
+        except NotTriedError as reason:
+            return Verdict(check.name, "not tried", rules()[check.rule], str(reason))
+        return Verdict(check.name, "passed", rules()[check.rule])

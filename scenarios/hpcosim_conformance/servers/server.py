@@ -20,6 +20,12 @@ CHECK_S = 300.0  # for all requests of a check
 POLL_MS = 50
 
 
+def expect_seq(error: Map, seq: int) -> None:
+    """Check that an error has the `seq` of its request."""
+    what = f"the error's seq is {error.get('seq')}, not {seq}"
+    expect(error.get("seq") == seq, "R-error-seq", what)
+
+
 @contextmanager
 def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerUnderTest]:
     """Yield a connection to a server. At the end of the block, leave all sessions it opened.
@@ -102,21 +108,34 @@ class ServerUnderTest:
         expect(before == [DELIMITER], "R-envelope", what + "is empty")
         return self.read(answer)
 
-    def refuses(self, message: Map | bytes, code: str, rule_id: str) -> Map:
-        """Check that the answer is an error, and return it.
+    def refuses(
+        self,
+        message: Map | bytes,
+        code: str,
+        rule_id: str,
+        *,
+        seq: int | None = None,
+        request: str = "it",
+    ) -> Map:
+        """Check that the answer is an error that is not fatal, and return it.
 
         Args:
             message: the request.
             code: the error code that is due.
             rule_id: the rule that another answer breaks.
+            seq: the `seq` of the error that is due; None: any.
+            request: the request, in words.
 
         Raises:
             BrokenRuleError: there is another answer.
         """
         answer = self.ask(message)
-        said = answer.get("code", "")
-        what = f"it answered {answer['type']}{said and f' {said}'} where the error {code} was due"
-        expect(said == code, rule_id, what)
+        said = f"{answer['type']} {answer.get('code', '')}".strip()
+        what = f"it answered {request} with {said} where the error {code} was due"
+        expect(answer.get("code") == code, rule_id, what)
+        expect(not answer.get("fatal"), "R-not-fatal", f"the error for {request} is fatal")
+        if seq is not None:
+            expect_seq(answer, seq)
         return answer
 
     # Sessions

@@ -1,16 +1,13 @@
-"""Checks of a server's time, of sessions beside each other, and of the end."""
+"""Checks of a server's time: what wakes a client, and how a simulation ends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.messages import expect_seq
-from hpcosim_conformance.servers.server import ServerUnderTest
+from hpcosim_conformance.servers.server import ServerUnderTest, expect_seq
 from hpcosim_conformance.servers.session import MOST_REQUESTS, Map, OpenSession, of_kind
 
-STEPS_COMPARED = 200
-STEPS_APART = 20
 LONG_S = 1e6
 
 
@@ -71,40 +68,6 @@ def elapsed(server: ServerUnderTest) -> None:
     events = session.decide(_cancel(55), elapsed_s=1.5)
     passed = session.now_s == due_s and {event["time_s"] for event in events[-1:]} == {due_s}
     expect(passed, "R-elapsed", f"after 1.5 s it is {session.now_s} s, not {due_s} s")
-
-
-def same_again(server: ServerUnderTest) -> None:
-    """The same seed and requests give the same answers, byte for byte."""
-    one, two = server.open(seed=5), server.open(seed=5)
-    for _ in range(STEPS_COMPARED):
-        same = _step(server, one) == _step(server, two)
-        expect(same, "R-same-again", f"the answers to seq {one.seq} differ")
-        if one.metrics is not None:
-            return
-
-
-def sessions_apart(server: ServerUnderTest) -> None:
-    """The requests of one client change nothing in the session of another."""
-    alone = server.open(seed=6)
-    due = [_step(server, alone) for _ in range(STEPS_APART)]
-    one, other = server.open(seed=6), server.open(seed=6)
-    for number, body in enumerate(due):
-        what = f"beside another, its answer to seq {one.seq + 1} differs"
-        expect(_step(server, one) == body, "R-apart", what)
-        if other.metrics is None:
-            rejections = [{"type": "reject_job", "job_id": job} for job in other.waiting]
-            other.decide(*rejections, elapsed_s=float(number))
-
-
-def _step(server: ServerUnderTest, session: OpenSession) -> bytes:
-    """Return the bytes of the answer to the next step; empty: the simulation has ended."""
-    if session.metrics is not None:
-        return b""
-    session.step()
-    return server.body
-
-
-# The end
 
 
 def end(server: ServerUnderTest) -> None:
