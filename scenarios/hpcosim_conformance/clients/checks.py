@@ -83,7 +83,7 @@ SCRIPTS: Sequence[Script] = (
     _impossible("half", answers.half),
     _impossible("trailing_byte", answers.trailing_byte),
     _impossible("list", msgspec.msgpack.encode(["events", 2, 0.0, []])),
-    _impossible("no_type", {"seq": MIDDLE, "events": []}),
+    _impossible("no_type", msgspec.msgpack.encode({"seq": MIDDLE, "events": []})),
     _impossible("goodbye", {"type": "goodbye"}),
     _impossible("no_events", answers.without_events),
     _impossible("no_cores", answers.job_without_cores),

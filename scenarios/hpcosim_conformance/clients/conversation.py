@@ -167,6 +167,7 @@ class Conversation:
             what = f"it was still there {self._timeout_s:g} s after the last answer"
             raise BrokenRuleError(rule if stops else "R-exit-status", what)
         if stops == (status == 0):
+            # In other scripts it ends badly because of the answers that were altered.
             plain = stops or self._script.rule == "R-in-order"
             due = "another than 0" if stops else "0"
             what = f"it {ending(status)}; {due} was due"
