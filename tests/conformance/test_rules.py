@@ -8,10 +8,9 @@ from pathlib import Path
 import hpcosim_conformance
 from hpcosim_conformance import Rule, rules
 from hpcosim_conformance.rules import NOT_TRIED
-from support.paths import ROOT
+from support.protocol import SPECIFICATION
 
 PACKAGE = Path(hpcosim_conformance.__file__).parent
-SPECIFICATION = (ROOT / "protocol" / "hpcosim_protocol" / "specification.md").read_text("utf-8")
 
 
 def test_an_id_marks_one_rule() -> None:

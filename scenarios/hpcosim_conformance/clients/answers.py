@@ -105,7 +105,7 @@ def no_metrics(answer: Map) -> Map:
     return answer | {"metrics": {}} if "metrics" in answer else answer
 
 
-def error(code: str, *, fatal: bool, seq: int) -> Map:
+def error(code: str, *, fatal: bool = False, seq: int = 0) -> Map:
     """Return an error."""
     said = {"message": f"the conformance kit says {code}", "where": ""}
     return {"type": "error", "code": code, "fatal": fatal, "seq": seq, **said}

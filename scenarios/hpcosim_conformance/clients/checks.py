@@ -63,19 +63,9 @@ SCRIPTS: Sequence[Script] = (
     Script("late_answer", "R-resend", withheld=frozenset({MIDDLE})),
     # The end
     Script("metrics", "R-metrics", alter=answers.no_metrics),
-    _stops(
-        "versions_refused",
-        "R-versions",
-        0,
-        answers.error("unsupported_version", fatal=False, seq=0),
-    ),
-    _stops("fatal_error", "R-fatal", MIDDLE, answers.error("shutting_down", fatal=True, seq=0)),
-    _stops(
-        "session_lost",
-        "R-minimal",
-        MIDDLE,
-        answers.error("unknown_session", fatal=False, seq=MIDDLE),
-    ),
+    _stops("versions_refused", "R-versions", 0, answers.error("unsupported_version")),
+    _stops("fatal_error", "R-fatal", MIDDLE, answers.error("shutting_down", fatal=True)),
+    _stops("session_lost", "R-minimal", MIDDLE, answers.error("unknown_session", seq=MIDDLE)),
     # Answers that can't be
     _stops("impossible_version", "R-impossible-answer", 0, lambda answer: answer | {"version": 7}),
     _impossible("bytes", b"\xc1 what is this?"),
