@@ -13,21 +13,18 @@ _MARK = re.compile(r"\[(R-[a-z-]+)\]")
 # A block ends at an empty line and before a list item, a table row or a heading.
 _END_OF_BLOCK = re.compile(r"\n(?=\s*\n|- |\d+\. |\||#)")
 
-_NEEDS_AN_OPTION = "Only the scenario sets this option."
-_NEEDS_TRUE_RUN_TIMES = (
-    "No message tells a client the operations of a job, so it cannot check this."
-)
+_NEEDS_TRUE_RUN_TIMES = "No message tells the operations of a job, so a client cannot check this."
 _STOPS_THE_SERVER = "It would stop the server, or take it from other clients."
 
 NOT_TRIED: Mapping[str, str] = {
-    "R-start-is-an-event": "The kit's server starts jobs in the next batch; no client can tell.",
+    "R-start-is-an-event": "The kit's simulation starts a job at once if its nodes are on.",
     "R-shutting-down": _STOPS_THE_SERVER,
     "R-too-many-sessions": _STOPS_THE_SERVER,
     "R-invalid-scenario": "Each server has overrides and seeds of its own.",
     "R-paths": "Each server has overrides of its own.",
     "R-reconnect": "The kit keeps one connection for each check.",
     "R-order-of-events": "It takes a scenario made for it. The tests of this server have one.",
-    "R-walltime": _NEEDS_AN_OPTION,
+    "R-walltime": "Only the scenario sets this option.",
     "R-over": "The check `end` waits until nothing is left to do; it does not try each condition.",
     "R-stuck-rejected": "It takes a thousand requests.",
     "R-too-large-job": "It takes a workload with such a job.",
