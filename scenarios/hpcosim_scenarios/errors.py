@@ -41,7 +41,3 @@ class RunError(ScenariosError):
 
 class OracleError(ScenariosError):
     """There is no such plan for this scenario, or SciPy is missing."""
-
-
-class CommandError(ScenariosError):
-    """The command of a program to be tried is at fault: it is none, or can't be started."""
