@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_client.catalogue.trained import is_trained, make_trained
+from hpcosim_client.catalogue.trained import check_trained, is_trained, make_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.conservative import conservative
@@ -130,20 +130,35 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     return preferring_on(policy)
 
 
-def _make_policy(name: str) -> Policy:
+def check_scheduler(name: str) -> None:
+    """Make sure that a name is a scheduler's. No file that it names is opened.
+
+    Args:
+        name: as `make_policy` takes it.
+
+    Raises:
+        PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or
+            it lacks the file that it needs.
+    """
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
+    if is_trained(name):
+        check_trained(name)
+    elif name in GROUPS:
+        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
+    elif name not in POLICIES and not name.startswith(SCRIPTED):
+        known = (*POLICIES, *GROUPS)
+        near = difflib.get_close_matches(name, known, n=3) or ["fcfs", "easy", "sjf"]
+        raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
+
+
+def _make_policy(name: str) -> Policy:
+    check_scheduler(name)
     if name.startswith(SCRIPTED):
         path = Path(name.removeprefix(SCRIPTED))
         return scripted(read_schedule(path), str(path))
     if is_trained(name):
         return make_trained(name)
-    if name in GROUPS:
-        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
-    if name not in POLICIES:
-        known = (*POLICIES, *GROUPS)
-        near = difflib.get_close_matches(name, known, n=3) or ["fcfs", "easy", "sjf"]
-        raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
     return POLICIES[name]()
 
 

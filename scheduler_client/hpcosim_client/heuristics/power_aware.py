@@ -1,14 +1,6 @@
 """Backfilling that knows of power states: what a job scheduler makes of nodes that are not on.
 
-Three answers to that are told apart, as they move waiting times more than any power manager:
-
-- `unaware`: a node that sleeps counts as free now. A job is given the lowest-numbered nodes and
-  holds those that are on while the others boot.
-- `aware`: of the nodes a job may have, those that are on are given first, then those being
-  switched on, then those that sleep. Estimates count the time to boot, so a job waits for running
-  jobs where that is sooner; else it is given sleeping nodes, which wakes them.
-- `planned`: a job is given nodes only when they are on. Nodes that its reservation counts on are
-  switched on just so early that they are on when it begins, and serve others until then.
+What `aware` and `planned` mean is said in `awareness`.
 
 Aware or planned, a job scheduler may also have a job wait where that saves energy, at a price: see
 `View.wait_price_w`.
@@ -18,15 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 
+from hpcosim_client.heuristics.awareness import Awareness as Awareness
 from hpcosim_client.heuristics.profile import NodeProfile, Reservation, node_profile
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import Policy, View
-
-Awareness = Literal["unaware", "aware", "planned"]
 
 WAKE_ALARM = 1
 """The number of the alarm for when a node is to be switched on for a reservation."""
