@@ -1,7 +1,6 @@
-"""What crosses the wire between simulator and scheduler, and nothing else."""
+"""The messages between simulator and scheduler, their encoding, and the model they refer to."""
 
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
-from hpcosim_protocol.contention import bandwidth_mbps, task_speed
 from hpcosim_protocol.decisions import (
     AllocateJob,
     CancelAlarm,
@@ -49,6 +48,7 @@ from hpcosim_protocol.messages import (
     SimulationEnded,
     Welcome,
 )
+from hpcosim_protocol.model import bandwidth_mbps, energy_estimate_j, task_speed
 from hpcosim_protocol.platform import Contention, NodeGroup, Platform, PowerStates, Processor
 
 __all__ = [
@@ -104,5 +104,6 @@ __all__ = [
     "decode_client_message",
     "decode_server_message",
     "encode",
+    "energy_estimate_j",
     "task_speed",
 ]

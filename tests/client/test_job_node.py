@@ -14,7 +14,14 @@ from hpcosim_client import GROUPS, PolicyError, expand, make_policy
 from hpcosim_client.heuristics.job_node import JOB_KEYS
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j
 from hpcosim_client.view import View
-from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, Processor, SimulationBegan
+from hpcosim_protocol import (
+    JobSubmitted,
+    NodeGroup,
+    Platform,
+    Processor,
+    SimulationBegan,
+    energy_estimate_j,
+)
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts
@@ -282,7 +289,7 @@ def test_energy_estimates_are_equation_1() -> None:
     view.start(view.queue[1], [0])
     job = view.queue[2]
     expected = [
-        UNLIKE.energy_estimate_j(group, 2, 8.0, running)
+        energy_estimate_j(UNLIKE, group, 2, 8.0, running)
         for group, running in ((0, 1), (0, 0), (1, 0), (2, 0))
     ]
     assert energy_estimates_j(view, job, view.nodes.jobs).tolist() == expected

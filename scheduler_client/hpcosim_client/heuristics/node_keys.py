@@ -68,7 +68,7 @@ def none(view: View) -> Floats:
 def energy_estimates_j(view: View, job: Job, jobs_on: Ints | int) -> Floats:
     """Return what the job is expected to cost on each node, J.
 
-    Lopez, Stafford, Bosque 2025, equation 1; see `hpcosim_protocol.Platform.energy_estimate_j`.
+    Lopez, Stafford, Bosque 2025, equation 1; see `hpcosim_protocol.energy_estimate_j`.
 
     Args:
         view: for its nodes.
