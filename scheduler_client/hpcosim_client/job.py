@@ -12,6 +12,7 @@ from hpcosim_protocol import Placement
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class Place(NamedTuple):

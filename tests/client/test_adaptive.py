@@ -95,9 +95,9 @@ def priced(awareness: Awareness, price_w: float) -> Policy:
     """Return EASY beside a timeout of 1 s, at a price of waiting."""
     manager = timeout(1.0)
 
-    def manage(view: View) -> None:
-        view.wait_price_w = price_w
-        manager(view)
+    def manage(view: View) -> float | None:
+        view.power_exchange.wait_price_w = price_w
+        return manager(view)
 
     return managed(make_policy("easy", awareness), manage)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from hpcosim_client import PolicyError
+import hpcosim_client
+from hpcosim_client import GROUPS, PolicyError, View, make_policy, scheduler_names
 from hpcosim_client.catalogue.schedulers import check_scheduler
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import parse_awareness
@@ -44,3 +48,46 @@ def test_an_awareness_that_there_is_not() -> None:
     assert parse_awareness("planned") == "planned"
     with pytest.raises(PolicyError, match="expected one of unaware, aware, planned, got 'no'"):
         parse_awareness("no")
+
+
+def test_every_name_makes_a_new_policy() -> None:
+    """A policy keeps state, so no two simulations share one that does."""
+    shared = {"fcfs", "easy", "minmin", "maxmin", "duplex"}
+    for name in scheduler_names():
+        assert (make_policy(name) is make_policy(name)) == (name in shared)
+
+
+def test_groups_hold_schedulers() -> None:
+    """Each member is in the catalogue, once."""
+    names = set(scheduler_names())
+    for members in GROUPS.values():
+        assert set(members) <= names
+        assert len(set(members)) == len(members)
+
+
+# What the package exports
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    """Though it is imported only when it is used."""
+    assert set(hpcosim_client.__all__) == set(dir(hpcosim_client))
+    for name in hpcosim_client.__all__:
+        value = getattr(hpcosim_client, name)
+        if callable(value) and hasattr(value, "__module__") and isinstance(value.__module__, str):
+            assert value.__doc__ or not value.__module__.startswith("hpcosim_client"), name
+    assert hpcosim_client.View is View
+
+
+def test_a_name_that_the_package_does_not_have() -> None:
+    """Is an attribute error, as of any module."""
+    with pytest.raises(AttributeError, match="has no attribute 'Veiw'"):
+        _ = getattr(hpcosim_client, "Veiw")  # noqa: B009
+
+
+def test_importing_the_package_imports_no_other() -> None:
+    """A command that only needs to know that it is there starts at once."""
+    code = "import sys, hpcosim_client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "hpcosim_client" in modules
+    assert not {"numpy", "zmq", "msgspec", "hpcosim_protocol"} & modules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import GROUPS, PolicyError, expand, make_policy
-from hpcosim_client.heuristics.job_node import JOB_KEYS
+from hpcosim_client.heuristics.job_node import JOB_ORDERS, job_node_names, parse_job_node
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j
 from hpcosim_client.view import View
 from hpcosim_protocol import (
@@ -317,12 +318,20 @@ def test_expand_names_each_once() -> None:
     assert names[0] == "easy"
 
 
-def test_every_pair_of_orders_is_a_policy() -> None:
-    """All job orders go with all node orders."""
-    for job in (*JOB_KEYS, "random"):
-        for node in NODE_KEYS:
-            assert callable(make_policy(f"{job}-{node}"))
-            assert callable(make_policy(f"{job}-{node}-one"))
+def test_names_of_all_pairs_of_orders_are_read() -> None:
+    """Every pair of orders has two names; each is read as what it was made of."""
+    parts = [parse_job_node(name) for name in job_node_names()]
+    pairs = set(product(JOB_ORDERS, NODE_KEYS, (False, True)))
+    assert len(parts) == len(pairs) == 112
+    assert set(parts) == pairs
+
+
+@pytest.mark.parametrize(
+    "name", ["first", "first-", "-none", "first-none-two", "easy", "first-one"]
+)
+def test_other_names_are_not_read(name: str) -> None:
+    """A name that is only similar is no pair of orders."""
+    assert parse_job_node(name) is None
 
 
 def test_unknown_heuristic_names_the_nearest() -> None:

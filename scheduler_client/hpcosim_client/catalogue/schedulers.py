@@ -1,4 +1,4 @@
-"""Every policy by name."""
+"""Every job scheduler by name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from pathlib import Path
 from hpcosim_client.catalogue.trained import check_trained, is_trained, make_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
 from hpcosim_client.heuristics.esjf import esjf
-from hpcosim_client.heuristics.job_node import JOB_KEYS, job_node
+from hpcosim_client.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_client.heuristics.list_scheduling import (
+    Start,
     by_changing_key,
     by_fixed_key,
     first_come_first_served,
+    start_soonest_on,
 )
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import (
@@ -29,23 +32,26 @@ from hpcosim_client.heuristics.minmin_immediate import (
     immediate_max_min,
     immediate_min_min,
 )
-from hpcosim_client.heuristics.node_keys import NODE_KEYS
-from hpcosim_client.heuristics.power_aware import Awareness, preferring_on
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
-from hpcosim_client.view import Policy
+from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Before the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
-ONE = "-one"
-"""Behind the name of a `<job>-<node>`: it starts one job at most at each event."""
-
-POLICIES: Mapping[str, Callable[[], Policy]] = {
-    "fcfs": lambda: first_come_first_served,
+LISTS: Mapping[str, Callable[[Start], Policy]] = {
+    "fcfs": lambda start: _first_come_first_served(start),
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
     **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
-    "easy": lambda: easy,
+}
+"""Makes a list scheduler that starts jobs in a given way."""
+
+BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
+    "easy": lambda awareness: easy if awareness == "unaware" else easy_aware(awareness),
     "conservative": conservative,
+}
+"""Makes a scheduler that reserves nodes, and so may be aware of power states in any way."""
+
+PLACING: Mapping[str, Callable[[], Policy]] = {
     "esjf": esjf,
     "esjf-now": partial(esjf, now_only=True),
     "minmin": lambda: min_min,
@@ -57,18 +63,8 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "minmin-chained": chained_min_min,
     "maxmin-chained": chained_max_min,
     "duplex-chained": chained_duplex,
-    **{
-        f"{job}-{node}": partial(job_node, job, node)
-        for job in (*JOB_KEYS, "random")
-        for node in NODE_KEYS
-    },
-    **{
-        f"{job}-{node}{ONE}": partial(job_node, job, node, one_per_event=True)
-        for job in (*JOB_KEYS, "random")
-        for node in NODE_KEYS
-    },
 }
-"""Makes a policy, new for every simulation, since it may remember."""
+"""Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
 
 _JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
 _NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
@@ -86,48 +82,22 @@ GROUPS: Mapping[str, Sequence[str]] = {
         f"{rule}{mode}" for mode in ("", "-immediate") for rule in ("minmin", "maxmin", "duplex")
     ],
 }
-"""Policies that are compared together: the 36 heuristics as the papers describe them (Lopez,
-Stafford, Bosque 2025, table 2), and as their program runs them; both again with one start at each
-event, as their program's agent has; MinMin, MaxMin and Duplex in both modes."""
+"""Schedulers that are compared together, by the name of the group.
+
+The 36 heuristics as the papers describe them (Lopez, Stafford, Bosque 2025, table 2), and as the
+papers' program runs them; both again with one start at each event, as the program's agent has;
+MinMin, MaxMin and Duplex in both modes.
+"""
 
 
-BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
-    "easy": easy_aware,
-    "conservative": conservative,
-}
-"""Makes those that estimate, and reserve, with an eye on power states."""
-
-_SET_IN_PLACE = ("scripted", "pairing", "deep-eas", "minmin", "maxmin", "duplex", "esjf")
-"""The beginnings of the names of those that choose a node for another reason than any of ours."""
+def scheduler_names() -> list[str]:
+    """Return the names of all schedulers that need no file, in the order of the catalogue."""
+    return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
 
 
-def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
-    """Return a new policy of that name.
-
-    Args:
-        name: it.
-        awareness: what it makes of nodes that are not on, see `power_aware`.
-
-    Raises:
-        PolicyError: there is none, and the nearest names are given; or its schedule is bad; or
-            it can't be that aware of power states.
-    """
-    policy = _make_policy(name)
-    if awareness == "unaware":
-        return policy
-    if name in BACKFILLING:
-        return BACKFILLING[name](awareness)
-    if awareness == "planned":
-        raise PolicyError(
-            f"{name} makes no reservations to switch nodes on for: power_awareness planned is for "
-            f"{' and '.join(BACKFILLING)}; aware or unaware would do"
-        )
-    if name.startswith(_SET_IN_PLACE):
-        raise PolicyError(
-            f"{name} chooses its nodes with no regard to their power states: power_awareness must "
-            "be unaware"
-        )
-    return preferring_on(policy)
+def expand(names: Sequence[str]) -> list[str]:
+    """Return the names with groups replaced by their members, each name once."""
+    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
 
 
 def check_scheduler(name: str) -> None:
@@ -146,22 +116,51 @@ def check_scheduler(name: str) -> None:
         check_trained(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
-    elif name not in POLICIES and not name.startswith(SCRIPTED):
-        known = (*POLICIES, *GROUPS)
-        near = difflib.get_close_matches(name, known, n=3) or ["fcfs", "easy", "sjf"]
+    elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
+        near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
         raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
 
 
-def _make_policy(name: str) -> Policy:
+def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
+    """Return a new policy by name; each simulation needs its own, as policies keep state.
+
+    Args:
+        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL` or `deep-eas:MODEL`.
+        awareness: what the policy does with nodes that are not on, see `Awareness`.
+
+    Raises:
+        PolicyError: as `check_scheduler`; its file is invalid; or it can't be that aware.
+
+    Example:
+        >>> policy = make_policy("easy")
+    """
     check_scheduler(name)
-    if name.startswith(SCRIPTED):
-        path = Path(name.removeprefix(SCRIPTED))
-        return scripted(read_schedule(path), str(path))
+    if name in BACKFILLING:
+        return BACKFILLING[name](awareness)
+    if awareness == "planned":
+        raise PolicyError(
+            f"{name} makes no reservations to switch nodes on for: power_awareness planned is for "
+            f"{' and '.join(BACKFILLING)}; aware or unaware would do"
+        )
+    soonest_on = awareness == "aware"
+    if name in LISTS:
+        return LISTS[name](start_soonest_on if soonest_on else View.start)
+    if (orders_of := parse_job_node(name)) is not None:
+        return job_node(*orders_of, soonest_on=soonest_on)
+    if soonest_on:
+        raise PolicyError(
+            f"{name} chooses its nodes with no regard to their power states: power_awareness must "
+            "be unaware"
+        )
+    if name in PLACING:
+        return PLACING[name]()
     if is_trained(name):
         return make_trained(name)
-    return POLICIES[name]()
+    path = Path(name.removeprefix(SCRIPTED))
+    return scripted(read_schedule(path), str(path))
 
 
-def expand(names: Sequence[str]) -> list[str]:
-    """Return the names with those of groups in their place, each once."""
-    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
+def _first_come_first_served(start: Start) -> Policy:
+    if start is View.start:
+        return first_come_first_served
+    return partial(first_come_first_served, start=start)

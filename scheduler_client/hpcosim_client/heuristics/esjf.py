@@ -42,7 +42,7 @@ def esjf(*, horizon: int = HORIZON, queue: int = QUEUE, now_only: bool = False) 
         plan.follow(view)
         while (pair := least(view, plan, eligible(view, plan, queue), now_only)) is not None:
             plan.bind(view, *pair)
-        wake_at_next_step(view, plan.step_s)
+        plan.wake_at_next_step(view)
 
     return decide
 
@@ -79,12 +79,6 @@ def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = Fals
             if value < least_value:
                 best, least_value = Bound(job, node), value
     return best
-
-
-def wake_at_next_step(view: View, step_s: float) -> None:
-    """Have it decide again one step on, if anything waits."""
-    if view.queue:
-        view.set_alarm((math.floor(view.now_s / step_s) + 1) * step_s)
 
 
 def refuse_what_never_fits(view: View, plan: StepPlan) -> None:

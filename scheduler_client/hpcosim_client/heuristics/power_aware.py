@@ -3,7 +3,7 @@
 What `aware` and `planned` mean is said in `awareness`.
 
 Aware or planned, a job scheduler may also have a job wait where that saves energy, at a price: see
-`View.wait_price_w`.
+`PowerExchange.wait_price_w`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.heuristics.awareness import Awareness as Awareness
 from hpcosim_client.heuristics.profile import NodeProfile, Reservation, node_profile
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.view import Policy, View
-
-WAKE_ALARM = 1
-"""The number of the alarm for when a node is to be switched on for a reservation."""
+from hpcosim_client.view import View
 
 
 def power_profile(view: View, awareness: Awareness) -> NodeProfile:
@@ -58,7 +56,7 @@ def cheapest_start(
     """Return the earliest start, or a later one that wakes no node, where that is worth waiting.
 
     It is where the energy of switching the nodes to be woken off and on is more than the further
-    wait costs, at `View.wait_price_w`.
+    wait costs, at `PowerExchange.wait_price_w`.
 
     Args:
         view: it.
@@ -70,14 +68,14 @@ def cheapest_start(
     """
     earliest = _earliest_given if awareness == "aware" else _earliest_on
     soonest = earliest(view, profile, job, after_s, until_s)
-    if soonest is None or view.wait_price_w == math.inf:
+    if soonest is None or view.power_exchange.wait_price_w == math.inf:
         return soonest
     assert soonest.place is not None
     woken = soonest.place.nodes[view.nodes.must_be_woken()[soonest.place.nodes]]
     saved_j = float(view.nodes.cycle_j[woken].sum())
     if saved_j == 0.0:
         return soonest
-    latest_s = soonest.runs_s + saved_j / view.wait_price_w
+    latest_s = soonest.runs_s + saved_j / view.power_exchange.wait_price_w
     return earliest(view, profile, job, after_s, latest_s, waking=False) or soonest
 
 
@@ -168,22 +166,13 @@ class Plans:
 
     def __init__(self, awareness: Awareness) -> None:
         self._wakes = awareness == "planned"
-        self._alarm_s = math.inf
+        self._alarm = PolicyAlarm()  # for when a node is to be switched on for a reservation
 
     def follow(self, view: View, reservations: Sequence[Reservation]) -> None:
         """Do so, after all starts of this round."""
         _leave_on(view, reservations)
-        if WAKE_ALARM in view.alarms:
-            self._alarm_s = math.inf
         if self._wakes:
-            self._set_alarm(view, _wake_ahead(view, reservations))
-
-    def _set_alarm(self, view: View, at_s: float) -> None:
-        if at_s < math.inf and at_s != self._alarm_s:
-            view.set_alarm(at_s, WAKE_ALARM)
-        elif at_s == math.inf and self._alarm_s < math.inf:
-            view.cancel_alarm(WAKE_ALARM)
-        self._alarm_s = at_s
+            self._alarm.set_or_cancel(view, _wake_ahead(view, reservations))
 
 
 def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
@@ -211,25 +200,15 @@ def _leave_on(view: View, reservations: Iterable[Reservation]) -> None:
 
     Those of a reservation so far off that a node could be switched off and on again are not.
     """
-    nodes = view.nodes
-    nodes.planned[:] = False
+    nodes, planned = view.nodes, view.power_exchange.planned
+    planned[:] = False
     back_s = view.now_s + nodes.switch_off_s + nodes.switch_on_s
     back_s = np.maximum(back_s, math.nextafter(a_moment_after(view.now_s), math.inf))
     for start_s, place, _ in reservations:
         assert place is not None
-        nodes.planned[place.nodes[start_s < back_s[place.nodes]]] = True
-
-
-def preferring_on(policy: Policy) -> Policy:
-    """Return the policy that gives jobs nodes that are on, then booting, then sleeping ones."""
-
-    def decide(view: View) -> None:
-        view.nodes.prefers_on = True
-        policy(view)
-
-    return decide
+        planned[place.nodes[start_s < back_s[place.nodes]]] = True
 
 
 def nothing_sleeps(view: View) -> bool:
     """Return whether no node can be switched at all, so that there is nothing to be aware of."""
-    return all(group.power_states is None for group in view.platform.nodes)
+    return not view.nodes.can_sleep.any()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcosim_client.job import Bools as Bools
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform, PowerState
-
-Bools = NDArray[np.bool_]
 
 # In the order in which a node that sleeps off comes back: a third more of the way each.
 POWER_CODES: dict[PowerState, int] = {

@@ -12,7 +12,7 @@ import numpy as np
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
 from hpcosim_client.power.features import DAY_S, HOUR_S, WEEK_S
-from hpcosim_client.power.manager import ALARM, IdleClock, Manager
+from hpcosim_client.power.manager import IdleClock, Manager
 from hpcosim_client.view import View
 
 FEW = 8
@@ -34,7 +34,7 @@ class Controls(NamedTuple):
     Attributes:
         few_s: timeout of the first `FEW` idle nodes, s.
         rest_s: timeout of all other idle nodes, s.
-        wait_price_w: see `View.wait_price_w`, J/s.
+        wait_price_w: see `PowerExchange.wait_price_w`, J/s.
     """
 
     few_s: float
@@ -64,17 +64,17 @@ def adaptive(rule: Rule) -> Manager:
     """
     idle, hour = IdleClock(), LastHour()
 
-    def manage(view: View) -> None:
+    def manage(view: View) -> float | None:
         idle.update(view)
         seen = features(view, hour.submissions(view), rule.origin_s)
         now = controls(rule.weights, seen)
-        view.wait_price_w = now.wait_price_w
+        view.power_exchange.wait_price_w = now.wait_price_w
         due_s = _due_s(idle, now)
-        for node in np.flatnonzero((due_s <= view.now_s) & ~view.nodes.planned).tolist():
+        planned = view.power_exchange.planned
+        for node in np.flatnonzero((due_s <= view.now_s) & ~planned).tolist():
             view.set_node_power(node, on=False)
         later_s = due_s[due_s > view.now_s]
-        next_s = view.now_s + LOOK_S
-        view.set_alarm(float(later_s.min(initial=next_s)), ALARM)
+        return float(later_s.min(initial=view.now_s + LOOK_S))
 
     return manage
 

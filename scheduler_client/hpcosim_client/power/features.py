@@ -78,21 +78,16 @@ def action_mask(view: View, account: Account) -> Bools:
     """Return what may be asked of each node, bool[nodes, 2]: to be off (column 0), or on.
 
     To stay as it is may be asked of any node: of one that is on, to be on; of one that sleeps,
-    to be off; of one on its way, to be where it goes. A node that runs a job, is held for one, or
-    that the job scheduler counts on for one (`NodePool.planned`) must stay on. So where only one
-    column is true, there is nothing to choose.
+    to be off; of one that is being switched, to be what it becomes. A node that runs a job, is held
+    for one, or is reserved for one (`PowerExchange.planned`) must stay on. So where only one column
+    is true, there is no choice.
     """
-    nodes, state = view.nodes, account.state
+    nodes, state, planned = view.nodes, account.state, view.power_exchange.planned
     free = nodes.jobs == 0
     goes_on = (state == ON) | (state == SWITCHING_ON)
-    off = ~goes_on | ((state == ON) & nodes.on & free & ~nodes.planned & _can_sleep(view))
+    off = ~goes_on | ((state == ON) & nodes.on & free & ~planned & nodes.can_sleep)
     on = goes_on | ((state == SLEEPING) & free)
     return np.stack([off, on], axis=1)
-
-
-def _can_sleep(view: View) -> Bools:
-    able = [group.power_states is not None for group in view.platform.nodes]
-    return np.array(able)[view.nodes.group]
 
 
 def _shared(view: View, account: Account) -> list[float]:

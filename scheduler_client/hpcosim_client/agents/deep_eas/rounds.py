@@ -17,12 +17,7 @@ import numpy as np
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.esjf import (
-    eligible,
-    least,
-    refuse_what_never_fits,
-    wake_at_next_step,
-)
+from hpcosim_client.heuristics.esjf import eligible, least, refuse_what_never_fits
 from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -65,7 +60,7 @@ class Rounds:
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
         self.plan.follow(view)
-        wake_at_next_step(view, self._settings.step_s)
+        self.plan.wake_at_next_step(view)
         self._over = False
 
     def look(self, view: View) -> Scene | None:

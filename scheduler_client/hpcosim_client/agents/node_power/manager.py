@@ -40,10 +40,11 @@ def learned(
         origin_s = about.origin_s
     rounds = Periodic(about.interval_s if interval_s is None else interval_s)
 
-    def manage(view: View) -> None:
-        if rounds.due(view):
-            seen = features(view, rounds.account, origin_s)
-            mask = action_mask(view, rounds.account)
-            rounds.decide(view, best_actions(actor, seen, mask))
+    def manage(view: View) -> float | None:
+        if not rounds.due(view):
+            return None
+        seen = features(view, rounds.account, origin_s)
+        mask = action_mask(view, rounds.account)
+        return rounds.decide(view, best_actions(actor, seen, mask))
 
     return manage
