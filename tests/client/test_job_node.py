@@ -293,7 +293,8 @@ def test_energy_estimates_are_equation_1() -> None:
         energy_estimate_j(UNLIKE, group, 2, 8.0, running)
         for group, running in ((0, 1), (0, 0), (1, 0), (2, 0))
     ]
-    assert energy_estimates_j(view, job, view.nodes.jobs).tolist() == expected
+    estimates_j = energy_estimates_j(view, job.requested_s, job.cores, view.nodes.jobs)
+    assert estimates_j.tolist() == expected
     assert expected[0] == 8.0 * 0.5 * (30.0 / 2 + 2 * 5.0)
 
 

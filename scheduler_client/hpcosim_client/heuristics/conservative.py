@@ -6,17 +6,19 @@ import math
 from typing import NamedTuple
 
 from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
+from hpcosim_client.heuristics.node_profile import NodeProfile
 from hpcosim_client.heuristics.power_aware import (
-    Awareness,
-    Plans,
     a_moment_after,
     cheapest_start,
     nothing_sleeps,
     power_profile,
     with_boots,
 )
-from hpcosim_client.heuristics.profile import NodeProfile, Profile, Reservation, profile_of
+from hpcosim_client.heuristics.profile import profile_of
+from hpcosim_client.heuristics.reservation import Profile, Reservation
+from hpcosim_client.heuristics.wake_ahead import WakeAhead
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
@@ -35,7 +37,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
             for nodes come and go at others than the ends of jobs, too.
     """
     held: dict[int, Reservation] = {}  # by job
-    plans, alarm = Plans(awareness), PolicyAlarm()
+    wake_ahead, alarm = WakeAhead(awareness), PolicyAlarm()
 
     def decide(view: View) -> None:
         aware = awareness != "unaware" and not nothing_sleeps(view)
@@ -57,7 +59,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
                 book.start(job)
         past_s = view.now_s
         if aware:
-            plans.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
+            wake_ahead.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
             past_s = a_moment_after(view.now_s)  # of a boot that is late its end will tell
         if not view.queue:
             view.wake_on = SUBMISSION

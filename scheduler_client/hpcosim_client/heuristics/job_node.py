@@ -138,7 +138,7 @@ def _place(view: View, job: Job, node_key: NodeKey, *, soonest_on: bool) -> Plac
     if fits_a_node:
         candidates = candidates[nodes.free[candidates] >= job.cores]
     if job.max_energy_j < math.inf and fits_a_node:
-        estimates_j = energy_estimates_j(view, job, nodes.jobs)
+        estimates_j = energy_estimates_j(view, job.requested_s, job.cores, nodes.jobs)
         candidates = candidates[estimates_j[candidates] <= job.max_energy_j]
     if not len(candidates):
         return None

@@ -36,7 +36,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.minmin import FAMILY
 from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.heuristics.orders import Key, ljf, sjf
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import Policy, View
@@ -88,7 +88,7 @@ def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
     """Free cores and length of its line, when nothing more of it could start."""
 
     def decide(view: View) -> None:
-        refuse_what_needs_several_nodes(view, FAMILY)
+        check_one_node_jobs(view, FAMILY)
         if not lines:
             lines.extend(_lines_of_running(view))
         came_back = {rejected.job_id for rejected in view.rejected}

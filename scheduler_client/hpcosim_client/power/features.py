@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.power.account import ON, SLEEPING, SWITCHING_ON, Account, Bools
+from hpcosim_client.power.submissions import HOUR_S
 from hpcosim_client.view import View
 
 FEATURES = 11
@@ -39,7 +40,6 @@ CALENDAR = 4
 SCALES = 1
 """The version of the scales above. A model trained with others would be misled."""
 
-HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 JOBS = 10.0
@@ -96,7 +96,7 @@ def _shared(view: View, account: Account) -> list[float]:
     if jobs:
         waited_s = sum(now_s - job.submit_s for job in jobs) / len(jobs)
         requested_s = sum(job.requested_s for job in jobs) / len(jobs)
-    submitted = account.submitted_since(now_s - HOUR_S)
+    submitted = account.submitted_in_last_hour()
     whole_j = account.elapsed_s * float(account.on_w.sum())
     return [
         len(jobs) / (len(jobs) + JOBS),

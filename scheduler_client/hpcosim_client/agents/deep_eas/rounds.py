@@ -17,7 +17,7 @@ import numpy as np
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.esjf import eligible, least, refuse_what_never_fits
+from hpcosim_client.heuristics.esjf import check_jobs_fit, eligible, least
 from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -41,7 +41,7 @@ class Rounds:
     """
 
     def __init__(self, settings: DeepEas, view: View) -> None:
-        refuse_other_machines(settings, view.nodes.capacity.tolist())
+        check_machines(settings, view.nodes.capacity.tolist())
         self.plan = StepPlan(view, settings.horizon, settings.step_s)
         self._settings = settings
         self._machines = len(view.nodes.capacity)
@@ -56,7 +56,7 @@ class Rounds:
         Raises:
             PolicyError: a job fits on no machine.
         """
-        refuse_what_never_fits(view, self.plan)
+        check_jobs_fit(view, self.plan)
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
         self.plan.follow(view)
@@ -71,16 +71,18 @@ class Rounds:
         scene = self._scene(view)
         return scene if (scene.rows != NEVER).any() else None
 
-    def take(self, view: View, action: int) -> Job | None:
-        """Carry an action out; return the job that was bound, None: the step is over."""
+    def take(self, view: View, scene: Scene, action: int) -> Job | None:
+        """Carry an action out; return the job that was bound, None: the step is over.
+
+        Args:
+            view: the view.
+            scene: what `look` returned.
+            action: machine * queue + slot, or machines * queue to hold.
+        """
         if self._holds_for_ever(view):
             action = self._teach(view)
         machine, slot = divmod(action, self._settings.queue)
-        if (
-            machine == self._machines
-            or slot >= len(self._slots)
-            or self.plan.first_step(self._slots[slot], machine) is None
-        ):
+        if machine == self._machines or scene.rows[0, machine, slot] == NEVER:
             self._over = True
             if not view.running and not self.plan.bound:
                 self._idle_s = min(self._idle_s, view.now_s)
@@ -121,7 +123,7 @@ class Rounds:
         return bound.node * self._settings.queue + self._slots.index(bound.job)
 
 
-def refuse_other_machines(settings: DeepEas, cores: list[int]) -> None:
+def check_machines(settings: DeepEas, cores: list[int]) -> None:
     """Make sure that an agent can decide for machines of so many cores.
 
     One that weighs pairs does for any number of them.

@@ -16,7 +16,7 @@ from hpcosim_client.agents.pairing.papers_rows import PapersRows
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.view import View
 
 
@@ -66,7 +66,7 @@ class Rounds:
         Raises:
             PolicyError: a job can't go to one node.
         """
-        refuse_what_needs_several_nodes(view, "a pairing agent places")
+        check_one_node_jobs(view, "a pairing agent places")
         self._over = False
         if self._foreseen is not None:
             self._foreseen.follow(view)
