@@ -91,7 +91,7 @@ class Mirror:
             self._submissions,
             memory_mb=event.memory_mb,
             memory_volume_mb=event.memory_volume_mb,
-            max_energy_j=event.max_energy_j,
+            max_energy_j=math.inf if event.max_energy_j is None else event.max_energy_j,
             profile=event.profile,
         )
         self._submissions += 1

@@ -24,14 +24,7 @@ from hpcosim_client.heuristics.list_scheduling import (
     start_soonest_on,
 )
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
-from hpcosim_client.heuristics.minmin_immediate import (
-    chained_duplex,
-    chained_max_min,
-    chained_min_min,
-    immediate_duplex,
-    immediate_max_min,
-    immediate_min_min,
-)
+from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.view import Policy, View
 
@@ -57,12 +50,8 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
     "minmin": lambda: min_min,
     "maxmin": lambda: max_min,
     "duplex": lambda: duplex,
-    "minmin-immediate": immediate_min_min,
-    "maxmin-immediate": immediate_max_min,
-    "duplex-immediate": immediate_duplex,
-    "minmin-chained": chained_min_min,
-    "maxmin-chained": chained_max_min,
-    "duplex-chained": chained_duplex,
+    **{f"{rule}-immediate": partial(immediate, rule) for rule in KEYS},
+    **{f"{rule}-chained": partial(immediate, rule, chained=True) for rule in KEYS},
 }
 """Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.job import Ints, Job
+from hpcosim_client.job import Floats, Ints, Job
 
 Rows = NDArray[np.float32]
 
@@ -56,3 +56,9 @@ def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -
     """
     actions = slot * nodes + node
     return np.append(actions, slots * nodes) if may_wait else actions
+
+
+def share_of(value: Floats | float, scale: float) -> Floats | float:
+    """Return the share x / (x + scale) of a time or an energy, from 0 to 1; of one below 0, 0."""
+    value = np.maximum(value, 0.0)
+    return value / (value + scale)

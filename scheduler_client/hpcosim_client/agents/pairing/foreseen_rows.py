@@ -50,10 +50,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of
+from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of, share_of
 from hpcosim_client.agents.pairing.forecast import Forecast
 from hpcosim_client.agents.pairing.grid import NONE, Grid, Waiting
-from hpcosim_client.agents.pairing.scales import share_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.agents.pairing.site import Kind, Site, kind_of
 from hpcosim_client.heuristics.node_keys import affordable, run_time_scale

@@ -24,8 +24,7 @@ from itertools import islice
 
 import numpy as np
 
-from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of
-from hpcosim_client.agents.pairing.scales import share_of
+from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of, share_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.heuristics.node_keys import energy_estimates_j
 from hpcosim_client.job import Floats, Job
