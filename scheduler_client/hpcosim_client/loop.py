@@ -1,4 +1,4 @@
-"""The loop of a scheduler: hear what happened, decide, ask for what comes next."""
+"""The loop of a scheduler: take in events, decide, wait for the next events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 
 
 class Batch(Protocol):
-    """What comes next: see `connection.Answer`."""
+    """A reply to decisions; see `connection.Answer`."""
 
     @property
     def now_s(self) -> float:
@@ -28,7 +28,7 @@ class Batch(Protocol):
 
 
 Ask = Callable[[Sequence[Decision], Collection[EventKind] | None, float], Batch]
-"""Takes decisions, `wake_on` and `elapsed_s`; returns what happens next."""
+"""Sends decisions, `wake_on` and `elapsed_s`; returns the reply. See `Connection.decide`."""
 
 
 def play(
@@ -39,15 +39,18 @@ def play(
     seed: int = 0,
     wake_on_allocation: bool = True,
 ) -> None:
-    """Let a policy decide until the simulation is over, over whatever link.
+    """Let a policy decide until the simulation is over, over any link.
 
     Args:
-        policy: what decides.
-        platform: the cluster.
-        ask: the link.
-        snapshot: time and events to start the view from.
-        seed: of what the policy draws.
+        policy: makes the decisions.
+        platform: the cluster's description.
+        ask: the link to the simulation.
+        snapshot: simulated time, s, and events to start the view from.
+        seed: seed of the policy's random numbers.
         wake_on_allocation: nodes that are not on may be given to jobs.
+
+    Raises:
+        PolicyError: the policy made an impossible decision; and what `ask` raises.
     """
     view = View(platform, seed, wake_on_allocation=wake_on_allocation)
     view.apply(*snapshot)
@@ -75,41 +78,51 @@ def run(
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
     Args:
-        policy: what decides.
-        address: the server.
-        name: the scheduler's name in logs and results; empty: the policy's own.
-        scenario: which of the server's; empty: its first.
-        seed: instead of the scenario's own.
-        session: one to come back to, after this client died.
-        patience: how long to wait for the server.
-        welcomed: told what the server says to the hello, such as the session's name.
+        policy: makes the decisions; new for each run, as policies keep state.
+        address: ZeroMQ address of the server.
+        name: name of the scheduler in logs and results; empty: that of the function.
+        scenario: name of one of the server's scenarios; empty: its first.
+        seed: seed of the simulation; None: the scenario's own.
+        session: name of the session to return to, after its client died; empty: a new one.
+        patience: the timeouts; None: those of `Patience`.
+        welcomed: called with the server's reply to the hello, which names the session.
 
     Raises:
-        ServerGoneError: the server does not answer.
-        ServerRefusedError: it refuses, or the simulation is stuck.
-        PolicyError: the policy asked for what can't be.
+        ServerGoneError: the server does not reply.
+        ServerRefusedError: the server rejects the session, or the simulation is stuck.
+        PolicyError: the policy made an impossible decision.
+
+    Example:
+        >>> metrics = run(make_policy("easy"), "tcp://127.0.0.1:28080")
     """
-    metrics: Mapping[str, int | float] = {}
     with Connection(address, patience) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(client=name, scenario=scenario, seed=seed, session=session)
         welcomed(welcome)
+        return _schedule(policy, connection, welcome)
 
-        def ask(
-            decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
-        ) -> Batch:
-            nonlocal metrics
-            answer = connection.decide(decisions, wake_on, elapsed_s)
-            metrics = answer.metrics
-            return answer
 
-        try:
-            snapshot = (welcome.now_s, welcome.snapshot)
-            wakes = welcome.options.wake_on_allocation
-            play(policy, welcome.platform, ask, snapshot, welcome.seed, wakes)
-        except (ServerGoneError, ServerRefusedError, ServerFaultError):
-            raise  # there is no session to leave
-        except Exception:
-            connection.bye()  # the policy failed: let nobody wait for it
-            raise
+def _schedule(
+    policy: Policy, connection: Connection, welcome: Welcome
+) -> Mapping[str, int | float]:
+    """Let a policy decide in an open session until it is over; return the metrics."""
+    metrics: Mapping[str, int | float] = {}
+
+    def ask(
+        decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
+        nonlocal metrics
+        answer = connection.decide(decisions, wake_on, elapsed_s)
+        metrics = answer.metrics
+        return answer
+
+    try:
+        snapshot = (welcome.now_s, welcome.snapshot)
+        wakes = welcome.options.wake_on_allocation
+        play(policy, welcome.platform, ask, snapshot, welcome.seed, wakes)
+    except (ServerGoneError, ServerRefusedError, ServerFaultError):
+        raise  # there is no session to leave
+    except Exception:
+        connection.bye()  # the policy failed: the server need not wait for it
+        raise
     return metrics

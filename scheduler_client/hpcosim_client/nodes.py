@@ -26,7 +26,7 @@ class NodePool:
         power_since_s: when each entered it.
         on: bool[nodes], whether a node is on, and stays so as far as was decided.
         can_sleep: bool[nodes], whether a node can be switched off and on at all.
-        switch_on_s, switch_off_s: float64[nodes], what switching takes; 0: it can't be switched.
+        switch_on_s, switch_off_s: float64[nodes], seconds that switching takes; 0 where it can't.
         cycle_j: float64[nodes], energy of switching a node off and on again.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
@@ -166,7 +166,7 @@ class NodePool:
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
     def _left_s(self, node: int, state: PowerState, since_s: float) -> float:
-        """Return when a node is expected to have left a state it can't be told to leave."""
+        """Return when a node is expected to leave a state that it leaves by itself."""
         if state == "switching_on":
             return since_s + float(self.switch_on_s[node])
         return since_s + float(self.switch_off_s[node]) if state == "switching_off" else -math.inf
@@ -188,7 +188,7 @@ def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
     """Return the lowest-numbered nodes with room for a job, if there are.
 
     Args:
-        job: it.
+        job: a waiting job.
         free: int64[nodes], free cores.
         capacity: int64[nodes], all cores.
     """
@@ -210,11 +210,11 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
     """Return the place of a job that fills these nodes in this order, if they have room.
 
     Args:
-        job: it.
-        nodes: node numbers, with a free core at least; those left over are not taken.
+        job: a waiting job.
+        nodes: node numbers, each with a free core at least; those that are not needed are left.
         free: int64[nodes of the cluster], free cores.
     """
-    nodes = nodes[: job.cores]  # it can't need more
+    nodes = nodes[: job.cores]  # it needs no more
     offered = free[nodes]
     total = offered.cumsum()
     last = int(total.searchsorted(job.cores))

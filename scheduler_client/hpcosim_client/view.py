@@ -115,7 +115,7 @@ class View(Mirror):
         self.decisions.append(job)
 
     def new_alarm(self) -> int:
-        """Return an alarm number that nobody else on this view uses.
+        """Return an alarm number that nothing else on this view uses.
 
         A policy, a power manager and user code that are combined do not disturb each other's
         alarms if each allocates its own. Numbers below `FIRST_ALLOCATED_ALARM` are never returned.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.chance import drawn_each
 from hpcosim_client.agents.deep_eas.network import Network, logits_of
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
-from hpcosim_client.agents.inference import drawn_each
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.deep_eas.esjf import esjf_actions
 from hpcosim_training.deep_eas.sequences import Sequences

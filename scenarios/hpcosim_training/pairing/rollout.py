@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hpcosim_client.agents.inference import drawn
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.pairing.choices import Choices, Rows
 from hpcosim_client.agents.pairing.networks import Actor, best
 from hpcosim_client.job import Floats, Ints

@@ -72,9 +72,9 @@ class _Book(NamedTuple):
     """The reservations, at one event.
 
     Attributes:
-        view: it.
-        profile: with all of them kept.
-        held: they, by job.
+        view: the view.
+        profile: what is free beside all reservations.
+        held: the reservations, by job.
         awareness: of power states.
     """
 
@@ -100,7 +100,7 @@ class _Book(NamedTuple):
             reservation = cheapest_start(self.view, profile, self.awareness, job, after_s)
         else:
             reservation = profile.earliest(job, after_s)
-        if reservation is None:  # only while nodes are switched off, so that they can't be given
+        if reservation is None:  # only while nodes are off that jobs may not be given
             self.held.pop(job.job_id, None)
             return
         profile.keep(job, reservation)

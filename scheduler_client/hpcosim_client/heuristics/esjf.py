@@ -48,7 +48,7 @@ def esjf(*, horizon: int = HORIZON, queue: int = QUEUE, now_only: bool = False) 
 
 
 def eligible(view: View, plan: StepPlan, queue: int) -> list[Job]:
-    """Return the first so many waiting jobs that are bound to no machine yet."""
+    """Return the first `queue` waiting jobs that are not bound to a machine yet."""
     free = (job for job in view.queue.values() if job.job_id not in plan.bound)
     return list(islice(free, queue))
 

@@ -4,8 +4,8 @@ At every event the queue is ordered by the job key and its head is put, whole, o
 the node key of the nodes with enough idle cores; then the next, until one fits nowhere (Lopez,
 Stafford, Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
 
-`<job>-<node>-one` likewise, but one job at most goes at each event, even if more would fit. So
-does the agent of these papers in the program they were made with, where its heuristics do not.
+`<job>-<node>-one` starts one job at most at each event, even if more would fit. In the program
+that these papers were made with, the agent does so, but the heuristics do not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JOB_KEYS: Mapping[str, orders.Key] = {
 """Keys of the queue; `none` keeps the order of submission."""
 
 JOB_ORDERS = (*JOB_KEYS, "random")
-"""Orders of the queue; `random` is drawn anew at every event."""
+"""Orders of the queue; `random` is sampled anew at every event."""
 
 
 ONE = "-one"

@@ -82,10 +82,10 @@ def by_random_order(start: Start = View.start) -> Policy:
     def decide(view: View) -> None:
         jobs = list(view.queue.values()) if view.nodes.free_cores else []
         while jobs:
-            drawn = int(view.rng.integers(len(jobs)))
-            if not start(view, jobs[drawn]):
+            sampled = int(view.rng.integers(len(jobs)))
+            if not start(view, jobs[sampled]):
                 break
-            jobs[drawn] = jobs[-1]
+            jobs[sampled] = jobs[-1]
             jobs.pop()
         sleep_while_nothing_can_start(view)
 
@@ -93,7 +93,7 @@ def by_random_order(start: Start = View.start) -> Policy:
 
 
 def sleep_while_nothing_can_start(view: View) -> None:
-    """Ask to be woken only for what lets a job start: a job to come, or room for one."""
+    """Ask to be woken only when a job could start: for a submission, or for room."""
     if not view.queue:
         view.wake_on = SUBMISSION
     elif view.nodes.free_cores == 0:

@@ -29,7 +29,7 @@ from hpcosim_client.view import View
 
 TAKEN = np.iinfo(np.int64).max  # cores of a job already mapped: more than any node has free
 
-FAMILY = "MinMin, MaxMin and Duplex place"  # for what they refuse
+FAMILY = "MinMin, MaxMin and Duplex place"  # subject of errors
 
 
 class Problem(NamedTuple):

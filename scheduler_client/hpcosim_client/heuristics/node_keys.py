@@ -56,7 +56,7 @@ def low_power(view: View) -> Floats:
 
 
 def random(view: View) -> Floats:
-    """Any node, drawn anew for each job."""
+    """Any node, sampled anew for each job."""
     return view.rng.random(len(view.nodes.free))
 
 

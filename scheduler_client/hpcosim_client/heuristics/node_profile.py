@@ -74,16 +74,16 @@ class NodeProfile:
         order: Floats | None = None,
         only: Bools | None = None,
     ) -> Place | None:
-        """Return where a job has room for all of a time, if there is.
+        """Return where a job has room from start to end; None: nowhere.
 
-        It is on the nodes least free before, as others may use the rest.
+        It gets the nodes that are the least free before, as other jobs may use the rest.
 
         Args:
-            job: it.
-            start_s: from when on.
-            end_s: until when.
-            order: float64[nodes]; nodes of less go first, whatever was free before.
-            only: bool[nodes], on these; None: on any.
+            job: a waiting job.
+            start_s: when it starts.
+            end_s: when it ends.
+            order: float64[nodes]; nodes of less go first, and only equal ones by free cores.
+            only: bool[nodes], the nodes that it may use; None: all.
         """
         step = max(bisect_right(self._times_s, start_s) - 1, 0)
         free = self._least_free(start_s, end_s)

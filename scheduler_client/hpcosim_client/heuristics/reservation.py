@@ -1,4 +1,4 @@
-"""Room kept for jobs in the time to come: what every profile of free cores offers."""
+"""Reservations, and what every profile of free cores offers."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Profile(Protocol):
         """Start the job if there is room now, in fact and for all its time, and say if so.
 
         Args:
-            view: where it waits.
-            job: it.
-            place: where it starts if there is room just there.
+            view: the view whose queue it is in.
+            job: a waiting job.
+            place: where it starts if there is room; None: anywhere.
         """
 
 

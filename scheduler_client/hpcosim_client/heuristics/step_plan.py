@@ -29,8 +29,8 @@ class Bound(NamedTuple):
     """A job that is to start on a node.
 
     Attributes:
-        job: it.
-        node: where.
+        job: a waiting job.
+        node: number of the node.
     """
 
     job: Job

@@ -52,8 +52,8 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
     """Return what is known of each node, float32[nodes, 11], or [nodes, 15] with `origin_s`.
 
     Args:
-        view: it.
-        account: brought up to date with the view.
+        view: the view.
+        account: the account, updated with the view.
         origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
             None: the paper's features alone.
     """

@@ -1,4 +1,4 @@
-"""Switch nodes, and start jobs, as a plan says that was made knowing all jobs to come."""
+"""Switch nodes and start jobs by a plan that was made with all later submissions known."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _start_on_first(view: View, job: Job) -> bool:
 
 
 def _in_order(switches: Iterable[Switch]) -> list[Switch]:
-    """Return them with the first to come last, to be popped; `off` before `on`."""
+    """Return the switches in descending order, to be popped from the end; `off` before `on`."""
     return sorted(switches, key=lambda row: (row.time_s, row.state == "on"), reverse=True)
 
 

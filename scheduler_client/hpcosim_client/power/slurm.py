@@ -41,8 +41,8 @@ def slurm(policy: Policy, rules: Slurm) -> Policy:
 
     What differs from Slurm:
 
-    - No boot fails. A node whose drawn boot time exceeds `resume_timeout_s` is waited for.
-    - A node whose drawn time of switching off exceeds `suspend_timeout_s` is given to jobs at the
+    - No boot fails. A node whose random boot time exceeds `resume_timeout_s` is waited for.
+    - A node whose random time of switching off exceeds `suspend_timeout_s` is given to jobs at the
       first scan after it sleeps; Slurm would give it too early.
     - A job starts when all its nodes are on, as with `--wait-all-nodes=1`, and jobs leave no node
       COMPLETING.
@@ -51,7 +51,7 @@ def slurm(policy: Policy, rules: Slurm) -> Policy:
     - A scan that falls into the job scheduler's thinking time (`View.elapsed_s`) is made after it.
     - Slurm prefers nodes that are on for jobs; here that is left to the job scheduler.
     - The job scheduler must not switch nodes itself, and can't kill a job that waits for tokens:
-      the server refuses that.
+      the server rejects that.
 
     Args:
         policy: the job scheduler.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_client.agents.deep_eas.network import logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.inference import drawn, use_one_thread
 from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy, View
 
 Choose = Callable[[View, Scene], int]

@@ -1,11 +1,11 @@
 """When Deep-EAS is asked, what it may choose, and what becomes of it.
 
-At each step it binds jobs to machines until it holds, or chooses what can't be; then time goes on.
-It is asked only where there is a choice: while a job is in a slot and fits on a machine.
+At each step it binds jobs to machines until it holds or chooses an impossible action; then time
+goes on. It is asked only where there is a choice: while a job is in a slot and fits on a machine.
 
-An agent that holds for ever would never end. Once it has held for as many steps as the horizon has
-while nothing ran and nothing was bound, what energy-aware shortest job first would bind is bound in
-its stead; the paper cuts such a run off.
+An agent that always holds would never end a run. Once it has held for as many steps as the horizon
+has while nothing ran and nothing was bound, the job that energy-aware shortest job first would bind
+is bound instead; the paper cuts such a run off.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Rounds:
 
 
 def check_machines(settings: DeepEas, cores: list[int]) -> None:
-    """Make sure that an agent can decide for machines of so many cores.
+    """Make sure that an agent can decide for machines with these numbers of cores.
 
     One that weighs pairs does for any number of them.
 

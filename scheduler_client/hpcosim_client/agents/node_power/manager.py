@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_client.agents.inference import use_one_thread
 from hpcosim_client.agents.node_power.network import best_actions, load_actor
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.power.features import action_mask, features
 from hpcosim_client.power.manager import Manager
 from hpcosim_client.power.periodic import Periodic

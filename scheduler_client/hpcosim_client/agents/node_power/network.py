@@ -138,7 +138,7 @@ def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
     """Return the more probable of what may be asked of each node; on, where they are equal.
 
     Args:
-        actor: it.
+        actor: the network.
         seen: float32[nodes, features].
         mask: bool[nodes, 2], what may be asked.
 

@@ -17,9 +17,9 @@ class Waiting(NamedTuple):
     """The waiting jobs of a kind.
 
     Attributes:
-        kind: it.
-        job: the first of them.
-        waiting: how many.
+        kind: the kind.
+        job: the first of the jobs, in submission order.
+        waiting: number of the jobs.
     """
 
     kind: Kind

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hpcosim_client.agents.inference import drawn, use_one_thread
+from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.agents.pairing.networks import Actor, best
 from hpcosim_client.agents.pairing.rounds import Rounds
 from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy
 
 
