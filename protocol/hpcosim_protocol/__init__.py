@@ -1,4 +1,4 @@
-"""The messages between simulator and scheduler: types, codec and errors.
+"""The messages between simulator and scheduler, their codec, and the model they refer to.
 
 `specification.md`, beside this file, is the specification.
 
@@ -9,7 +9,6 @@ Example:
 """
 
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
-from hpcosim_protocol.contention import bandwidth_mbps, task_speed
 from hpcosim_protocol.decisions import (
     AllocateJob,
     CancelAlarm,
@@ -57,6 +56,7 @@ from hpcosim_protocol.messages import (
     SimulationEnded,
     Welcome,
 )
+from hpcosim_protocol.model import bandwidth_mbps, energy_estimate_j, task_speed
 from hpcosim_protocol.platform import Contention, NodeGroup, Platform, PowerStates, Processor
 
 __all__ = [
@@ -112,5 +112,6 @@ __all__ = [
     "decode_client_message",
     "decode_server_message",
     "encode",
+    "energy_estimate_j",
     "task_speed",
 ]

@@ -157,16 +157,3 @@ class Platform(Struct, frozen=True):
     def slowest_ops_per_s(self) -> float:
         """Operations that the slowest core of all does in a second; requested times hold there."""
         return min(group.ops_per_s for group in self.nodes)
-
-    def energy_estimate_j(self, group: int, cores: int, requested_s: float, jobs: int) -> float:
-        """Return the energy a job is expected to cost on a node (Lopez et al. 2025, equation 1).
-
-        Args:
-            group: the node's group.
-            cores: cores of the job.
-            requested_s: its requested time, which holds on the slowest node.
-            jobs: how many jobs run on the node now.
-        """
-        node = self.nodes[group]
-        run_s = requested_s * (self.slowest_ops_per_s / node.ops_per_s)
-        return run_s * (node.static_w / (jobs + 1) + cores * node.dynamic_w)

@@ -275,11 +275,11 @@ def schedule(
 @app.command()
 def schedulers() -> None:
     """List the schedulers by name; the last are the groups of them that `compare` takes."""
-    from hpcosim_client import GROUPS, POLICIES
+    from hpcosim_client import GROUPS, scheduler_names
     from hpcosim_client.catalogue.trained import TRAINED
 
     trained = [f"{name}:MODEL" for name in TRAINED]
-    typer.echo("\n".join((*POLICIES, "scripted:FILE", *trained, *GROUPS)))
+    typer.echo("\n".join((*scheduler_names(), "scripted:FILE", *trained, *GROUPS)))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The wire to a server: requests that are sent again until they are answered."""
+"""The connection to a server: each request is sent again until a reply comes."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from hpcosim_protocol import (
     encode,
 )
 
-RECONNECT_MS = 20  # a server that starts at the same time is soon there
+RECONNECT_MS = 20  # short, as a server is often started at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client waits.
+    """Timeouts of a client, in wall seconds, each above 0.
 
     Attributes:
-        resend_s: wall seconds after which a request is sent again.
-        give_up_s: wall seconds after which the server is held to be gone.
-        hello_s: likewise, for the first answer: more often the address is wrong.
+        resend_s: interval after which a request is sent again.
+        give_up_s: timeout of each reply.
+        hello_s: timeout of the first reply; shorter, as a wrong address is the likely reason.
     """
 
     resend_s: float = 5.0
@@ -50,13 +50,13 @@ class Patience:
 
 
 class Answer(NamedTuple):
-    """What a server answers to decisions.
+    """A server's reply to decisions.
 
     Attributes:
-        now_s: simulated time.
-        events: what has happened since the last answer.
+        now_s: simulated time, s.
+        events: the events since the last reply.
         ended: the simulation is over; there are no events.
-        metrics: of the run, when it is over.
+        metrics: metrics of the run by name, once it is over; before, empty.
     """
 
     now_s: float
@@ -69,11 +69,11 @@ class Connection:
     """A socket to a server, and at most one session on it.
 
     Args:
-        address: such as `tcp://127.0.0.1:28080`.
-        patience: how long to wait.
+        address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
+        patience: the timeouts; None: those of `Patience`.
 
     Raises:
-        ServerGoneError: the address is none.
+        ServerGoneError: the address is invalid.
     """
 
     def __init__(self, address: str, patience: Patience | None = None) -> None:
@@ -82,8 +82,8 @@ class Connection:
         self._patience = patience or Patience()
         self._seq = 0
         self._context = zmq.Context()
-        # A DEALER may send again while it waits, which a REQ may not. It leaves out the empty
-        # delimiter, a frame that would cost each message a tenth of its way.
+        # A DEALER, unlike a REQ, may send again while it waits. It leaves out the empty delimiter,
+        # a frame that costs a tenth of the time of each message.
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = RECONNECT_MS
@@ -106,7 +106,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Drop the socket; a session that is open stays so until the server finds it idle."""
+        """Close the socket; an open session stays open until the server finds it idle."""
         self._socket.close()
         self._context.term()
 
@@ -119,18 +119,19 @@ class Connection:
         overrides: Mapping[str, bool | int | float | str] | None = None,
         session: str = "",
     ) -> Welcome:
-        """Open a session, or come back to one.
+        """Open a session, or return to one.
 
         Args:
-            client: the scheduler's name.
-            scenario: which of the server's; empty: its first.
-            seed: instead of the scenario's own.
+            client: name of the scheduler, for logs and results.
+            scenario: name of one of the server's scenarios; empty: its first.
+            seed: seed of the simulation; None: the scenario's own.
             overrides: values of the scenario to change, by dotted path.
-            session: one to come back to.
+            session: name of the session to return to; empty: a new one.
 
         Raises:
-            ServerRefusedError: there can't be such a session.
-            ServerGoneError: nobody answers.
+            ServerRefusedError: the server opens no such session.
+            ServerGoneError: there is no reply.
+            ServerFaultError: the reply breaks the protocol.
         """
         message = Hello(
             versions=[PROTOCOL_VERSION],
@@ -157,9 +158,15 @@ class Connection:
     ) -> Answer:
         """Send decisions and return what happens next.
 
+        Args:
+            decisions: the decisions, in the order in which they are carried out.
+            wake_on: kinds of events to be woken for; None: the protocol's default.
+            elapsed_s: simulated seconds that the decisions took, 0 or more.
+
         Raises:
-            ServerRefusedError: the message was refused, or the session is over.
-            ServerGoneError: nobody answers.
+            ServerRefusedError: the message was rejected, or the session is over.
+            ServerGoneError: there is no reply.
+            ServerFaultError: the reply breaks the protocol, or no session is open.
         """
         if self.welcome is None:
             raise ServerFaultError("decisions before a hello: there is no session yet")
@@ -179,24 +186,24 @@ class Connection:
         raise ServerFaultError(f"the server answers decisions with {type(answer).__name__}")
 
     def bye(self) -> None:
-        """End the session before its time."""
+        """End the session before the simulation is over."""
         if self.welcome is not None:
             try:
                 self._request(Bye(session=self.welcome.session), 0)
             except ServerRefusedError as refused:
-                if refused.error.code != "unknown_session":  # it was heard the first time
+                if refused.error.code != "unknown_session":  # the first of two messages ended it
                     raise
 
     def ping(self) -> None:
         """Find out whether a server answers.
 
         Raises:
-            ServerGoneError: it does not.
+            ServerGoneError: there is no reply.
         """
         try:
             self._request(Hello(versions=[]), 0)
         except ServerRefusedError:
-            return  # of course: no version was offered; but it lives
+            return  # no version was offered, so this is the reply of a server that lives
 
     def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
         data = encode(message)
@@ -216,7 +223,7 @@ class Connection:
         )
 
     def _answer_to(self, seq: int) -> ServerMessage | None:
-        """Return the answer to this request, past those to requests sent twice."""
+        """Return the reply to this request, past late replies to others; None: none came."""
         while True:
             try:
                 data = self._socket.recv()
@@ -231,10 +238,10 @@ class Connection:
 
 
 def _answers(answer: ServerMessage, seq: int) -> bool:
-    """Tell whether this answers request `seq`, 0 being a hello or a bye."""
+    """Return whether this is a reply to request `seq`; a hello and a bye are 0."""
     if isinstance(answer, Events | SimulationEnded):
         return answer.seq == seq
     if isinstance(answer, Error):
         return answer.seq in (0, seq)
-    # A second welcome may be late; a goodbye can't be.
+    # A welcome may be a late reply to a hello that was sent twice.
     return seq == 0 or not isinstance(answer, Welcome)

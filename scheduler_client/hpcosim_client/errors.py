@@ -1,4 +1,4 @@
-"""What can go wrong in a scheduler process, named by who is at fault."""
+"""Errors of a scheduler process, by who is at fault."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class ServerGoneError(ClientError):
 
 
 class ServerRefusedError(ClientError):
-    """The server refused a request and says why.
+    """The server rejected a request and says why.
 
     Args:
-        error: the server's answer.
+        error: the server's reply, with a code for programs and a message for people.
     """
 
     def __init__(self, error: Error) -> None:
@@ -34,4 +34,4 @@ class ServerFaultError(ClientError):
 
 
 class PolicyError(ClientError):
-    """The scheduling policy is at fault: it asked for what can't be, or has no such name."""
+    """The policy is at fault: it decided the impossible, or its name or settings are invalid."""

@@ -1,4 +1,4 @@
-"""What only some need: packages of the extra `rl`, and advice where they are missing."""
+"""Packages of the optional extra `rl`, and advice where they are missing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PACKAGES = ("torch", "safetensors", "gymnasium", "tensorboard")
 
 @contextmanager
 def rl_extra(who: str) -> Iterator[None]:
-    """Turn missing packages, where they are imported, into advice to install them.
+    """Turn a failed import of these packages into advice to install them.
 
     Args:
-        who: what needs them.
+        who: subject of the message, such as `the scheduler pairing`.
 
     Raises:
-        PolicyError: one is missing.
+        PolicyError: a package is missing.
     """
     try:
         yield

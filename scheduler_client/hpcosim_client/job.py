@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from hpcosim_protocol import Placement
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class Place(NamedTuple):
@@ -30,62 +32,35 @@ class Place(NamedTuple):
     cores: int
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Job:
     """A job that waits or runs.
 
     Attributes:
         job_id: its number.
-        submit_s: when it was submitted.
+        submit_s: simulated second of its submission.
         cores: cores it asks for.
-        requested_s: run time its user asked for.
-        placement, memory_mb, memory_volume_mb, max_energy_j, profile: see
-            `hpcosim_protocol.JobSubmitted`; `max_energy_j` is infinity where any will do.
-        order: jobs are numbered as they are heard of; breaks ties.
-        start_s: when it started; NaN: it waits.
-        place: where it runs.
+        requested_s: run time that its user asked for, s.
+        placement, memory_mb, memory_volume_mb, profile: see `hpcosim_protocol.JobSubmitted`.
+        order: number of jobs heard of before it; breaks ties.
+        max_energy_j: the most it may cost by estimate, J; infinity: any.
+        start_s: when it started, or will once its nodes are on; NaN: it waits.
+        place: where it runs; None: it waits.
     """
 
-    __slots__ = (
-        "cores",
-        "job_id",
-        "max_energy_j",
-        "memory_mb",
-        "memory_volume_mb",
-        "order",
-        "place",
-        "placement",
-        "profile",
-        "requested_s",
-        "start_s",
-        "submit_s",
-    )
-
-    def __init__(
-        self,
-        job_id: int,
-        submit_s: float,
-        cores: int,
-        requested_s: float,
-        placement: Placement = "cores",
-        order: int = 0,
-        *,
-        memory_mb: float = 0.0,
-        memory_volume_mb: float = 0.0,
-        max_energy_j: float | None = None,
-        profile: str = "",
-    ) -> None:
-        self.job_id = job_id
-        self.submit_s = submit_s
-        self.cores = cores
-        self.requested_s = requested_s
-        self.placement = placement
-        self.order = order
-        self.memory_mb = memory_mb
-        self.memory_volume_mb = memory_volume_mb
-        self.max_energy_j = math.inf if max_energy_j is None else max_energy_j
-        self.profile = profile
-        self.start_s = math.nan
-        self.place: Place | None = None
+    job_id: int
+    submit_s: float
+    cores: int
+    requested_s: float
+    placement: Placement = "cores"
+    order: int = 0
+    _: KW_ONLY
+    memory_mb: float = 0.0
+    memory_volume_mb: float = 0.0
+    max_energy_j: float = math.inf
+    profile: str = ""
+    start_s: float = math.nan
+    place: Place | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.job_id}, {self.cores} cores, {self.requested_s} s)"

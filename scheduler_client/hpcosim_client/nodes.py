@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcosim_client.job import Floats, Ints, Job, Place
+from hpcosim_client.job import Bools, Floats, Ints, Job, Place
 from hpcosim_protocol import Platform, PowerState
 
 
@@ -26,11 +25,8 @@ class NodePool:
         power: the power state of each node, as told, or as just decided.
         power_since_s: when each entered it.
         on: bool[nodes], whether a node is on, and stays so as far as was decided.
-        planned: bool[nodes], idle nodes that a job scheduler counts on for a job to come; a power
-            manager leaves them on.
-        prefers_on: of the nodes a job may have, those that are on go first, then those being
-            switched on, then others.
-        switch_on_s, switch_off_s: float64[nodes], what switching takes; 0: it can't be switched.
+        can_sleep: bool[nodes], whether a node can be switched off and on at all.
+        switch_on_s, switch_off_s: float64[nodes], seconds that switching takes; 0 where it can't.
         cycle_j: float64[nodes], energy of switching a node off and on again.
         free_cores: the sum of `free`.
         jobs: int64[nodes], how many jobs hold cores of each.
@@ -52,9 +48,8 @@ class NodePool:
         self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
         self.power_since_s = [-math.inf] * len(self.capacity)
-        self.planned = np.zeros(len(self.capacity), dtype=np.bool_)
-        self.prefers_on = False
         states = [group.power_states for group in groups]
+        self.can_sleep = np.array([state is not None for state in states])[self.group]
         on_s = [0.0 if state is None else state.switch_on_s for state in states]
         off_s = [0.0 if state is None else state.switch_off_s for state in states]
         self.switch_on_s: Floats = np.array(on_s)[self.group]
@@ -70,13 +65,27 @@ class NodePool:
         self.single_core = self.largest == 1
 
     def find(self, job: Job) -> Place | None:
-        """Return the lowest-numbered nodes on which the job could start now, if there are."""
+        """Return the lowest-numbered nodes on which the job could start now; None: no room."""
         if job.cores > self.free_cores:
             return None
-        if self.prefers_on and not self.on.all():
-            usable = usable_nodes(job, self.free, self.capacity)
-            return fill(job, self.soonest_first(usable), self.free)
         return find_place(job, self.free, self.capacity)
+
+    def find_soonest_on(self, job: Job) -> Place | None:
+        """Return where the job could start now, on nodes as `soonest_first`; None: no room."""
+        if job.cores > self.free_cores or self.on.all():
+            return self.find(job)
+        usable = usable_nodes(job, self.free, self.capacity)
+        return fill(job, self.soonest_first(usable), self.free)
+
+    def idle(self) -> Bools:
+        """Return bool[nodes], the nodes that are on and held by no job."""
+        idle: Bools = self.on & (self.jobs == 0)
+        return idle
+
+    def unused(self, state: PowerState) -> list[int]:
+        """Return the nodes in a power state other than `on` that are held by no job, by number."""
+        off = np.flatnonzero(~self.on & (self.jobs == 0)).tolist()
+        return [node for node in off if self.power[node] == state]
 
     def expected_on_s(self, now_s: float) -> Floats:
         """Return when each node is expected to be on if that is wanted from now on.
@@ -86,7 +95,7 @@ class NodePool:
         """
         return np.maximum(self._from_s, now_s) + self._boot_s
 
-    def must_be_woken(self) -> NDArray[np.bool_]:
+    def must_be_woken(self) -> Bools:
         """Return bool[nodes], whether each is on again only after it is told to."""
         return self._boot_s > 0.0
 
@@ -157,7 +166,7 @@ class NodePool:
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
     def _left_s(self, node: int, state: PowerState, since_s: float) -> float:
-        """Return when a node is expected to have left a state it can't be told to leave."""
+        """Return when a node is expected to leave a state that it leaves by itself."""
         if state == "switching_on":
             return since_s + float(self.switch_on_s[node])
         return since_s + float(self.switch_off_s[node]) if state == "switching_off" else -math.inf
@@ -179,7 +188,7 @@ def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
     """Return the lowest-numbered nodes with room for a job, if there are.
 
     Args:
-        job: it.
+        job: a waiting job.
         free: int64[nodes], free cores.
         capacity: int64[nodes], all cores.
     """
@@ -201,11 +210,11 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
     """Return the place of a job that fills these nodes in this order, if they have room.
 
     Args:
-        job: it.
-        nodes: node numbers, with a free core at least; those left over are not taken.
+        job: a waiting job.
+        nodes: node numbers, each with a free core at least; those that are not needed are left.
         free: int64[nodes of the cluster], free cores.
     """
-    nodes = nodes[: job.cores]  # it can't need more
+    nodes = nodes[: job.cores]  # it needs no more
     offered = free[nodes]
     total = offered.cumsum()
     last = int(total.searchsorted(job.cores))

@@ -12,7 +12,6 @@ from hpcosim_client import Policy, PolicyError, View, make_policy
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.adaptive import (
     FEW,
-    LastHour,
     Rule,
     adaptive,
     controls,
@@ -21,8 +20,16 @@ from hpcosim_client.power.adaptive import (
     save_rule,
 )
 from hpcosim_client.power.manager import managed
+from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.power.timeout import timeout
-from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, PowerStates, Processor
+from hpcosim_protocol import (
+    DecisionRejected,
+    JobSubmitted,
+    NodeGroup,
+    Platform,
+    PowerStates,
+    Processor,
+)
 from hpcosim_training.power.cross_entropy import Search, improved, train_adaptive
 from support.simulating import jobs_of, simulate, starts
 
@@ -50,21 +57,30 @@ def test_the_features_of_a_moment() -> None:
     view = View(nodes_of(4))
     view.apply(0.0, [JobSubmitted(0.0, 1, 1, 50.0), JobSubmitted(0.0, 2, 4, 50.0)])
     view.start(view.queue[1])
-    hour = LastHour()
-    seen = features(view, hour.submissions(view), MONDAY_NOON_S)
+    seen = features(view, 2, MONDAY_NOON_S)
     expected = [1, 0, -1, 0, 1, 0, 2 * 2 / 22 - 1, 2 * 0.25 - 1, 2 * 0.1 - 1]
     assert seen.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_submissions_are_forgotten_after_an_hour() -> None:
     """One of exactly an hour ago no longer counts."""
-    view, hour = View(nodes_of(4)), LastHour()
+    view, submissions = View(nodes_of(4)), Submissions()
     view.apply(0.0, [JobSubmitted(0.0, 1, 1, 50.0)])
-    assert hour.submissions(view) == 1
-    view.apply(3599.0, [])
-    assert hour.submissions(view) == 1
-    view.apply(3600.0, [])
-    assert hour.submissions(view) == 0
+    submissions.update(view)
+    assert [submissions.in_last_hour(now_s) for now_s in (0.0, 3599.0, 3600.0)] == [1, 1, 0]
+
+
+def test_a_job_that_returns_to_the_queue_is_no_new_submission() -> None:
+    """Its start was rejected; it arrives a second time."""
+    view, submissions = View(nodes_of(4)), Submissions()
+    view.apply(0.0, [JobSubmitted(0.0, 1, 1, 50.0)])
+    submissions.update(view)
+    view.start(view.queue[1])
+    rejected = DecisionRejected(0.0, 1, 0, "allocate_job", "node_busy", "taken", job_id=1)
+    view.apply(0.0, [rejected])
+    submissions.update(view)
+    assert view.arrived
+    assert (submissions.count, submissions.in_last_hour(0.0)) == (1, 1)
 
 
 def test_a_saturday_is_told_from_a_friday() -> None:
@@ -95,9 +111,9 @@ def priced(awareness: Awareness, price_w: float) -> Policy:
     """Return EASY beside a timeout of 1 s, at a price of waiting."""
     manager = timeout(1.0)
 
-    def manage(view: View) -> None:
-        view.wait_price_w = price_w
-        manager(view)
+    def manage(view: View) -> float | None:
+        view.power_exchange.wait_price_w = price_w
+        return manager(view)
 
     return managed(make_policy("easy", awareness), manage)
 

@@ -57,8 +57,9 @@ def rounds_after(drawn: list[Drawn], actions: list[int]) -> tuple[Rounds, View]:
     rounds = Rounds(SMALL, view)
     rounds.begin(view)
     for action in actions:
-        assert rounds.look(view) is not None
-        rounds.take(view, action)
+        scene = rounds.look(view)
+        assert scene is not None
+        rounds.take(view, scene, action)
     return rounds, view
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import GROUPS, PolicyError, expand, make_policy
-from hpcosim_client.heuristics.job_node import JOB_KEYS
+from hpcosim_client.heuristics.job_node import JOB_ORDERS, job_node_names, parse_job_node
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j
 from hpcosim_client.view import View
-from hpcosim_protocol import JobSubmitted, NodeGroup, Platform, Processor, SimulationBegan
+from hpcosim_protocol import (
+    JobSubmitted,
+    NodeGroup,
+    Platform,
+    Processor,
+    SimulationBegan,
+    energy_estimate_j,
+)
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts
@@ -282,10 +290,11 @@ def test_energy_estimates_are_equation_1() -> None:
     view.start(view.queue[1], [0])
     job = view.queue[2]
     expected = [
-        UNLIKE.energy_estimate_j(group, 2, 8.0, running)
+        energy_estimate_j(UNLIKE, group, 2, 8.0, running)
         for group, running in ((0, 1), (0, 0), (1, 0), (2, 0))
     ]
-    assert energy_estimates_j(view, job, view.nodes.jobs).tolist() == expected
+    estimates_j = energy_estimates_j(view, job.requested_s, job.cores, view.nodes.jobs)
+    assert estimates_j.tolist() == expected
     assert expected[0] == 8.0 * 0.5 * (30.0 / 2 + 2 * 5.0)
 
 
@@ -310,12 +319,20 @@ def test_expand_names_each_once() -> None:
     assert names[0] == "easy"
 
 
-def test_every_pair_of_orders_is_a_policy() -> None:
-    """All job orders go with all node orders."""
-    for job in (*JOB_KEYS, "random"):
-        for node in NODE_KEYS:
-            assert callable(make_policy(f"{job}-{node}"))
-            assert callable(make_policy(f"{job}-{node}-one"))
+def test_names_of_all_pairs_of_orders_are_read() -> None:
+    """Every pair of orders has two names; each is read as what it was made of."""
+    parts = [parse_job_node(name) for name in job_node_names()]
+    pairs = set(product(JOB_ORDERS, NODE_KEYS, (False, True)))
+    assert len(parts) == len(pairs) == 112
+    assert set(parts) == pairs
+
+
+@pytest.mark.parametrize(
+    "name", ["first", "first-", "-none", "first-none-two", "easy", "first-one"]
+)
+def test_other_names_are_not_read(name: str) -> None:
+    """A name that is only similar is no pair of orders."""
+    assert parse_job_node(name) is None
 
 
 def test_unknown_heuristic_names_the_nearest() -> None:

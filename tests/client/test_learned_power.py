@@ -189,7 +189,7 @@ def test_nodes_planned_for_a_job_are_left_on() -> None:
     platform = nodes_of(2)
     view, account = View(platform), Account(platform)
     account.update(view)
-    view.nodes.planned[1] = True
+    view.power_exchange.planned[1] = True
     assert action_mask(view, account).tolist() == [[True, True], [False, True]]
 
 
@@ -263,9 +263,8 @@ def test_the_environment_is_the_run_itself() -> None:
         done = env.step(chosen[-1])[3]
     rounds, left = Periodic(20.0), iter(chosen)
 
-    def manage(view: View) -> None:
-        if rounds.due(view):
-            rounds.decide(view, next(left))
+    def manage(view: View) -> float | None:
+        return rounds.decide(view, next(left)) if rounds.due(view) else None
 
     simulation = simulate(nodes_of(5), jobs, managed(new_scheduler(), manage))
     assert measure(simulation.record()) == measure(env.simulation.record())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError
 from hpcosim_client.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
-from hpcosim_client.heuristics.minmin_immediate import (
-    chained_duplex,
-    chained_max_min,
-    chained_min_min,
-    immediate_duplex,
-    immediate_max_min,
-    immediate_min_min,
-)
+from hpcosim_client.heuristics.minmin_immediate import immediate
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import (
     AllocateJob,
@@ -44,14 +38,14 @@ BATCH: dict[str, Callable[[], Policy]] = {
     "duplex": lambda: duplex,
 }
 IMMEDIATE: dict[str, Callable[[], Policy]] = {
-    "immediate_min_min": immediate_min_min,
-    "immediate_max_min": immediate_max_min,
-    "immediate_duplex": immediate_duplex,
+    "immediate_min_min": partial(immediate, "minmin"),
+    "immediate_max_min": partial(immediate, "maxmin"),
+    "immediate_duplex": partial(immediate, "duplex"),
 }
 CHAINED: dict[str, Callable[[], Policy]] = {
-    "chained_min_min": chained_min_min,
-    "chained_max_min": chained_max_min,
-    "chained_duplex": chained_duplex,
+    "chained_min_min": partial(immediate, "minmin", chained=True),
+    "chained_max_min": partial(immediate, "maxmin", chained=True),
+    "chained_duplex": partial(immediate, "duplex", chained=True),
 }
 ALL = {**BATCH, **IMMEDIATE}
 
@@ -412,21 +406,28 @@ def test_chained_estimates_follow_the_job_before_on_whatever_node(policy: str) -
     two = nodes_of((1, 1.0), (1, 1.0))
     jobs = jobs_of((0.0, 10.0, 1), (0.0, 10.0, 1), placement="one_node")
     assert rows(simulate(two, jobs, CHAINED[policy]())) == [(0.0, 10.0, [0]), (10.0, 20.0, [0])]
-    assert rows(simulate(two, jobs, immediate_min_min()))[1] == (0.0, 10.0, [1])
+    assert rows(simulate(two, jobs, immediate("minmin")))[1] == (0.0, 10.0, [1])
 
 
 def test_chained_estimates_begin_anew_at_the_next_instant() -> None:
     """A job of a later instant finds a node to which nothing is bound free."""
     two = nodes_of((1, 1.0), (1, 1.0))
     jobs = jobs_of((0.0, 10.0, 1), (1.0, 10.0, 1), placement="one_node")
-    assert rows(simulate(two, jobs, chained_min_min())) == [(0.0, 10.0, [0]), (1.0, 11.0, [1])]
+    assert rows(simulate(two, jobs, immediate("minmin", chained=True))) == [
+        (0.0, 10.0, [0]),
+        (1.0, 11.0, [1]),
+    ]
 
 
 def test_chained_duplex_keeps_the_order_of_its_first_instant() -> None:
     """Where the first instant has one job it is MaxMin for ever: the longer request goes first."""
     one = nodes_of((1, 1.0))
     jobs = jobs_of((0.0, 5.0, 1), (6.0, 1.0, 1), (6.0, 9.0, 1), placement="one_node")
-    assert starts(simulate(one, jobs, chained_duplex())) == {1: 0.0, 2: 15.0, 3: 6.0}
+    assert starts(simulate(one, jobs, immediate("duplex", chained=True))) == {
+        1: 0.0,
+        2: 15.0,
+        3: 6.0,
+    }
 
 
 def submissions(jobs: JobTable) -> Iterable[JobSubmitted]:

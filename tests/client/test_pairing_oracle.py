@@ -15,7 +15,7 @@ from hpcosim_client import View
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.rounds import Rounds
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
+from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, energy_estimate_j
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples
 from support.pairing_oracle import Choice, Oracle
@@ -95,7 +95,7 @@ def some_jobs(random: Random, count: int, platform: Platform, contention: bool) 
         most_j = math.inf
         if random.random() < 0.3:
             most_j = random.choice([1.01, 1.3, 3.0]) * min(
-                platform.energy_estimate_j(number, cores, requested_s, 0)
+                energy_estimate_j(platform, number, cores, requested_s, 0)
                 for number, group in enumerate(platform.nodes)
                 if group.cores >= cores
             )

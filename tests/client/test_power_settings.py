@@ -27,12 +27,14 @@ from hpcosim_client.catalogue.power import (
     Timeout,
     as_text,
     from_folder,
+    parse_power,
     read_power,
     title,
     with_power,
 )
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.oracle import read_plan
+from hpcosim_client.power.settings import PowerSettingsError
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model import scenario as scenarios
@@ -112,21 +114,41 @@ def test_every_manager_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
+    ("settings", "field", "what"),
     [
-        ("timeout", "is no power manager such as"),
-        ('{"name": "timeout"}', "missing required field `timeout_s`"),
-        ('{"name": "timeout", "timeout_s": -1}', "timeout_s"),
-        ('{"name": "timeout", "timeout_s": 1, "x": 1}', "unknown field `x`"),
-        ('{"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"}', "suspend_exc_nodes"),
-        ('{"name": "rl"}', "missing required field `model`"),
-        ('{"name": "rl", "model": "m", "interval_s": 0}', "interval_s"),
-        ('{"name": "rl", "model": "m", "origin_s": 604800}', "origin_s"),
+        ({}, "name", "is missing"),
+        ({"name": 3}, "name", "expected `str`, got `int`"),
+        ({"name": "timeout"}, "timeout_s", "is missing"),
+        ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected `float` >= 0"),
+        ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected `float`, got `str`"),
+        ({"name": "timeout", "timeout_s": 1, "warm": 1}, "warm", "timeout takes timeout_s, wait"),
+        ({"name": "keep_idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
+        ({"name": "always_on", "warm": 1}, "warm", "always_on takes no settings"),
+        (
+            {"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"},
+            "suspend_exc_nodes",
+            "'a' is no set of nodes",
+        ),
+        ({"name": "rl"}, "model", "is missing"),
+        ({"name": "rl", "model": "m", "interval_s": 0}, "interval_s", "expected `float` > 0"),
+        ({"name": "rl", "model": "m", "origin_s": 604800}, "origin_s", "< 604800"),
     ],
 )
-def test_bad_settings(text: str, error: str) -> None:
-    """A manager that can't be is refused with an example of one that can."""
-    with pytest.raises(PolicyError, match=error):
+def test_bad_settings_are_told_with_their_field(
+    settings: dict[str, object], field: str, what: str
+) -> None:
+    """And with what was expected instead."""
+    with pytest.raises(PowerSettingsError) as caught:
+        parse_power(settings)
+    assert caught.value.field == field
+    assert what in caught.value.what
+    assert str(caught.value) == f"power.{field}: {caught.value.what}"
+
+
+@pytest.mark.parametrize("text", ["timeout", "[]", '{"name": "timeout"}'])
+def test_a_text_that_is_no_power_manager(text: str) -> None:
+    """The error shows one that is."""
+    with pytest.raises(PolicyError, match="is no power manager such as"):
         read_power(text)
 
 

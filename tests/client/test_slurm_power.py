@@ -259,7 +259,7 @@ def test_planned_nodes_stay_on_if_that_is_asked(states: str, off: list[int]) -> 
     fcfs = make_policy("fcfs")
 
     def planning(view: View) -> None:
-        view.nodes.planned[1] = True
+        view.power_exchange.planned[1] = True
         fcfs(view)
 
     rules = rules_of(15.0, suspend_exc_states=states)

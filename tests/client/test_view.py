@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, View, make_policy
+from hpcosim_client import Policy, PolicyAlarm, PolicyError, View, make_policy, managed
+from hpcosim_client.view import FIRST_ALLOCATED_ALARM
+from hpcosim_protocol import Alarm, CancelAlarm, SetAlarm
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.synthetic.poisson import poisson
-from support.simulating import cluster_of, jobs_of
+from support.simulating import cluster_of, jobs_of, simulate
 
 
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["fcfs", "easy", "conservative", "sjf"]))
@@ -49,3 +53,69 @@ def test_a_node_that_is_not_there_can_t_be_switched(node: int) -> None:
     """A policy that miscounts is told, before the view takes another node for it."""
     with pytest.raises(PolicyError, match=f"node {node} can't be switched"):
         View(cluster_of(2)).set_node_power(node, on=False)
+
+
+def test_alarms_of_policies_that_are_combined_do_not_disturb_each_other() -> None:
+    """A job scheduler, a power manager and user code each are woken when they asked to be."""
+    scheduler, woken = PolicyAlarm(), []
+
+    def decide(view: View) -> None:
+        woken.append(view.now_s)
+        if view.now_s == 0.0:
+            scheduler.set(view, 3.0)
+
+    beside = managed(decide, lambda view: 2.0 if view.now_s == 0.0 else None)
+
+    def with_user_code(view: View) -> None:
+        beside(view)
+        if view.now_s == 0.0:
+            view.set_alarm(1.0)
+
+    simulate(cluster_of(1), jobs_of((0.0, 1.0, 1), (4.0, 1.0, 1)), starting(with_user_code))
+    assert [at_s for at_s in woken if 0.0 < at_s < 4.0] == [1.0, 2.0, 3.0]
+
+
+def starting(policy: Policy) -> Policy:
+    """Return the policy that also starts every job."""
+
+    def decide(view: View) -> None:
+        policy(view)
+        for job in list(view.queue.values()):
+            view.start(job)
+
+    return decide
+
+
+def test_an_alarm_is_cancelled_only_while_it_is_set() -> None:
+    """The server would reject the decision."""
+    view, alarm = View(cluster_of(1)), PolicyAlarm()
+    alarm.cancel(view)
+    alarm.set(view, 5.0)
+    alarm.cancel(view)
+    alarm.cancel(view)
+    number = FIRST_ALLOCATED_ALARM
+    assert view.decisions == [SetAlarm(5.0, number), CancelAlarm(number)]
+
+
+def test_an_alarm_is_set_again_only_for_another_time() -> None:
+    """And again once it went off; infinity cancels it."""
+    view, alarm = View(cluster_of(1)), PolicyAlarm()
+    for at_s in (5.0, 5.0, 6.0):
+        alarm.set_or_cancel(view, at_s)
+    number = FIRST_ALLOCATED_ALARM
+    assert view.decisions == [SetAlarm(5.0, number), SetAlarm(6.0, number)]
+    view.apply(6.0, [Alarm(6.0, number)])
+    alarm.set_or_cancel(view, math.inf)
+    alarm.set_or_cancel(view, 7.0)
+    alarm.set_or_cancel(view, math.inf)
+    assert view.decisions == [SetAlarm(7.0, number), CancelAlarm(number)]
+
+
+def test_a_queue_may_be_started_while_it_is_walked() -> None:
+    """Over a copy of its jobs, as every example does; what started has left the queue."""
+    platform = cluster_of(2)
+    simulation, view = Simulation(platform, jobs_of(*[(0.0, 5.0, 1)] * 3)), View(platform)
+    view.apply(*simulation.advance()[:2])
+    assert [view.start(job) for job in list(view.queue.values())] == [True, True, False]
+    assert list(view.queue) == [3]
+    assert sorted(view.running) == [1, 2]

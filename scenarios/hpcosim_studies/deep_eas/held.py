@@ -92,7 +92,7 @@ def _noting(
             action = int(logits_of(network, scene)[0].argmax())
             scenes.append(scene)
             noted.append((action, view.now_s))
-            rounds.take(view, action)
+            rounds.take(view, scene, action)
 
     return decide
 

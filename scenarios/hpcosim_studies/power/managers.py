@@ -22,7 +22,7 @@ WARM = (2, 4, 8, 16, 32)
 """Idle nodes that are kept on, of 128."""
 
 PRICES_W = (350, 1000, 3000, 10000)
-"""Energy that a second of a job's wait is worth, J/s; see `hpcosim_client.View.wait_price_w`."""
+"""Energy that a second of a job's wait is worth, J/s; see `hpcosim_client.PowerExchange`."""
 
 PRICED_MIN = (0, 15, 60)
 """The timeouts that are run with each of these prices."""

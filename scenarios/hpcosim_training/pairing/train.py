@@ -13,6 +13,7 @@ import torch
 
 from hpcosim_client.agents.pairing.model import save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.curve import Curve
@@ -90,7 +91,7 @@ def scaled_for(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
     estimates_j = [
         np.array(
             [
-                platform.energy_estimate_j(group, cores, requested_s, 0)
+                energy_estimate_j(platform, group, cores, requested_s, 0)
                 for cores, requested_s in zip(
                     jobs.cores.tolist(), jobs.requested_s.tolist(), strict=True
                 )

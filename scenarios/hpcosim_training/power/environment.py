@@ -150,7 +150,7 @@ class PowerEnvironment:
         account = self.account
         wasted_j, waited_s = account.wasted_j.sum(), account.waited_s
         account.begin_interval()
-        self._rounds.decide(self._view, actions)
+        self._view.set_alarm(self._rounds.decide(self._view, actions))
         self._go_on()
         length_s = self.task.interval_s
         interval = Interval(

@@ -1,4 +1,4 @@
-"""Choices by chance."""
+"""Choices sampled by their probabilities."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hpcosim_client.job import Ints
 
 
 def drawn(logits: NDArray[np.floating], rng: np.random.Generator) -> int:
-    """Return a choice drawn by its probability: the largest of the logits with Gumbel noise."""
+    """Return a choice sampled by its probability: the largest logit after Gumbel noise."""
     return int(drawn_each(logits[None], rng)[0])
 
 
 def drawn_each(logits: NDArray[np.floating], rng: np.random.Generator) -> Ints:
-    """Return a choice for each line of float[lines, choices], drawn likewise, int64[lines]."""
+    """Return a sampled choice for each line of float[lines, choices], int64[lines]; see `drawn`."""
     choices: Ints = (logits - np.log(rng.exponential(size=logits.shape))).argmax(axis=1)
     return choices

@@ -26,9 +26,9 @@ def write_network(
 
     Args:
         path: the file.
-        weights: by name.
-        form: what kind of file it is, and its version.
-        about: what is to be said of them.
+        weights: the weights by name.
+        form: kind of the file, with its version.
+        about: what the file says of the weights.
 
     Raises:
         OSError: the file can't be written.
@@ -46,9 +46,9 @@ def read_network(
 
     Args:
         path: the file.
-        form: as it was written.
-        about: likewise, its type.
-        what: what errors say it should be.
+        form: kind of the file, with its version, as it was written.
+        about: type of what the file says of the weights.
+        what: name of the kind of file, for errors.
 
     Raises:
         PolicyError: it is no such file.

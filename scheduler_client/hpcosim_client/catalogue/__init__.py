@@ -1,1 +1,1 @@
-"""catalogue."""
+"""Every scheduler and every power manager by name."""

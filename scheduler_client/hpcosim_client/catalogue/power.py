@@ -2,100 +2,61 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, get_args
 
 import msgspec
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from hpcosim_client.catalogue.schedulers import make_policy
 from hpcosim_client.catalogue.trained import short
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.extras import rl_extra
-from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.power.adaptive import adaptive, load_rule
 from hpcosim_client.power.keep_idle import keep_idle
 from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.oracle import by_plan, read_plan
+from hpcosim_client.power.settings import (
+    NAMES,
+    PATHS,
+    Adaptive,
+    AlwaysOn,
+    KeepIdle,
+    Oracle,
+    Power,
+    Rl,
+    Timeout,
+    as_text,
+    no_such_manager,
+    parse_power,
+    read_power,
+)
 from hpcosim_client.power.slurm import slurm
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.power.timeout import timeout
 from hpcosim_client.view import Policy
 
-Seconds = Annotated[float, Meta(ge=0, le=1e12)]
-Watts = Annotated[float, Meta(gt=0, le=1e15)]
-Interval = Annotated[float, Meta(gt=0, le=1e12)]
-SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
-Count = Annotated[int, Meta(ge=0, le=1_000_000)]
-
-
-class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always_on"):
-    """Nothing is ever switched."""
-
-
-class Timeout(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="timeout"):
-    """See `timeout`."""
-
-    timeout_s: Seconds
-    wait_price_w: Watts | None = None
-
-
-class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="keep_idle"):
-    """See `keep_idle`."""
-
-    warm: Count
-    timeout_s: Seconds = 0.0
-
-
-class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
-    """See `by_plan`.
-
-    Attributes:
-        plan: a file that `hpcosim oracle` wrote, for the job scheduler named beside it; none:
-            `hpcosim run` and `compare` make one.
-    """
-
-    plan: str = ""
-
-
-class Rl(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="rl"):
-    """See `learned`.
-
-    Attributes:
-        model: a file that `hpcosim train power` wrote.
-        interval_s: seconds between two decisions; None: as it was trained.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
-            None: as it was trained.
-    """
-
-    model: Annotated[str, Meta(min_length=1)]
-    interval_s: Interval | None = None
-    origin_s: SecondOfWeek | None = None
-
-
-class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="adaptive"):
-    """See `adaptive`.
-
-    Attributes:
-        model: a file that `hpcosim train adaptive` wrote.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
-            None: as it was trained.
-    """
-
-    model: Annotated[str, Meta(min_length=1)]
-    origin_s: SecondOfWeek | None = None
-
-
-Power = AlwaysOn | Timeout | KeepIdle | Slurm | Oracle | Rl | Adaptive
-
-NAMES: tuple[str, ...] = tuple(str(kind.__struct_config__.tag) for kind in get_args(Power))
-PATHS = ("plan", "model")
-"""The settings that name a file."""
+__all__ = [
+    "NAMES",
+    "Adaptive",
+    "AlwaysOn",
+    "KeepIdle",
+    "Oracle",
+    "Power",
+    "Rl",
+    "Slurm",
+    "Timeout",
+    "as_text",
+    "check_together",
+    "from_folder",
+    "no_such_manager",
+    "parse_power",
+    "read_power",
+    "title",
+    "with_power",
+]
 
 
 def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:
@@ -175,34 +136,6 @@ def from_folder(power: Power, folder: Path) -> Power:
         case Rl(model) | Adaptive(model):
             return replace(power, model=str(folder / model))
     return power
-
-
-def as_text(power: Power) -> str:
-    """Return the JSON text that `read_power` reads."""
-    return msgspec.json.encode(power).decode()
-
-
-def read_power(text: str) -> Power:
-    """Return the power manager that a JSON text describes.
-
-    Raises:
-        PolicyError: it describes none.
-    """
-    try:
-        power: Power = msgspec.json.decode(text, type=Power)
-    except msgspec.DecodeError as error:
-        unknown = re.fullmatch(r"Invalid value '(.*)' - at `\$\.name`", str(error), re.DOTALL)
-        example = '{"name": "timeout", "timeout_s": 900}'
-        why = no_such_manager(unknown[1]) if unknown else str(error)
-        raise PolicyError(f"{text!r} is no power manager such as {example}: {why}") from None
-    return power
-
-
-def no_such_manager(name: str) -> str:
-    """Return what to say of a name that is no power manager's: the nearest, and all there are."""
-    near = difflib.get_close_matches(name, NAMES, n=1)
-    advice = f"did you mean {near[0]}? " if near else ""
-    return f"there is no power manager {name!r}; {advice}there are {', '.join(NAMES)}"
 
 
 def _said(power: Power) -> Iterator[str]:

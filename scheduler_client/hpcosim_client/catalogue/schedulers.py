@@ -1,4 +1,4 @@
-"""Every policy by name."""
+"""Every job scheduler by name."""
 
 from __future__ import annotations
 
@@ -7,68 +7,53 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_client.catalogue.trained import is_trained, make_trained
+from hpcosim_client.catalogue.trained import check_trained, is_trained, make_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
 from hpcosim_client.heuristics.esjf import esjf
-from hpcosim_client.heuristics.job_node import JOB_KEYS, job_node
+from hpcosim_client.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_client.heuristics.list_scheduling import (
+    Start,
     by_changing_key,
     by_fixed_key,
     first_come_first_served,
+    start_soonest_on,
 )
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
-from hpcosim_client.heuristics.minmin_immediate import (
-    chained_duplex,
-    chained_max_min,
-    chained_min_min,
-    immediate_duplex,
-    immediate_max_min,
-    immediate_min_min,
-)
-from hpcosim_client.heuristics.node_keys import NODE_KEYS
-from hpcosim_client.heuristics.power_aware import Awareness, preferring_on
+from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
-from hpcosim_client.view import Policy
+from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Before the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
-ONE = "-one"
-"""Behind the name of a `<job>-<node>`: it starts one job at most at each event."""
-
-POLICIES: Mapping[str, Callable[[], Policy]] = {
-    "fcfs": lambda: first_come_first_served,
+LISTS: Mapping[str, Callable[[Start], Policy]] = {
+    "fcfs": lambda start: _first_come_first_served(start),
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
     **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
-    "easy": lambda: easy,
+}
+"""Makes a list scheduler that starts jobs in a given way."""
+
+BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
+    "easy": lambda awareness: easy if awareness == "unaware" else easy_aware(awareness),
     "conservative": conservative,
+}
+"""Makes a scheduler that reserves nodes, and so may be aware of power states in any way."""
+
+PLACING: Mapping[str, Callable[[], Policy]] = {
     "esjf": esjf,
     "esjf-now": partial(esjf, now_only=True),
     "minmin": lambda: min_min,
     "maxmin": lambda: max_min,
     "duplex": lambda: duplex,
-    "minmin-immediate": immediate_min_min,
-    "maxmin-immediate": immediate_max_min,
-    "duplex-immediate": immediate_duplex,
-    "minmin-chained": chained_min_min,
-    "maxmin-chained": chained_max_min,
-    "duplex-chained": chained_duplex,
-    **{
-        f"{job}-{node}": partial(job_node, job, node)
-        for job in (*JOB_KEYS, "random")
-        for node in NODE_KEYS
-    },
-    **{
-        f"{job}-{node}{ONE}": partial(job_node, job, node, one_per_event=True)
-        for job in (*JOB_KEYS, "random")
-        for node in NODE_KEYS
-    },
+    **{f"{rule}-immediate": partial(immediate, rule) for rule in KEYS},
+    **{f"{rule}-chained": partial(immediate, rule, chained=True) for rule in KEYS},
 }
-"""Makes a policy, new for every simulation, since it may remember."""
+"""Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
 
 _JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
 _NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
@@ -86,35 +71,59 @@ GROUPS: Mapping[str, Sequence[str]] = {
         f"{rule}{mode}" for mode in ("", "-immediate") for rule in ("minmin", "maxmin", "duplex")
     ],
 }
-"""Policies that are compared together: the 36 heuristics as the papers describe them (Lopez,
-Stafford, Bosque 2025, table 2), and as their program runs them; both again with one start at each
-event, as their program's agent has; MinMin, MaxMin and Duplex in both modes."""
+"""Schedulers that are compared together, by the name of the group.
+
+The 36 heuristics as the papers describe them (Lopez, Stafford, Bosque 2025, table 2), and as the
+papers' program runs them; both again with one start at each event, as the program's agent has;
+MinMin, MaxMin and Duplex in both modes.
+"""
 
 
-BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
-    "easy": easy_aware,
-    "conservative": conservative,
-}
-"""Makes those that estimate, and reserve, with an eye on power states."""
+def scheduler_names() -> list[str]:
+    """Return the names of all schedulers that need no file, in the order of the catalogue."""
+    return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
 
-_SET_IN_PLACE = ("scripted", "pairing", "deep-eas", "minmin", "maxmin", "duplex", "esjf")
-"""The beginnings of the names of those that choose a node for another reason than any of ours."""
+
+def expand(names: Sequence[str]) -> list[str]:
+    """Return the names with groups replaced by their members, each name once."""
+    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
+
+
+def check_scheduler(name: str) -> None:
+    """Make sure that a name is a scheduler's. No file that it names is opened.
+
+    Args:
+        name: as `make_policy` takes it.
+
+    Raises:
+        PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or
+            it lacks the file that it needs.
+    """
+    if name in ("scripted", SCRIPTED):
+        raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
+    if is_trained(name):
+        check_trained(name)
+    elif name in GROUPS:
+        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
+    elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
+        near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
+        raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
 
 
 def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
-    """Return a new policy of that name.
+    """Return a new policy by name; each simulation needs its own, as policies keep state.
 
     Args:
-        name: it.
-        awareness: what it makes of nodes that are not on, see `power_aware`.
+        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL` or `deep-eas:MODEL`.
+        awareness: what the policy does with nodes that are not on, see `Awareness`.
 
     Raises:
-        PolicyError: there is none, and the nearest names are given; or its schedule is bad; or
-            it can't be that aware of power states.
+        PolicyError: as `check_scheduler`; its file is invalid; or it can't be that aware.
+
+    Example:
+        >>> policy = make_policy("easy")
     """
-    policy = _make_policy(name)
-    if awareness == "unaware":
-        return policy
+    check_scheduler(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
     if awareness == "planned":
@@ -122,31 +131,25 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
             f"{name} makes no reservations to switch nodes on for: power_awareness planned is for "
             f"{' and '.join(BACKFILLING)}; aware or unaware would do"
         )
-    if name.startswith(_SET_IN_PLACE):
+    soonest_on = awareness == "aware"
+    if name in LISTS:
+        return LISTS[name](start_soonest_on if soonest_on else View.start)
+    if (orders_of := parse_job_node(name)) is not None:
+        return job_node(*orders_of, soonest_on=soonest_on)
+    if soonest_on:
         raise PolicyError(
             f"{name} chooses its nodes with no regard to their power states: power_awareness must "
             "be unaware"
         )
-    return preferring_on(policy)
-
-
-def _make_policy(name: str) -> Policy:
-    if name in ("scripted", SCRIPTED):
-        raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
-    if name.startswith(SCRIPTED):
-        path = Path(name.removeprefix(SCRIPTED))
-        return scripted(read_schedule(path), str(path))
+    if name in PLACING:
+        return PLACING[name]()
     if is_trained(name):
         return make_trained(name)
-    if name in GROUPS:
-        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
-    if name not in POLICIES:
-        known = (*POLICIES, *GROUPS)
-        near = difflib.get_close_matches(name, known, n=3) or ["fcfs", "easy", "sjf"]
-        raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
-    return POLICIES[name]()
+    path = Path(name.removeprefix(SCRIPTED))
+    return scripted(read_schedule(path), str(path))
 
 
-def expand(names: Sequence[str]) -> list[str]:
-    """Return the names with those of groups in their place, each once."""
-    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
+def _first_come_first_served(start: Start) -> Policy:
+    if start is View.start:
+        return first_come_first_served
+    return partial(first_come_first_served, start=start)

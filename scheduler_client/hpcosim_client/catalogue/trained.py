@@ -51,15 +51,28 @@ def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
     return f"{name}{SAMPLED if sample else ''}" + (f":{model}" if model else "")
 
 
+def check_trained(name: str) -> None:
+    """Make sure that a trained scheduler's name has a file, which is not opened.
+
+    Raises:
+        PolicyError: it is no trained scheduler's, or no file is named.
+    """
+    if not is_trained(name) or not name.partition(":")[2]:
+        kind = name if is_trained(name) else "pairing"
+        raise PolicyError(
+            f"{name!r} is no trained scheduler with its model: say {kind}:MODEL.safetensors, or "
+            "--model"
+        )
+
+
 def make_trained(name: str) -> Policy:
     """Return a new policy of a trained scheduler, by a name with a file.
 
     Raises:
         PolicyError: no file is named, or it holds no such scheduler.
     """
+    check_trained(name)
     kind, _, model = name.partition(":")
-    if not model:
-        raise PolicyError(f"{name} needs a trained model: {name}:MODEL.safetensors, or --model")
     return TRAINED[kind.removesuffix(SAMPLED)](Path(model), kind.endswith(SAMPLED))
 
 

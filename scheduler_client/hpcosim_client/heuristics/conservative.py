@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
+from hpcosim_client.heuristics.node_profile import NodeProfile
 from hpcosim_client.heuristics.power_aware import (
-    Awareness,
-    Plans,
     a_moment_after,
     cheapest_start,
     nothing_sleeps,
     power_profile,
     with_boots,
 )
-from hpcosim_client.heuristics.profile import NodeProfile, Profile, Reservation, profile_of
+from hpcosim_client.heuristics.profile import profile_of
+from hpcosim_client.heuristics.reservation import Profile, Reservation
+from hpcosim_client.heuristics.wake_ahead import WakeAhead
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
-
-ALARM = 0
 
 
 def conservative(awareness: Awareness = "unaware") -> Policy:
@@ -35,11 +37,9 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
             for nodes come and go at others than the ends of jobs, too.
     """
     held: dict[int, Reservation] = {}  # by job
-    plans = Plans(awareness)
-    alarm_s: float | None = None
+    wake_ahead, alarm = WakeAhead(awareness), PolicyAlarm()
 
     def decide(view: View) -> None:
-        nonlocal alarm_s
         aware = awareness != "unaware" and not nothing_sleeps(view)
         profile = power_profile(view, awareness) if aware else profile_of(view)
         book = _Book(view, profile, held, awareness if aware else "unaware")
@@ -59,11 +59,11 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
                 book.start(job)
         past_s = view.now_s
         if aware:
-            plans.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
+            wake_ahead.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
             past_s = a_moment_after(view.now_s)  # of a boot that is late its end will tell
-        alarm_s = _wait_for_next_start(
-            view, held, past_s, None if ALARM in view.alarms else alarm_s
-        )
+        if not view.queue:
+            view.wake_on = SUBMISSION
+        alarm.set_or_cancel(view, _next_start_s(view, held, past_s))
 
     return decide
 
@@ -72,9 +72,9 @@ class _Book(NamedTuple):
     """The reservations, at one event.
 
     Attributes:
-        view: it.
-        profile: with all of them kept.
-        held: they, by job.
+        view: the view.
+        profile: what is free beside all reservations.
+        held: the reservations, by job.
         awareness: of power states.
     """
 
@@ -100,7 +100,7 @@ class _Book(NamedTuple):
             reservation = cheapest_start(self.view, profile, self.awareness, job, after_s)
         else:
             reservation = profile.earliest(job, after_s)
-        if reservation is None:  # only while nodes are switched off, so that they can't be given
+        if reservation is None:  # only while nodes are off that jobs may not be given
             self.held.pop(job.job_id, None)
             return
         profile.keep(job, reservation)
@@ -120,29 +120,16 @@ class _Book(NamedTuple):
         self.held[job.job_id] = reservation
 
 
-def _wait_for_next_start(
-    view: View, held: dict[int, Reservation], past_s: float, alarm_s: float | None
-) -> float | None:
-    """Be woken for every submission, and when a reservation begins.
+def _next_start_s(view: View, held: dict[int, Reservation], past_s: float) -> float:
+    """Return when the next reservation begins; infinity: none does.
 
     It may begin when nothing else happens: where it was made the end of a job was expected,
     but that job has ended early, and another reservation kept this one from moving.
 
     Args:
-        view: to set the alarm with.
-        held: the reservations.
-        past_s: of those up to then nothing is to be waited for.
-        alarm_s: for when the alarm is set; None: it is not.
-
-    Returns:
-        For when it is set now.
+        view: the view, with the jobs that wait.
+        held: the reservations, by job.
+        past_s: only reservations that begin later count.
     """
-    if not view.queue:
-        view.wake_on = SUBMISSION
     starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
-    next_s = min((start_s for start_s in starts_s if start_s > past_s), default=None)
-    if next_s is not None and next_s != alarm_s:
-        view.set_alarm(next_s, ALARM)
-    elif next_s is None and alarm_s is not None:
-        view.cancel_alarm(ALARM)
-    return next_s
+    return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 
+from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
+from hpcosim_client.heuristics.node_profile import NodeProfile
 from hpcosim_client.heuristics.power_aware import (
-    Awareness,
-    Plans,
     cheapest_start,
     nothing_sleeps,
     power_profile,
 )
-from hpcosim_client.heuristics.profile import NodeProfile, Reservation
+from hpcosim_client.heuristics.reservation import Reservation
+from hpcosim_client.heuristics.wake_ahead import WakeAhead
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
@@ -29,14 +30,14 @@ def easy_aware(awareness: Awareness) -> Policy:
     Args:
         awareness: `aware` or `planned`, see `power_aware`.
     """
-    plans = Plans(awareness)
+    wake_ahead = WakeAhead(awareness)
 
     def decide(view: View) -> None:
         if nothing_sleeps(view):
             easy(view)
             return
         reservations = _go_through(view, awareness) if view.queue else []
-        plans.follow(view, reservations)
+        wake_ahead.follow(view, reservations)
         if not view.queue:
             view.wake_on = SUBMISSION
 

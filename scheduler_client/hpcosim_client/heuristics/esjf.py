@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.heuristics.step_plan import Bound, StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
@@ -38,17 +38,17 @@ def esjf(*, horizon: int = HORIZON, queue: int = QUEUE, now_only: bool = False) 
         nonlocal plan
         if plan is None:
             plan = StepPlan(view, horizon, STEP_S)
-        refuse_what_never_fits(view, plan)
+        check_jobs_fit(view, plan)
         plan.follow(view)
         while (pair := least(view, plan, eligible(view, plan, queue), now_only)) is not None:
             plan.bind(view, *pair)
-        wake_at_next_step(view, plan.step_s)
+        plan.wake_at_next_step(view)
 
     return decide
 
 
 def eligible(view: View, plan: StepPlan, queue: int) -> list[Job]:
-    """Return the first so many waiting jobs that are bound to no machine yet."""
+    """Return the first `queue` waiting jobs that are not bound to a machine yet."""
     free = (job for job in view.queue.values() if job.job_id not in plan.bound)
     return list(islice(free, queue))
 
@@ -81,15 +81,9 @@ def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = Fals
     return best
 
 
-def wake_at_next_step(view: View, step_s: float) -> None:
-    """Have it decide again one step on, if anything waits."""
-    if view.queue:
-        view.set_alarm((math.floor(view.now_s / step_s) + 1) * step_s)
-
-
-def refuse_what_never_fits(view: View, plan: StepPlan) -> None:
+def check_jobs_fit(view: View, plan: StepPlan) -> None:
     """Raise PolicyError for a job that fits on no machine even if all is free."""
-    refuse_what_needs_several_nodes(view, "a plan of machines places")
+    check_one_node_jobs(view, "a plan of machines places")
     for job in view.arrived:
         wide = [node for node, cores in enumerate(view.nodes.capacity) if cores >= job.cores]
         steps = min(plan.steps(job, node) for node in wide)

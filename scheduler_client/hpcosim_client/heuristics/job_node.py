@@ -4,15 +4,16 @@ At every event the queue is ordered by the job key and its head is put, whole, o
 the node key of the nodes with enough idle cores; then the next, until one fits nowhere (Lopez,
 Stafford, Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
 
-`<job>-<node>-one` likewise, but one job at most goes at each event, even if more would fit. So
-does the agent of these papers in the program they were made with, where its heuristics do not.
+`<job>-<node>-one` starts one job at most at each event, even if more would fit. In the program
+that these papers were made with, the agent does so, but the heuristics do not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
@@ -29,20 +30,55 @@ JOB_KEYS: Mapping[str, orders.Key] = {
     "low_mem_ops": lambda job: job.memory_volume_mb,
     "none": lambda _: 0.0,
 }
-"""Keys of the queue; `none` keeps the order of submission. `random` is drawn, see `job_node`."""
+"""Keys of the queue; `none` keeps the order of submission."""
+
+JOB_ORDERS = (*JOB_KEYS, "random")
+"""Orders of the queue; `random` is sampled anew at every event."""
 
 
-def job_node(job_order: str, node_order: str, *, one_per_event: bool = False) -> Policy:
+ONE = "-one"
+"""The end of the name of a heuristic that starts one job at most at each event."""
+
+
+class JobNode(NamedTuple):
+    """The parts of a name `<job>-<node>` or `<job>-<node>-one`; see `job_node`."""
+
+    job_order: str
+    node_order: str
+    one_per_event: bool
+
+
+def parse_job_node(name: str) -> JobNode | None:
+    """Return the parts of a name; None: it is not the name of one of these heuristics."""
+    job_order, _, node_order = name.removesuffix(ONE).partition("-")
+    if job_order not in JOB_ORDERS or node_order not in NODE_KEYS:
+        return None
+    return JobNode(job_order, node_order, name.endswith(ONE))
+
+
+def job_node_names() -> Iterator[str]:
+    """Yield the names of all these heuristics."""
+    for end in ("", ONE):
+        for job_order in JOB_ORDERS:
+            for node_order in NODE_KEYS:
+                yield f"{job_order}-{node_order}{end}"
+
+
+def job_node(
+    job_order: str, node_order: str, one_per_event: bool = False, *, soonest_on: bool = False
+) -> Policy:
     """Return a policy by the names of its two orders.
 
     Args:
-        job_order: a name of `JOB_KEYS`, or `random`: any job, drawn anew at every event.
+        job_order: a name of `JOB_ORDERS`.
         node_order: a name of `NODE_KEYS`.
         one_per_event: it starts one job at most each time it is called; all that happens at one
             instant is one event.
+        soonest_on: nodes that are on go first, then booting ones, then sleeping ones, each in
+            their order.
     """
     ordered = partial(_by_job_order, job_order)
-    start = start_by(NODE_KEYS[node_order]())
+    start = start_by(NODE_KEYS[node_order](), soonest_on=soonest_on)
     return _one_at_a_time(ordered, start) if one_per_event else ordered(start)
 
 
@@ -78,7 +114,7 @@ def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:
     return decide
 
 
-def start_by(node_key: NodeKey) -> Start:
+def start_by(node_key: NodeKey, *, soonest_on: bool = False) -> Start:
     """Return what starts a job on the first, by a node key, of the nodes it may have.
 
     A job wider than every node takes several in that order, unless it asks for one node. A node
@@ -87,13 +123,13 @@ def start_by(node_key: NodeKey) -> Start:
     """
 
     def start(view: View, job: Job) -> bool:
-        place = _place(view, job, node_key)
+        place = _place(view, job, node_key, soonest_on=soonest_on)
         return place is not None and view.start_at(job, place)
 
     return start
 
 
-def _place(view: View, job: Job, node_key: NodeKey) -> Place | None:
+def _place(view: View, job: Job, node_key: NodeKey, *, soonest_on: bool) -> Place | None:
     nodes = view.nodes
     if job.cores > nodes.free_cores:
         return None
@@ -102,12 +138,12 @@ def _place(view: View, job: Job, node_key: NodeKey) -> Place | None:
     if fits_a_node:
         candidates = candidates[nodes.free[candidates] >= job.cores]
     if job.max_energy_j < math.inf and fits_a_node:
-        estimates_j = energy_estimates_j(view, job, nodes.jobs)
+        estimates_j = energy_estimates_j(view, job.requested_s, job.cores, nodes.jobs)
         candidates = candidates[estimates_j[candidates] <= job.max_energy_j]
     if not len(candidates):
         return None
     keys = node_key(view)[candidates]
-    if nodes.prefers_on:
+    if soonest_on:
         return fill(job, nodes.soonest_first(candidates[keys.argsort(kind="stable")]), nodes.free)
     if job.cores <= nodes.free[first := candidates[keys.argmin()]]:
         return fill(job, first.reshape(1), nodes.free)

@@ -15,17 +15,23 @@ ROOM: tuple[EventKind, ...] = ("job_completed", "node_power_changed", "node_repa
 """What may make room for a job that finds none."""
 
 
-def first_come_first_served(view: View) -> None:
-    """Decide by submission order, the queue's own."""
+Start = Callable[[View, Job], bool]
+"""Starts a job if there is room for it, and returns whether it did."""
+
+
+def start_soonest_on(view: View, job: Job) -> bool:
+    """Start a job on nodes that are on, then on booting ones, then on sleeping ones."""
+    place = view.nodes.find_soonest_on(job)
+    return place is not None and view.start_at(job, place)
+
+
+def first_come_first_served(view: View, start: Start = View.start) -> None:
+    """Start jobs in submission order, that of the queue itself, until one finds no room."""
     while view.queue:
-        if not view.start(next(iter(view.queue.values()))):
-            view.wake_on = ROOM  # whoever comes now stands behind this job
+        if not start(view, next(iter(view.queue.values()))):
+            view.wake_on = ROOM  # a job submitted now stands behind this one
             return
     sleep_while_nothing_can_start(view)
-
-
-Start = Callable[[View, Job], bool]
-"""Starts a job if there is room for it, and says whether it did."""
 
 
 def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
@@ -50,15 +56,20 @@ def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
     return decide
 
 
-def by_changing_key(key: KeyNow) -> Policy:
-    """Return the policy for an order that depends on the time."""
+def by_changing_key(key: KeyNow, start: Start = View.start) -> Policy:
+    """Return the policy for an order that depends on the time.
+
+    Args:
+        key: the job with the least goes first.
+        start: chooses the nodes.
+    """
 
     def decide(view: View) -> None:
         if view.queue and view.nodes.free_cores:
             now_s = view.now_s
             heap = [(key(job, now_s), job.order, job) for job in view.queue.values()]
             heapify(heap)
-            while heap and view.start(heap[0][2]):
+            while heap and start(view, heap[0][2]):
                 heappop(heap)
         sleep_while_nothing_can_start(view)
 
@@ -66,15 +77,15 @@ def by_changing_key(key: KeyNow) -> Policy:
 
 
 def by_random_order(start: Start = View.start) -> Policy:
-    """Return the policy that draws the order of the queue anew at every event."""
+    """Return the policy that draws the order of the queue anew at every event; see `Start`."""
 
     def decide(view: View) -> None:
         jobs = list(view.queue.values()) if view.nodes.free_cores else []
         while jobs:
-            drawn = int(view.rng.integers(len(jobs)))
-            if not start(view, jobs[drawn]):
+            sampled = int(view.rng.integers(len(jobs)))
+            if not start(view, jobs[sampled]):
                 break
-            jobs[drawn] = jobs[-1]
+            jobs[sampled] = jobs[-1]
             jobs.pop()
         sleep_while_nothing_can_start(view)
 
@@ -82,7 +93,7 @@ def by_random_order(start: Start = View.start) -> Policy:
 
 
 def sleep_while_nothing_can_start(view: View) -> None:
-    """Ask to be woken only for what lets a job start: a job to come, or room for one."""
+    """Ask to be woken only when a job could start: for a submission, or for room."""
     if not view.queue:
         view.wake_on = SUBMISSION
     elif view.nodes.free_cores == 0:

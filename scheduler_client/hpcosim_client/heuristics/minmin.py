@@ -23,13 +23,13 @@ import numpy as np
 
 from hpcosim_client.heuristics.list_scheduling import sleep_while_nothing_can_start
 from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 
 TAKEN = np.iinfo(np.int64).max  # cores of a job already mapped: more than any node has free
 
-FAMILY = "MinMin, MaxMin and Duplex place"  # for what they refuse
+FAMILY = "MinMin, MaxMin and Duplex place"  # subject of errors
 
 
 class Problem(NamedTuple):
@@ -150,7 +150,7 @@ def problem_of(view: View) -> Problem:
 
 def _decide(view: View, ways: Sequence[bool]) -> None:
     """Start what the best of the maps starts now; `ways` holds their `latest_first`."""
-    refuse_what_needs_several_nodes(view, FAMILY)
+    check_one_node_jobs(view, FAMILY)
     if _some_job_has_room(view):
         problem = problem_of(view)
         whole = len(ways) > 1

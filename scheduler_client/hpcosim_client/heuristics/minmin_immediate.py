@@ -3,7 +3,7 @@
 Symbols: r requested time (s), n cores of a job; a request holds on the slowest node, and on
 another a job is expected to run r * (slowest rate / the node's rate).
 
-A job is bound for ever to the node with the least completion estimate, among those with n cores
+A job is permanently bound to the node with the least completion estimate, among those with n cores
 in all; ties go to the lowest. The estimate is that of the job bound last to the node, of those
 not over, or now if all are, plus the expected run time: as if a node ran one job at a time. It
 is never corrected, so the estimate of a job that is late lies in the past. Jobs submitted at
@@ -26,9 +26,9 @@ A weak baseline, as it ignores that jobs share nodes; `minmin` has the fair one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.minmin import FAMILY
 from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.heuristics.orders import Key, ljf, sjf
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import Policy, View
@@ -50,45 +50,27 @@ class Binding(NamedTuple):
     end_s: float
 
 
-def immediate_min_min() -> Policy:
-    """Return the policy that binds the jobs of one instant shortest request first."""
-    return _binding([sjf])
+Rule = Literal["minmin", "maxmin", "duplex"]
+
+KEYS: Mapping[Rule, Sequence[Key]] = {"minmin": (sjf,), "maxmin": (ljf,), "duplex": (ljf, sjf)}
+"""The orders that each rule tries for the jobs of one instant; it takes the best."""
 
 
-def immediate_max_min() -> Policy:
-    """Return the policy that binds the jobs of one instant longest request first."""
-    return _binding([ljf])
+def immediate(rule: Rule, *, chained: bool = False) -> Policy:
+    """Return the policy that binds each job to a node at its submission; see the module.
 
-
-def immediate_duplex() -> Policy:
-    """Return the policy that takes the better of the two for each instant."""
-    return _binding([ljf, sjf])
-
-
-def chained_min_min() -> Policy:
-    """Return `immediate_min_min` with the slip of the papers' program; see above."""
-    return _binding([sjf], chained=True)
-
-
-def chained_max_min() -> Policy:
-    """Return `immediate_max_min` with the slip of the papers' program; see above."""
-    return _binding([ljf], chained=True)
-
-
-def chained_duplex() -> Policy:
-    """Return `immediate_duplex` with both slips of the papers' program; see above."""
-    return _binding([ljf, sjf], chained=True)
-
-
-def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
-    keys = list(keys)
+    Args:
+        rule: order of the jobs submitted at one instant.
+        chained: bind as the papers' program does, with its two slips.
+    """
+    keys = list(KEYS[rule])
     lines: list[dict[int, float]] = []
     """For each node the numbers of the jobs bound to it and not over, with their estimates."""
     seen: dict[int, tuple[int, int]] = {}
     """Free cores and length of its line, when nothing more of it could start."""
 
     def decide(view: View) -> None:
-        refuse_what_needs_several_nodes(view, FAMILY)
+        check_one_node_jobs(view, FAMILY)
         if not lines:
             lines.extend(_lines_of_running(view))
         came_back = {rejected.job_id for rejected in view.rejected}
@@ -98,7 +80,7 @@ def _binding(keys: Sequence[Key], *, chained: bool = False) -> Policy:
             for job, node, end_s in bindings:
                 lines[node][job.job_id] = end_s
             if chained:
-                keys[:] = [key]  # for ever
+                keys[:] = [key]  # from now on
         free = view.nodes.free.tolist()
         for node, line in enumerate(lines):
             if (free[node], len(line)) != seen.get(node):

@@ -56,7 +56,7 @@ def low_power(view: View) -> Floats:
 
 
 def random(view: View) -> Floats:
-    """Any node, drawn anew for each job."""
+    """Any node, sampled anew for each job."""
     return view.rng.random(len(view.nodes.free))
 
 
@@ -65,34 +65,42 @@ def none(view: View) -> Floats:
     return np.zeros(len(view.nodes.free))
 
 
-def energy_estimates_j(view: View, job: Job, jobs_on: Ints | int) -> Floats:
-    """Return what the job is expected to cost on each node, J.
+def energy_estimates_j(
+    view: View, requested_s: Floats | float, cores: Ints | int, jobs_on: Ints | int
+) -> Floats:
+    """Return what jobs are expected to cost on each node, J.
 
-    Lopez, Stafford, Bosque 2025, equation 1; see `hpcosim_protocol.Platform.energy_estimate_j`.
+    `hpcosim_protocol.energy_estimate_j` on all nodes at once (Lopez, Stafford, Bosque 2025,
+    equation 1).
 
     Args:
-        view: for its nodes.
-        job: it.
-        jobs_on: how many jobs run on each.
+        view: the view, for its nodes.
+        requested_s: requested time, s, of a job, or float64[jobs, 1].
+        cores: cores of the job, or int64[jobs, 1].
+        jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
+
+    Returns:
+        float64[nodes], or float64[jobs, nodes].
     """
     nodes = view.nodes
-    run_s = job.requested_s * run_time_scale(view)
-    power_w = nodes.static_w / (jobs_on + 1.0) + job.cores * nodes.dynamic_w
+    run_s = requested_s * run_time_scale(view)
+    power_w = nodes.static_w / (jobs_on + 1.0) + cores * nodes.dynamic_w
     return np.asarray(run_s * power_w)
 
 
 def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[np.bool_]:
-    """Return bool[nodes, jobs]: where a job's energy estimate is within the most it may cost.
+    """Return bool[nodes, jobs]: where a job's energy estimate is at most its `max_energy_j`.
 
     Args:
-        view: for its platform.
-        jobs: they.
-        jobs_on: how many jobs run on each.
+        view: the view, for its nodes.
+        jobs: the jobs.
+        jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
     """
     within = np.ones((len(view.nodes.free), len(jobs)), dtype=np.bool_)
     for row, job in enumerate(jobs):
         if job.max_energy_j < math.inf:
-            within[:, row] = energy_estimates_j(view, job, jobs_on) <= job.max_energy_j
+            estimates_j = energy_estimates_j(view, job.requested_s, job.cores, jobs_on)
+            within[:, row] = estimates_j <= job.max_energy_j
     return within
 
 

@@ -1,4 +1,4 @@
-"""What policies refuse that place every job on cores of one node."""
+"""Validation for policies that place each job on one node."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import View
 
 
-def refuse_what_needs_several_nodes(view: View, who: str) -> None:
-    """Refuse a job that can't be placed on cores of one node.
+def check_one_node_jobs(view: View, who: str) -> None:
+    """Make sure that each job that arrived can be placed on cores of one node.
 
     Args:
-        view: for the jobs that arrived.
-        who: places jobs so, for the message, as `a pairing agent places`.
+        view: the view, with the jobs that arrived.
+        who: subject and verb of the message, such as `a pairing agent places`.
 
     Raises:
-        PolicyError: there is such a job.
+        PolicyError: a job asks for whole nodes, or for more cores than any node has.
     """
     widest = view.nodes.largest
     for job in view.arrived:

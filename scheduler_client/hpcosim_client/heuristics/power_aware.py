@@ -1,42 +1,27 @@
-"""Backfilling that knows of power states: what a job scheduler makes of nodes that are not on.
+"""When and where a job can start, for backfilling that is aware of power states.
 
-Three answers to that are told apart, as they move waiting times more than any power manager:
-
-- `unaware`: a node that sleeps counts as free now. A job is given the lowest-numbered nodes and
-  holds those that are on while the others boot.
-- `aware`: of the nodes a job may have, those that are on are given first, then those being
-  switched on, then those that sleep. Estimates count the time to boot, so a job waits for running
-  jobs where that is sooner; else it is given sleeping nodes, which wakes them.
-- `planned`: a job is given nodes only when they are on. Nodes that its reservation counts on are
-  switched on just so early that they are on when it begins, and serve others until then.
-
-Aware or planned, a job scheduler may also have a job wait where that saves energy, at a price: see
-`View.wait_price_w`.
+`awareness` defines `aware` and `planned`. Either way a job scheduler may also let a job wait where
+that saves energy, at a price: see `PowerExchange.wait_price_w`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 
-from hpcosim_client.heuristics.profile import NodeProfile, Reservation, node_profile
+from hpcosim_client.heuristics.awareness import Awareness as Awareness
+from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
+from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.view import Policy, View
-
-Awareness = Literal["unaware", "aware", "planned"]
-
-WAKE_ALARM = 1
-"""The number of the alarm for when a node is to be switched on for a reservation."""
+from hpcosim_client.view import View
 
 
 def power_profile(view: View, awareness: Awareness) -> NodeProfile:
     """Return the profile of when each node can be given (aware), or be on (planned).
 
-    What should have happened by now, the end of a job or of a boot, is expected a moment from now:
-    what is free now in this profile is so in fact.
+    The end of a job or of a boot that is overdue is expected a moment from now, so that what is
+    free now in this profile is free in fact.
     """
     late_s = a_moment_after(view.now_s)
     if awareness == "aware":
@@ -53,7 +38,7 @@ def power_profile(view: View, awareness: Awareness) -> NodeProfile:
 
 
 def a_moment_after(now_s: float) -> float:
-    """Return the next time there is."""
+    """Return the next time after `now_s` that a float64 can represent."""
     return math.nextafter(now_s, math.inf)
 
 
@@ -65,29 +50,32 @@ def cheapest_start(
     after_s: float,
     until_s: float = math.inf,
 ) -> Reservation | None:
-    """Return the earliest start, or a later one that wakes no node, where that is worth waiting.
+    """Return the earliest start, or a later one that wakes no node, where that is cheaper.
 
-    It is where the energy of switching the nodes to be woken off and on is more than the further
-    wait costs, at `View.wait_price_w`.
+    It is cheaper where the energy of switching the nodes to be woken off and on is more than the
+    further wait costs, at `PowerExchange.wait_price_w`.
 
     Args:
-        view: it.
-        profile: see `power_profile`.
-        awareness: likewise.
-        job: it waits.
-        after_s: from when on it is looked for.
-        until_s: by when the earliest must begin.
+        view: the view, for power states.
+        profile: the profile of `power_profile`.
+        awareness: that of the profile, `aware` or `planned`.
+        job: a waiting job.
+        after_s: the earliest second at which it may start.
+        until_s: the latest second at which the earliest start may begin.
+
+    Returns:
+        None: there is no such start.
     """
     earliest = _earliest_given if awareness == "aware" else _earliest_on
     soonest = earliest(view, profile, job, after_s, until_s)
-    if soonest is None or view.wait_price_w == math.inf:
+    if soonest is None or view.power_exchange.wait_price_w == math.inf:
         return soonest
     assert soonest.place is not None
     woken = soonest.place.nodes[view.nodes.must_be_woken()[soonest.place.nodes]]
     saved_j = float(view.nodes.cycle_j[woken].sum())
     if saved_j == 0.0:
         return soonest
-    latest_s = soonest.runs_s + saved_j / view.wait_price_w
+    latest_s = soonest.runs_s + saved_j / view.power_exchange.wait_price_w
     return earliest(view, profile, job, after_s, latest_s, waking=False) or soonest
 
 
@@ -147,11 +135,12 @@ def _soonest_boot(
     """Return the reservation from a time on that has the job wait the shortest for boots.
 
     Args:
-        profile: of when nodes can be given.
-        job: it.
-        start_s: when they are.
-        boot_s: float64[nodes], how long each takes then to be on; infinity: it is not wanted.
-        most_s: for no longer than this.
+        profile: the profile of when nodes can be given.
+        job: a waiting job.
+        start_s: when the job is given its nodes.
+        boot_s: float64[nodes], seconds that each takes from then to be on; infinity: the node is
+            not wanted.
+        most_s: the longest boot allowed, s.
     """
     for longest_s in np.unique(boot_s[(boot_s <= most_s) & (boot_s < math.inf)]).tolist():
         end_s = start_s + longest_s + job.requested_s
@@ -169,77 +158,6 @@ def with_boots(view: View, reservation: Reservation) -> Reservation:
     return Reservation(start_s, place, float(on_s.max()) - start_s)
 
 
-class Plans:
-    """Sees to it that nodes are on for reservations.
-
-    Args:
-        awareness: nodes are left on for reservations and, if `planned`, switched on for them.
-    """
-
-    def __init__(self, awareness: Awareness) -> None:
-        self._wakes = awareness == "planned"
-        self._alarm_s = math.inf
-
-    def follow(self, view: View, reservations: Sequence[Reservation]) -> None:
-        """Do so, after all starts of this round."""
-        _leave_on(view, reservations)
-        if WAKE_ALARM in view.alarms:
-            self._alarm_s = math.inf
-        if self._wakes:
-            self._set_alarm(view, _wake_ahead(view, reservations))
-
-    def _set_alarm(self, view: View, at_s: float) -> None:
-        if at_s < math.inf and at_s != self._alarm_s:
-            view.set_alarm(at_s, WAKE_ALARM)
-        elif at_s == math.inf and self._alarm_s < math.inf:
-            view.cancel_alarm(WAKE_ALARM)
-        self._alarm_s = at_s
-
-
-def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
-    """Switch on the nodes whose reservations begin when they have booted.
-
-    Returns:
-        When the next is to be; infinity: none is.
-    """
-    nodes, next_s = view.nodes, math.inf
-    for start_s, place, _ in reservations:
-        assert place is not None
-        for node in place.nodes.tolist():
-            if nodes.power[node] != "sleeping":
-                continue
-            wake_s = start_s - float(nodes.switch_on_s[node])
-            if wake_s <= a_moment_after(view.now_s):
-                view.set_node_power(node, on=True)
-            else:
-                next_s = min(next_s, wake_s)
-    return next_s
-
-
-def _leave_on(view: View, reservations: Iterable[Reservation]) -> None:
-    """Mark the idle nodes that reservations count on, to be left on.
-
-    Those of a reservation so far off that a node could be switched off and on again are not.
-    """
-    nodes = view.nodes
-    nodes.planned[:] = False
-    back_s = view.now_s + nodes.switch_off_s + nodes.switch_on_s
-    back_s = np.maximum(back_s, math.nextafter(a_moment_after(view.now_s), math.inf))
-    for start_s, place, _ in reservations:
-        assert place is not None
-        nodes.planned[place.nodes[start_s < back_s[place.nodes]]] = True
-
-
-def preferring_on(policy: Policy) -> Policy:
-    """Return the policy that gives jobs nodes that are on, then booting, then sleeping ones."""
-
-    def decide(view: View) -> None:
-        view.nodes.prefers_on = True
-        policy(view)
-
-    return decide
-
-
 def nothing_sleeps(view: View) -> bool:
     """Return whether no node can be switched at all, so that there is nothing to be aware of."""
-    return all(group.power_states is None for group in view.platform.nodes)
+    return not view.nodes.can_sleep.any()

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job, Place
 from hpcosim_client.view import Policy, View
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")
 LATEST_S = 1e15
-ALARM = 0
 
 
 class Start(NamedTuple):
@@ -79,6 +79,7 @@ def scripted(schedule: Mapping[int, Start], name: str = "") -> Policy:
     """
     to_come: list[tuple[float, int, Job, Start]] = []
     due: dict[int, tuple[Job, Start]] = {}
+    alarm = PolicyAlarm()
 
     def decide(view: View) -> None:
         for job in view.arrived:
@@ -97,7 +98,7 @@ def scripted(schedule: Mapping[int, Start], name: str = "") -> Policy:
             if job.job_id not in view.queue or _begin(view, job, start):
                 del due[order]
         if to_come:
-            view.set_alarm(to_come[0][0], ALARM)
+            alarm.set(view, to_come[0][0])
 
     return decide
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -28,8 +29,8 @@ class Bound(NamedTuple):
     """A job that is to start on a node.
 
     Attributes:
-        job: it.
-        node: where.
+        job: a waiting job.
+        node: number of the node.
     """
 
     job: Job
@@ -55,6 +56,7 @@ class StepPlan:
         self.horizon = horizon
         self.step_s = step_s
         self.bound: dict[int, Bound] = {}
+        self._alarm = PolicyAlarm()
         self._cores: list[int] = view.nodes.capacity.tolist()
         self._scale: list[float] = run_time_scale(view).tolist()
         self.used = [[0] * horizon for _ in self._cores]
@@ -84,6 +86,12 @@ class StepPlan:
         """Bind a waiting job to a node it fits on; it starts at once if its turn is now."""
         self.bound[job.job_id] = Bound(job, node)
         self._lay(view, job, node)
+
+    def wake_at_next_step(self, view: View) -> None:
+        """Ask to be woken when the next step begins, if any job waits."""
+        if view.queue:
+            next_s = (math.floor(view.now_s / self.step_s) + 1) * self.step_s
+            self._alarm.set(view, next_s)
 
     def _lay(self, view: View, job: Job, node: int) -> None:
         row, steps = self._first_row(job, node), self.steps(job, node)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
-from numpy.typing import NDArray
 
+from hpcosim_client.job import Bools as Bools
 from hpcosim_client.job import Floats, Ints, Job
+from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.view import View
 from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform, PowerState
-
-Bools = NDArray[np.bool_]
 
 # In the order in which a node that sleeps off comes back: a third more of the way each.
 POWER_CODES: dict[PowerState, int] = {
@@ -57,7 +54,6 @@ class Account:
             is not. The clock starts when the account does.
         waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
             their nodes and wait for these to boot.
-        submissions: how many jobs the account has heard of.
         waiting: the jobs that wait to start now.
         waited: the jobs that have waited, for a time above 0, since the last `begin_interval`.
         on_w: float64[nodes], power of a node that computes on all its cores, W.
@@ -75,13 +71,17 @@ class Account:
         self.switching_s: Floats = np.zeros(nodes)
         self.idle_since_s: Floats = np.full(nodes, np.nan)
         self.waited_s = 0.0
-        self.submissions = 0
+        self._submissions = Submissions()
         self.waiting: list[Job] = []
         self.waited: set[int] = set()
         self.state: Ints = np.full(nodes, ON)
         self._drawn_w: Floats = np.zeros(nodes)
         self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
-        self._submit_s: deque[float] = deque()
+
+    @property
+    def submissions(self) -> int:
+        """How many jobs the account has heard of."""
+        return self._submissions.count
 
     @property
     def elapsed_s(self) -> float:
@@ -94,22 +94,16 @@ class Account:
             self.start_s = self.now_s = view.now_s
         if view.now_s > self.now_s:
             self._integrate(view.now_s)
-        for job in view.arrived:
-            if job.order >= self.submissions:  # others come back from a rejected start
-                self.submissions = job.order + 1
-                self._submit_s.append(job.submit_s)
+        self._submissions.update(view)
         self._note(view)
 
     def begin_interval(self) -> None:
         """Forget who has `waited`."""
         self.waited = set()
 
-    def submitted_since(self, since_s: float) -> int:
-        """Return how many jobs were submitted after `since_s`, which never goes back."""
-        times_s = self._submit_s
-        while times_s and times_s[0] <= since_s:
-            times_s.popleft()
-        return len(times_s)
+    def submitted_in_last_hour(self) -> int:
+        """Return how many jobs were submitted in the hour before `now_s`."""
+        return self._submissions.in_last_hour(self.now_s)
 
     def _integrate(self, until_s: float) -> None:
         dt = until_s - self.now_s

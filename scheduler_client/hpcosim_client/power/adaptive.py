@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
-from hpcosim_client.power.features import DAY_S, HOUR_S, WEEK_S
-from hpcosim_client.power.manager import ALARM, IdleClock, Manager
+from hpcosim_client.power.features import DAY_S, WEEK_S
+from hpcosim_client.power.manager import IdleClock, Manager
+from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.view import View
 
 FEW = 8
@@ -34,7 +34,7 @@ class Controls(NamedTuple):
     Attributes:
         few_s: timeout of the first `FEW` idle nodes, s.
         rest_s: timeout of all other idle nodes, s.
-        wait_price_w: see `View.wait_price_w`, J/s.
+        wait_price_w: see `PowerExchange.wait_price_w`, J/s.
     """
 
     few_s: float
@@ -62,19 +62,20 @@ def adaptive(rule: Rule) -> Manager:
     of waiting decides whether sleeping nodes are woken for a job, or it waits for others; it holds
     for the decisions after this one, of job schedulers that are aware of power states.
     """
-    idle, hour = IdleClock(), LastHour()
+    idle, submissions = IdleClock(), Submissions()
 
-    def manage(view: View) -> None:
+    def manage(view: View) -> float | None:
         idle.update(view)
-        seen = features(view, hour.submissions(view), rule.origin_s)
+        submissions.update(view)
+        seen = features(view, submissions.in_last_hour(view.now_s), rule.origin_s)
         now = controls(rule.weights, seen)
-        view.wait_price_w = now.wait_price_w
+        view.power_exchange.wait_price_w = now.wait_price_w
         due_s = _due_s(idle, now)
-        for node in np.flatnonzero((due_s <= view.now_s) & ~view.nodes.planned).tolist():
+        planned = view.power_exchange.planned
+        for node in np.flatnonzero((due_s <= view.now_s) & ~planned).tolist():
             view.set_node_power(node, on=False)
         later_s = due_s[due_s > view.now_s]
-        next_s = view.now_s + LOOK_S
-        view.set_alarm(float(later_s.min(initial=next_s)), ALARM)
+        return float(later_s.min(initial=view.now_s + LOOK_S))
 
     return manage
 
@@ -98,24 +99,6 @@ def controls(weights: Floats, seen: Floats) -> Controls:
     """Return what the rule says, within bounds, for weights float64[3, 9] and features."""
     few_s, rest_s, price_w = np.exp(np.clip(weights @ seen, LEAST, MOST)).tolist()
     return Controls(few_s, rest_s, price_w)
-
-
-class LastHour:
-    """Counts submissions."""
-
-    def __init__(self) -> None:
-        self._submit_s: deque[float] = deque()
-        self._heard_of = 0
-
-    def submissions(self, view: View) -> int:
-        """Return how many jobs were submitted in the last hour; to be asked at every event."""
-        for job in view.arrived:
-            if job.order >= self._heard_of:  # others come back from a rejected start
-                self._heard_of = job.order + 1
-                self._submit_s.append(job.submit_s)
-        while self._submit_s and self._submit_s[0] <= view.now_s - HOUR_S:
-            self._submit_s.popleft()
-        return len(self._submit_s)
 
 
 def _due_s(idle: IdleClock, now: Controls) -> Floats:

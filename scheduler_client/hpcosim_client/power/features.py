@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.power.account import ON, SLEEPING, SWITCHING_ON, Account, Bools
+from hpcosim_client.power.submissions import HOUR_S
 from hpcosim_client.view import View
 
 FEATURES = 11
@@ -39,7 +40,6 @@ CALENDAR = 4
 SCALES = 1
 """The version of the scales above. A model trained with others would be misled."""
 
-HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 JOBS = 10.0
@@ -52,8 +52,8 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
     """Return what is known of each node, float32[nodes, 11], or [nodes, 15] with `origin_s`.
 
     Args:
-        view: it.
-        account: brought up to date with the view.
+        view: the view.
+        account: the account, updated with the view.
         origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
             None: the paper's features alone.
     """
@@ -78,21 +78,16 @@ def action_mask(view: View, account: Account) -> Bools:
     """Return what may be asked of each node, bool[nodes, 2]: to be off (column 0), or on.
 
     To stay as it is may be asked of any node: of one that is on, to be on; of one that sleeps,
-    to be off; of one on its way, to be where it goes. A node that runs a job, is held for one, or
-    that the job scheduler counts on for one (`NodePool.planned`) must stay on. So where only one
-    column is true, there is nothing to choose.
+    to be off; of one that is being switched, to be what it becomes. A node that runs a job, is held
+    for one, or is reserved for one (`PowerExchange.planned`) must stay on. So where only one column
+    is true, there is no choice.
     """
-    nodes, state = view.nodes, account.state
+    nodes, state, planned = view.nodes, account.state, view.power_exchange.planned
     free = nodes.jobs == 0
     goes_on = (state == ON) | (state == SWITCHING_ON)
-    off = ~goes_on | ((state == ON) & nodes.on & free & ~nodes.planned & _can_sleep(view))
+    off = ~goes_on | ((state == ON) & nodes.on & free & ~planned & nodes.can_sleep)
     on = goes_on | ((state == SLEEPING) & free)
     return np.stack([off, on], axis=1)
-
-
-def _can_sleep(view: View) -> Bools:
-    able = [group.power_states is not None for group in view.platform.nodes]
-    return np.array(able)[view.nodes.group]
 
 
 def _shared(view: View, account: Account) -> list[float]:
@@ -101,7 +96,7 @@ def _shared(view: View, account: Account) -> list[float]:
     if jobs:
         waited_s = sum(now_s - job.submit_s for job in jobs) / len(jobs)
         requested_s = sum(job.requested_s for job in jobs) / len(jobs)
-    submitted = account.submitted_since(now_s - HOUR_S)
+    submitted = account.submitted_in_last_hour()
     whole_j = account.elapsed_s * float(account.on_w.sum())
     return [
         len(jobs) / (len(jobs) + JOBS),

@@ -1,4 +1,4 @@
-"""Switch nodes, and start jobs, as a plan says that was made knowing all jobs to come."""
+"""Switch nodes and start jobs by a plan that was made with all later submissions known."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
-from hpcosim_client.power.manager import ALARM, Manager, managed
+from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.view import Policy, View
 
 State = Literal["on", "off"]
@@ -76,14 +77,13 @@ def oracle(switches: Iterable[Switch]) -> Manager:
     to_come = _in_order(switches)
     due: list[Switch] = []
 
-    def manage(view: View) -> None:
+    def manage(view: View) -> float | None:
         nonlocal due
         _make_sure_of_nothing_late(due, view.now_s)
         while to_come and to_come[-1].time_s <= view.now_s:
             due.append(replace(to_come.pop(), time_s=view.now_s))
         due = [rest for switch in due if (rest := _carry_out(view, switch)).nodes]
-        if to_come:
-            view.set_alarm(to_come[-1].time_s, ALARM)
+        return to_come[-1].time_s if to_come else None
 
     return manage
 
@@ -98,6 +98,7 @@ def on_time(start_s: Mapping[int, float]) -> Policy:
         start_s: of each job by number; those that have none are rejected.
     """
     to_come: list[tuple[float, int, Job]] = []
+    alarm = PolicyAlarm()
 
     def decide(view: View) -> None:
         for job in view.arrived:
@@ -108,7 +109,7 @@ def on_time(start_s: Mapping[int, float]) -> Policy:
         while to_come and to_come[0][0] <= view.now_s and _start_on_first(view, to_come[0][2]):
             heappop(to_come)
         if to_come and to_come[0][0] > view.now_s:
-            view.set_alarm(to_come[0][0])
+            alarm.set(view, to_come[0][0])
 
     return decide
 
@@ -151,7 +152,7 @@ def _start_on_first(view: View, job: Job) -> bool:
 
 
 def _in_order(switches: Iterable[Switch]) -> list[Switch]:
-    """Return them with the first to come last, to be popped; `off` before `on`."""
+    """Return the switches in descending order, to be popped from the end; `off` before `on`."""
     return sorted(switches, key=lambda row: (row.time_s, row.state == "on"), reverse=True)
 
 
@@ -173,10 +174,9 @@ def _carry_out(view: View, switch: Switch) -> Switch:
     """Switch as many nodes as there are, and return what is left to be."""
     nodes = view.nodes
     if switch.state == "off":
-        fitting = np.flatnonzero(nodes.on & (nodes.jobs == 0)).tolist()
+        fitting = np.flatnonzero(nodes.idle()).tolist()
     else:
-        off = np.flatnonzero(~nodes.on & (nodes.jobs == 0)).tolist()
-        fitting = [node for node in off if nodes.power[node] == "sleeping"]
+        fitting = nodes.unused("sleeping")
     chosen = fitting[: switch.nodes]
     for node in chosen:
         view.set_node_power(node, on=switch.state == "on")

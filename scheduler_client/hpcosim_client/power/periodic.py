@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hpcosim_client.power.account import ON, SLEEPING, Account, listen
 from hpcosim_client.power.features import action_mask
-from hpcosim_client.power.manager import ALARM
 from hpcosim_client.view import View
 
 Actions = NDArray[np.int64]
@@ -45,12 +44,15 @@ class Periodic:
         listen(view)
         return view.now_s >= self._next_s
 
-    def decide(self, view: View, actions: Actions) -> None:
-        """Switch nodes, and set the alarm for the next decision.
+    def decide(self, view: View, actions: Actions) -> float:
+        """Switch nodes.
 
         Args:
-            view: it.
-            actions: int64[nodes], 0: be off, 1: be on; what can't be is passed over.
+            view: the view that `due` was asked about.
+            actions: int64[nodes], 0: be off, 1: be on; impossible actions are ignored.
+
+        Returns:
+            The simulated second at which the next decision is due.
         """
         mask = action_mask(view, self.account)
         chosen = mask[np.arange(len(actions)), actions]
@@ -60,4 +62,4 @@ class Periodic:
         for node in np.flatnonzero(chosen & (actions == 1) & (state == SLEEPING)).tolist():
             view.set_node_power(node, on=True)
         self._next_s = view.now_s + self.interval_s
-        view.set_alarm(self._next_s, ALARM)
+        return self._next_s

@@ -11,7 +11,7 @@ class Scans:
     """When there are scans; all in whole seconds, but for when something changed.
 
     Attributes:
-        shortest_s, interval_s: between two scans pass more than so many seconds: at least, and if
+        shortest_s, interval_s: more than this many seconds lie between two scans: at least, and if
             no node changes.
         last: the last scan.
         changed_s: when a node last changed.
@@ -80,7 +80,7 @@ class Bucket:
         self.periods = periods
 
     def take(self, wanted: int) -> int:
-        """Take so many tokens, or all there are, and return how many."""
+        """Take the tokens wanted, or all there are, and return how many were taken."""
         taken = int(min(wanted, self.tokens))
         self.tokens -= taken
         return taken

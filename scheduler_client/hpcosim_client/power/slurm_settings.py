@@ -32,8 +32,8 @@ class Slurm(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", t
         suspend_exc_nodes: SuspendExcNodes, sets of node numbers with commas between them. `20` and
             `0-9` are never switched off. Of `0-9:4` the four lowest-numbered that are on and idle
             just then are not. In YAML it stands in quotes: there 20:4 is the number 1204.
-        suspend_exc_states: SuspendExcStates. With PLANNED, nodes that a job scheduler counts on
-            for a job to come (`NodePool.planned`) are not switched off.
+        suspend_exc_states: SuspendExcStates. With PLANNED, nodes that the job scheduler reserves
+            for a job (`PowerExchange.planned`) are not switched off.
         power_save_interval_s, power_save_min_interval_s: as in SlurmctldParameters.
     """
 

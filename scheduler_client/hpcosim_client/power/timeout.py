@@ -9,23 +9,24 @@ from hpcosim_client.view import View
 def timeout(timeout_s: float, wait_price_w: float | None = None) -> Manager:
     """Return the manager that switches a node off once it has been idle for `timeout_s`.
 
-    Idle is as `IdleClock` has it: a node held for a job that waits for others to boot is not. A
-    node is switched off at the instant its time is up; there is no limit to how many at once. It
-    switches nothing on: that is left to allocations (`wake_on_allocation`) and reservations.
+    `IdleClock` defines idle: a node held for a job that waits for others to boot is not. A node is
+    switched off at the instant its time is up, any number of nodes at once. The manager switches
+    nothing on: allocations (`wake_on_allocation`) and reservations do.
 
     Args:
-        timeout_s: it.
-        wait_price_w: see `View.wait_price_w`, J/s; None: no job waits longer to save energy.
+        timeout_s: idle time, simulated seconds, 0 or more.
+        wait_price_w: see `PowerExchange.wait_price_w`, J/s; None: no job waits longer to save
+            energy.
     """
     idle = IdleClock()
 
-    def manage(view: View) -> None:
+    def manage(view: View) -> float | None:
         if wait_price_w is not None:
-            view.wait_price_w = wait_price_w
+            view.power_exchange.wait_price_w = wait_price_w
         idle.update(view)
         for node in idle.due(view.now_s, timeout_s).tolist():
             view.set_node_power(node, on=False)
         idle.update(view)
-        idle.wake_at_next(view, timeout_s)
+        return idle.next_due_s(view.now_s, timeout_s)
 
     return manage

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-from hpcosim_protocol import AllocateJob, Platform, PowerState, SetNodePower
+from hpcosim_protocol import (
+    AllocateJob,
+    Platform,
+    PowerState,
+    SetNodePower,
+    energy_estimate_j,
+)
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.node_power import NodePower
@@ -91,7 +97,7 @@ def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
     """Return the least energy estimated for the job alone on a node; infinity: none holds it."""
     return min(
         (
-            platform.energy_estimate_j(group, job.cores, job.requested_s, 0)
+            energy_estimate_j(platform, group, job.cores, job.requested_s, 0)
             for group, nodes in enumerate(platform.nodes)
             if nodes.cores >= job.cores
         ),

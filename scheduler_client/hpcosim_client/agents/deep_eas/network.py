@@ -78,7 +78,7 @@ Network = PictureNetwork | PairsNetwork
 
 
 def network_of(settings: DeepEas) -> Network:
-    """Return a network of the form that settings ask for; its weights are yet to be drawn."""
+    """Return a network of the form that settings ask for; its weights are not set yet."""
     return (PictureNetwork if settings.sees == "picture" else PairsNetwork)(settings)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-
 from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_client.agents.deep_eas.network import logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy, View
 
 Choose = Callable[[View, Scene], int]
@@ -22,18 +22,17 @@ Choose = Callable[[View, Scene], int]
 def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
     """Return the policy that binds jobs to machines as a trained agent says.
 
-    Torch is held to one thread from here on: with several, they wait for each other far longer
-    than a network this small takes.
+    Torch is held to one thread, see `use_one_thread`.
 
     Args:
         model: a file that `save_deep_eas` wrote.
-        sample: draw each choice by its probability, from the view's chance; else the best, the
-            first of equals.
+        sample: draw each choice by its probability, with the view's `rng`; False: take the best,
+            the first of equal ones.
 
     Raises:
         PolicyError: the file holds no such agent.
     """
-    torch.set_num_threads(1)
+    use_one_thread()
     network, about = load_deep_eas(Path(model))
 
     def choose(view: View, scene: Scene) -> int:
@@ -44,20 +43,10 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
 
 
 def deciding(settings: DeepEas, choose: Choose) -> Policy:
-    """Return the policy that binds jobs to machines by whoever chooses, wherever there is a choice.
+    """Return the policy that binds jobs to machines as a function chooses.
 
     Args:
         settings: what is decided.
-        choose: the choice.
+        choose: called wherever there is a choice.
     """
-    rounds: Rounds | None = None
-
-    def decide(view: View) -> None:
-        nonlocal rounds
-        if rounds is None:
-            rounds = Rounds(settings, view)
-        rounds.begin(view)
-        while (scene := rounds.look(view)) is not None:
-            rounds.take(view, choose(view, scene))
-
-    return decide
+    return by_rounds(lambda view: Rounds(settings, view), choose)

@@ -1,11 +1,11 @@
 """When Deep-EAS is asked, what it may choose, and what becomes of it.
 
-At each step it binds jobs to machines until it holds, or chooses what can't be; then time goes on.
-It is asked only where there is a choice: while a job is in a slot and fits on a machine.
+At each step it binds jobs to machines until it holds or chooses an impossible action; then time
+goes on. It is asked only where there is a choice: while a job is in a slot and fits on a machine.
 
-An agent that holds for ever would never end. Once it has held for as many steps as the horizon has
-while nothing ran and nothing was bound, what energy-aware shortest job first would bind is bound in
-its stead; the paper cuts such a run off.
+An agent that always holds would never end a run. Once it has held for as many steps as the horizon
+has while nothing ran and nothing was bound, the job that energy-aware shortest job first would bind
+is bound instead; the paper cuts such a run off.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ import numpy as np
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.esjf import (
-    eligible,
-    least,
-    refuse_what_never_fits,
-    wake_at_next_step,
-)
+from hpcosim_client.heuristics.esjf import check_jobs_fit, eligible, least
 from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -46,7 +41,7 @@ class Rounds:
     """
 
     def __init__(self, settings: DeepEas, view: View) -> None:
-        refuse_other_machines(settings, view.nodes.capacity.tolist())
+        check_machines(settings, view.nodes.capacity.tolist())
         self.plan = StepPlan(view, settings.horizon, settings.step_s)
         self._settings = settings
         self._machines = len(view.nodes.capacity)
@@ -61,11 +56,11 @@ class Rounds:
         Raises:
             PolicyError: a job fits on no machine.
         """
-        refuse_what_never_fits(view, self.plan)
+        check_jobs_fit(view, self.plan)
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
         self.plan.follow(view)
-        wake_at_next_step(view, self._settings.step_s)
+        self.plan.wake_at_next_step(view)
         self._over = False
 
     def look(self, view: View) -> Scene | None:
@@ -76,16 +71,18 @@ class Rounds:
         scene = self._scene(view)
         return scene if (scene.rows != NEVER).any() else None
 
-    def take(self, view: View, action: int) -> Job | None:
-        """Carry an action out; return the job that was bound, None: the step is over."""
+    def take(self, view: View, scene: Scene, action: int) -> Job | None:
+        """Carry an action out; return the job that was bound, None: the step is over.
+
+        Args:
+            view: the view.
+            scene: what `look` returned.
+            action: machine * queue + slot, or machines * queue to hold.
+        """
         if self._holds_for_ever(view):
             action = self._teach(view)
         machine, slot = divmod(action, self._settings.queue)
-        if (
-            machine == self._machines
-            or slot >= len(self._slots)
-            or self.plan.first_step(self._slots[slot], machine) is None
-        ):
+        if machine == self._machines or scene.rows[0, machine, slot] == NEVER:
             self._over = True
             if not view.running and not self.plan.bound:
                 self._idle_s = min(self._idle_s, view.now_s)
@@ -126,8 +123,8 @@ class Rounds:
         return bound.node * self._settings.queue + self._slots.index(bound.job)
 
 
-def refuse_other_machines(settings: DeepEas, cores: list[int]) -> None:
-    """Make sure that an agent can decide for machines of so many cores.
+def check_machines(settings: DeepEas, cores: list[int]) -> None:
+    """Make sure that an agent can decide for machines with these numbers of cores.
 
     One that weighs pairs does for any number of them.
 

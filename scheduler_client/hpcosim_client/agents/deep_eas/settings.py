@@ -20,9 +20,11 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         horizon: H, how many steps ahead are seen, and planned.
         queue: Q, how many waiting jobs are seen, the first ones.
         backlog: B, how many waiting jobs behind these are counted; a multiple of `horizon`.
-        since_arrival: L, how many steps since the last job came are counted; likewise.
+        since_arrival: L, how many steps since the last submission are counted; a multiple of
+            `horizon`.
         step_s: the length of a step.
-        masked: what can't be is never chosen; the paper's agent may, and so ends the step.
+        masked: impossible actions are never chosen; the paper's agent may choose one, which ends
+            the step.
         sees: the paper's picture of the cluster; or what each pair of a machine and a job would
             mean, which goes for any number of machines.
     """

@@ -1,1 +1,1 @@
-"""node_power."""
+"""The agent that switches nodes: its power manager and its networks."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from hpcosim_client.agents.node_power.network import best_actions, load_actor
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.power.features import action_mask, features
 from hpcosim_client.power.manager import Manager
 from hpcosim_client.power.periodic import Periodic
@@ -22,28 +21,28 @@ def learned(
     decision falls on the first instant at which it is called. To stand beside a job scheduler in
     `managed`.
 
-    Torch is held to one thread from here on: with several, they wait for each other longer than
-    a network of this size takes.
+    Torch is held to one thread, see `use_one_thread`.
 
     Args:
         model: a file that `save_actor` wrote.
         interval_s: seconds between two decisions; None: as in training.
-        origin_s: the second of the week at which simulated time is 0; None: as in training. Of
-            no account to a network that knows no calendar.
+        origin_s: the second of the week at which simulated time is 0; None: as in training. A
+            network without calendar features ignores it.
 
     Raises:
         PolicyError: the file holds no such network.
     """
-    torch.set_num_threads(1)
+    use_one_thread()
     actor, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:
         origin_s = about.origin_s
     rounds = Periodic(about.interval_s if interval_s is None else interval_s)
 
-    def manage(view: View) -> None:
-        if rounds.due(view):
-            seen = features(view, rounds.account, origin_s)
-            mask = action_mask(view, rounds.account)
-            rounds.decide(view, best_actions(actor, seen, mask))
+    def manage(view: View) -> float | None:
+        if not rounds.due(view):
+            return None
+        seen = features(view, rounds.account, origin_s)
+        mask = action_mask(view, rounds.account)
+        return rounds.decide(view, best_actions(actor, seen, mask))
 
     return manage

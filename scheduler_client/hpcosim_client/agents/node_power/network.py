@@ -9,7 +9,6 @@ answers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hpcosim_client.agents.layers import dense
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.power.account import Bools
@@ -78,20 +78,13 @@ def _encoder(shape: Shape) -> nn.Sequential:
     return nn.Sequential(embed, *(Layer(shape) for _ in range(shape.layers)))
 
 
-def _head(*widths: int) -> nn.Sequential:
-    parts: list[nn.Module] = []
-    for before, after in pairwise(widths):
-        parts += [nn.Linear(before, after), nn.ReLU()]
-    return nn.Sequential(*parts[:-1])
-
-
 class Actor(nn.Module):
     """Says for every node how much speaks for off, and how much for on."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.encoder = _encoder(shape)
-        self.head = _head(shape.embedding, 64, 32, 2)
+        self.head = dense(nn.ReLU, shape.embedding, 64, 32, 2)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return logits, float32[batch, nodes, 2], for float32[batch, nodes, features]."""
@@ -105,7 +98,7 @@ class Critic(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.encoder = _encoder(shape)
-        self.head = _head(shape.embedding, 20, 20, 1)
+        self.head = dense(nn.ReLU, shape.embedding, 20, 20, 1)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return values, float32[batch], for float32[batch, nodes, features]."""
@@ -145,7 +138,7 @@ def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
     """Return the more probable of what may be asked of each node; on, where they are equal.
 
     Args:
-        actor: it.
+        actor: the network.
         seen: float32[nodes, features].
         mask: bool[nodes, 2], what may be asked.
 

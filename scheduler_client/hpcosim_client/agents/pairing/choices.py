@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.job import Ints, Job
+from hpcosim_client.job import Floats, Ints, Job
 
 Rows = NDArray[np.float32]
 
@@ -42,3 +42,23 @@ class Choices(NamedTuple):
             return None
         slot, node = divmod(action, self.nodes)
         return self.jobs[slot], node
+
+
+def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -> Ints:
+    """Return the actions of pairs, and of waiting last where it is allowed; see `Choices`.
+
+    Args:
+        slot: int64[pairs], slot of the job of each.
+        node: int64[pairs], node of each.
+        slots: how many slots there are.
+        nodes: how many nodes there are.
+        may_wait: waiting is a choice.
+    """
+    actions = slot * nodes + node
+    return np.append(actions, slots * nodes) if may_wait else actions
+
+
+def share_of(value: Floats | float, scale: float) -> Floats | float:
+    """Return the share x / (x + scale) of a time or an energy, from 0 to 1; of one below 0, 0."""
+    value = np.maximum(value, 0.0)
+    return value / (value + scale)

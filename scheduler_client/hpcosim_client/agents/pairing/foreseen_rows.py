@@ -46,15 +46,15 @@ Without a second option +3 is 0, or 1 if the platform has only one node.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.agents.pairing.choices import Choices, Rows
-from hpcosim_client.agents.pairing.forecast import Forecast, Kind, Option, Site, kind_of
-from hpcosim_client.agents.pairing.scales import share_of
+from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of, share_of
+from hpcosim_client.agents.pairing.forecast import Forecast
+from hpcosim_client.agents.pairing.grid import NONE, Grid, Waiting
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.agents.pairing.site import Kind, Site, kind_of
 from hpcosim_client.heuristics.node_keys import affordable, run_time_scale
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
@@ -67,21 +67,6 @@ COLUMNS = FIRST_WEIGHT + PER_WEIGHT * len(WEIGHTS)
 JOBS_OF_A_KIND = 5.0
 JOBS = 10.0
 MBPS = 1e5
-NONE = Option(np.inf, np.inf, np.inf, np.inf)
-
-
-class Waiting(NamedTuple):
-    """The waiting jobs of a kind.
-
-    Attributes:
-        kind: it.
-        job: the first of them.
-        waiting: how many.
-    """
-
-    kind: Kind
-    job: Job
-    waiting: int
 
 
 class ForeseenRows:
@@ -121,7 +106,7 @@ class ForeseenRows:
         """Return what there is to choose from; None: nothing fits."""
         waiting = self._waiting(view)
         nodes = self._distinct()
-        grid = _Grid(waiting, nodes, self._options(view, waiting, nodes))
+        grid = Grid(waiting, nodes, self._options(view, waiting, nodes))
         now_s, settings = view.now_s, self._settings
         fits = grid.starts_s <= now_s
         fits &= view.nodes.free[nodes] >= np.array([[one.job.cores] for one in waiting])
@@ -137,11 +122,9 @@ class ForeseenRows:
             rows[-1, WAITS] = 1.0
             for column in range(FIRST_WEIGHT + LEAST, COLUMNS, PER_WEIGHT):
                 rows[-1, column] = pairs[:, column].max()
-        count = len(view.nodes.free)
-        actions = slot * count + nodes[place]
-        if may_wait:
-            actions = np.append(actions, settings.window_jobs * count)
         jobs = [one.job for one in waiting]
+        count = len(view.nodes.free)
+        actions = actions_of(slot, nodes[place], settings.window_jobs, count, may_wait)
         return Choices(rows, actions, jobs, count, settings.window_jobs)
 
     def _waiting(self, view: View) -> list[Waiting]:
@@ -187,7 +170,7 @@ class ForeseenRows:
             price_w += forecast.idle_w + forecast.committed_j / span_s
         return price_w * (np.ones_like(WEIGHTS) if view.no_more_jobs else WEIGHTS)
 
-    def _show_pairs(self, pairs: Rows, view: View, grid: _Grid, slot: Ints, place: Ints) -> None:
+    def _show_pairs(self, pairs: Rows, view: View, grid: Grid, slot: Ints, place: Ints) -> None:
         now_s, time_s, energy_j = view.now_s, self._settings.time_s, self._settings.energy_j
         horizon_s = self.forecast.horizon_s(now_s)
         pairs[:, 0:4] = self._of_jobs(view, grid.waiting)[slot]
@@ -210,7 +193,7 @@ class ForeseenRows:
         self._show_costs(blocks, now_s, grid, grid.costs_j(horizon_s, prices_w), slot, place)
 
     def _show_costs(
-        self, blocks: Rows, now_s: float, grid: _Grid, costs_j: Floats, slot: Ints, place: Ints
+        self, blocks: Rows, now_s: float, grid: Grid, costs_j: Floats, slot: Ints, place: Ints
     ) -> None:
         """Show what pairs cost.
 
@@ -267,24 +250,3 @@ class ForeseenRows:
         asked = np.array([site.asked_mbps() for site in sites])
         computes = [bool(site.shares) for site in sites]
         return np.stack([free, computes, asked / (asked + MBPS)], axis=1)
-
-
-class _Grid(NamedTuple):
-    """Kinds of jobs by distinct nodes."""
-
-    waiting: list[Waiting]
-    nodes: Ints
-    options: NDArray[np.float64]
-
-    @property
-    def starts_s(self) -> Floats:
-        starts: Floats = self.options[:, :, 0]
-        return starts
-
-    def costs_j(self, horizon_s: float, prices_w: Floats) -> Floats:
-        """Return what each option costs, float64[kinds, nodes, weights], J."""
-        ends_s, extra_j = self.options[..., 1], self.options[..., 2]
-        later_s = np.maximum(ends_s - horizon_s, 0.0)
-        # At a price of 0, an option that is never (NONE) costs infinity times 0.
-        costs = np.where(later_s[..., None] < np.inf, later_s[..., None], 0.0) * prices_w
-        return np.maximum(extra_j[..., None] + costs, 1e-9)

@@ -13,12 +13,13 @@ each state is worth, float32[batch].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from hpcosim_client.agents.layers import dense
 
 
 class Actor(nn.Module, ABC):
@@ -49,7 +50,7 @@ class PapersActor(Actor):
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.score = _selu(features, 16, 16, 8, 8, 4, 4, 1)
+        self.score = dense(nn.SELU, features, 16, 16, 8, 8, 4, 4, 1)
 
     def scores(self, rows: Tensor, there: Tensor) -> Tensor:
         """Return a score for each row."""
@@ -69,8 +70,8 @@ class PapersCritic(nn.Module):
 
     def __init__(self, features: int, actions: int) -> None:
         super().__init__()
-        self.of_action = _selu(features, 32, 16, 8, 4, 1)
-        self.of_all = _selu(actions, 128, 64, 32, 16, 8, 1)
+        self.of_action = dense(nn.SELU, features, 32, 16, 8, 4, 1)
+        self.of_all = dense(nn.SELU, actions, 128, 64, 32, 16, 8, 1)
         self.features, self.actions = features, actions
 
     def forward(self, rows: Tensor, there: Tensor, actions: Tensor) -> Tensor:
@@ -135,19 +136,8 @@ def _pooled(known: Tensor, there: Tensor) -> Tensor:
     return torch.cat([mean, most], dim=1)
 
 
-def _selu(*widths: int) -> nn.Sequential:
-    return _layers(nn.SELU, widths)
-
-
 def _silu(*widths: int) -> nn.Sequential:
-    return nn.Sequential(*_layers(nn.SiLU, widths), nn.SiLU())
-
-
-def _layers(activation: type[nn.Module], widths: tuple[int, ...]) -> nn.Sequential:
-    parts: list[nn.Module] = []
-    for before, after in pairwise(widths):
-        parts += [nn.Linear(before, after), activation()]
-    return nn.Sequential(*parts[:-1])
+    return nn.Sequential(*dense(nn.SiLU, *widths), nn.SiLU())
 
 
 def draw(network: nn.Module, generator: torch.Generator) -> None:

@@ -23,12 +23,10 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcosim_client.agents.pairing.choices import Choices, Rows
-from hpcosim_client.agents.pairing.scales import share_of
+from hpcosim_client.agents.pairing.choices import Choices, Rows, actions_of, share_of
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_client.heuristics.node_keys import run_time_scale
+from hpcosim_client.heuristics.node_keys import energy_estimates_j
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.view import View
@@ -54,7 +52,6 @@ class PapersRows:
         self._settings = settings
         nodes, groups = view.nodes, view.platform.nodes
         self._idle_w: Floats = np.array([group.idle_w for group in groups])[nodes.group]
-        self._scale = run_time_scale(view)
         self._clock = nodes.ops_per_s / nodes.ops_per_s.max()
         self._first_s: float | None = None
 
@@ -64,8 +61,11 @@ class PapersRows:
         if self._first_s is None:
             self._first_s = view.now_s
         jobs = list(islice(view.queue.values(), settings.window_jobs))
-        estimates_j = self._estimates_j(jobs, nodes)
-        slot, node = self._feasible(jobs, nodes, estimates_j).nonzero()
+        cores = np.array([[job.cores] for job in jobs])
+        requested_s = np.array([[job.requested_s] for job in jobs])
+        estimates_j = energy_estimates_j(view, requested_s, cores, nodes.jobs)
+        most_j = np.array([[job.max_energy_j] for job in jobs])
+        slot, node = ((nodes.free >= cores) & (estimates_j <= most_j)).nonzero()
         if not len(slot):
             return None
         rows = np.zeros((len(slot) + may_wait, COLUMNS), dtype=np.float32)
@@ -75,23 +75,8 @@ class PapersRows:
         pairs[:, 9] = share_of(estimates_j[slot, node], settings.energy_j)
         rows = rows[:, : columns(settings)]
         count = len(nodes.free)
-        actions = slot * count + node
-        if may_wait:
-            actions = np.append(actions, settings.window_jobs * count)
+        actions = actions_of(slot, node, settings.window_jobs, count, may_wait)
         return Choices(rows, actions, jobs, count, settings.window_jobs)
-
-    def _estimates_j(self, jobs: Sequence[Job], nodes: NodePool) -> Floats:
-        requested_s = np.array([[job.requested_s] for job in jobs])
-        cores = np.array([[job.cores] for job in jobs])
-        power_w = nodes.static_w / (nodes.jobs + 1.0) + cores * nodes.dynamic_w
-        return requested_s * self._scale * power_w
-
-    def _feasible(
-        self, jobs: Sequence[Job], nodes: NodePool, estimates_j: Floats
-    ) -> NDArray[np.bool_]:
-        cores = np.array([[job.cores] for job in jobs])
-        most_j = np.array([[job.max_energy_j] for job in jobs])
-        return (nodes.free >= cores) & (estimates_j <= most_j)
 
     def _of_jobs(self, jobs: Sequence[Job], view: View) -> Rows:
         time_s, largest = self._settings.time_s, view.nodes.largest

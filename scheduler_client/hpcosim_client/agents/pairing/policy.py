@@ -12,44 +12,38 @@ from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.agents.pairing.networks import Actor, best
 from hpcosim_client.agents.pairing.rounds import Rounds
-from hpcosim_client.view import Policy, View
+from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_client.view import Policy
 
 
 def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     """Return the policy that starts the jobs where a trained agent says.
 
-    Torch is held to one thread from here on: with several, they wait for each other far longer
-    than networks this small take.
+    Torch is held to one thread, see `use_one_thread`.
 
     Args:
         model: a file that `save_pairing` wrote.
-        sample: draw each choice by its probability, from the view's chance; else the best.
+        sample: draw each choice by its probability, with the view's `rng`; False: take the best.
 
     Raises:
         PolicyError: the file holds no such agent.
     """
-    torch.set_num_threads(1)
+    use_one_thread()
     actor, about = load_pairing(Path(model))
-    rounds: Rounds | None = None
-
-    def decide(view: View) -> None:
-        nonlocal rounds
-        if rounds is None:
-            rounds = Rounds(about.pairing, view)
-        rounds.begin(view)
-        while (choices := rounds.look(view)) is not None:
-            rounds.take(view, choices, choose(actor, choices, view.rng if sample else None))
-
-    return decide
+    return by_rounds(
+        lambda view: Rounds(about.pairing, view),
+        lambda view, choices: choose(actor, choices, view.rng if sample else None),
+    )
 
 
 def choose(actor: Actor, choices: Choices, rng: np.random.Generator | None = None) -> int:
-    """Return the choice that most speaks for, the first of equals, or one drawn.
+    """Return the choice of the highest score, the first of equal ones, or a sampled one.
 
     Args:
-        actor: who says.
+        actor: the network that scores the choices.
         choices: what there is to choose from.
-        rng: what draws; None: nothing is drawn.
+        rng: source of random numbers; None: the choice is greedy.
     """
     if len(choices.rows) == 1:
         return 0

@@ -14,11 +14,10 @@ from hpcosim_client.agents.pairing.forecast import Forecast
 from hpcosim_client.agents.pairing.foreseen_rows import ForeseenRows
 from hpcosim_client.agents.pairing.papers_rows import PapersRows
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.one_node import refuse_what_needs_several_nodes
+from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.view import View
-
-ALARM = 0
 
 
 def features_of(settings: Pairing) -> int:
@@ -53,7 +52,7 @@ class Rounds:
             self._shows = PapersRows(settings, view)
         self._over = False  # with deciding, until the next event
         self._waits_since_s: float | None = None
-        self._alarm_set = False
+        self._alarm = PolicyAlarm()
 
     @property
     def forecast(self) -> Forecast:
@@ -67,10 +66,8 @@ class Rounds:
         Raises:
             PolicyError: a job can't go to one node.
         """
-        refuse_what_needs_several_nodes(view, "a pairing agent places")
+        check_one_node_jobs(view, "a pairing agent places")
         self._over = False
-        if ALARM in view.alarms:
-            self._alarm_set = False
         if self._foreseen is not None:
             self._foreseen.follow(view)
 
@@ -103,9 +100,7 @@ class Rounds:
         if self._foreseen is not None:
             self._foreseen.forecast.place(view, job, node)
         self._waits_since_s = None
-        if self._alarm_set:
-            view.cancel_alarm(ALARM)
-            self._alarm_set = False
+        self._alarm.cancel(view)
         self._over = self.settings.placements_per_event == "one"
 
     def _may_wait(self, view: View) -> bool:
@@ -123,5 +118,4 @@ class Rounds:
         if self.settings.wait_s is not None:
             until_s = min(until_s, view.now_s + self.settings.wait_s)
         if until_s > view.now_s:
-            view.set_alarm(until_s, ALARM)
-            self._alarm_set = True
+            self._alarm.set(view, until_s)

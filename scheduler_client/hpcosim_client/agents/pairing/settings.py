@@ -19,18 +19,18 @@ class Pairing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         sees: the features of a pair. `papers`: those of Lopez, Stafford, Bosque 2025, table 1, of
             every pair; `papers_no_energy`: without the three that tell of energy; `foreseen`:
             those of `foreseen`, of pairs that nothing tells apart only the first.
-        window_jobs: how many jobs are eligible: the first in the queue, or under `foreseen` the
-            first of each of the first so many kinds.
+        window_jobs: number of eligible jobs: the first in the queue, or under `foreseen` the
+            first job of each of the first `window_jobs` kinds.
         placements_per_event: `one`: after a pair it waits for the next event, as the papers'
             program does; `all`: it goes on while anything fits.
         wait: it may choose to wait though something fits.
-        wait_s: after so long it is asked again if nothing has happened; None: only an event
-            wakes it.
-        most_wait_s: so long after it first chose to wait it may not any more, until it has
-            placed a job.
+        wait_s: simulated seconds after which it decides again if nothing has happened; None: it
+            decides only at events.
+        most_wait_s: simulated seconds after its first choice to wait from which on it may not
+            wait, until it has placed a job.
         objective: what is to be small, the energy or its product with the time it took.
         time_s, energy_j: the scales of features: a time t is shown as t / (t + time_s), an
-            energy likewise.
+            energy e as e / (e + energy_j).
     """
 
     sees: Sees = "foreseen"

@@ -1,14 +1,19 @@
-"""How fast a task runs beside others that use the memory bandwidth of its processor.
+"""The model that the specification defines: quantities that both sides compute the same way.
 
-Section 5.4 of the specification; Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023,
-section 2.3. The server runs jobs by it, and a scheduler may look ahead by it.
+The server runs and admits jobs by these formulas; a scheduler may look ahead by them. Nothing
+here keeps state.
+
+| function | section of the specification |
+|---|---|
+| `bandwidth_mbps`, `task_speed` | 5.4, memory contention |
+| `energy_estimate_j` | 5.6, the energy estimate of a job |
 """
 
 from __future__ import annotations
 
-from hpcosim_protocol.platform import Contention
+from hpcosim_protocol.platform import Contention, Platform
 
-DECIMALS = 9  # of a speed; by definition, so that equal states have equal speeds
+DECIMALS = 9  # of a speed; the specification rounds, so that equal states have equal speeds
 
 
 def bandwidth_mbps(volume_mb: float, alone_s: float) -> float:
@@ -23,6 +28,8 @@ def bandwidth_mbps(volume_mb: float, alone_s: float) -> float:
 
 def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tasks: int) -> float:
     """Return the share of its full speed at which a task runs, above 0 and up to 1.
+
+    The model of Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3.
 
     Args:
         model: the constants of the processor.
@@ -40,6 +47,25 @@ def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tas
     if total_mbps > model.c_mbps + (floor - 1.0) / model.b_per_mbps:
         return round(floor, DECIMALS)
     return round(1.0 + model.b_per_mbps * (total_mbps - model.c_mbps), DECIMALS)
+
+
+def energy_estimate_j(
+    platform: Platform, group: int, cores: int, requested_s: float, jobs: int
+) -> float:
+    """Return the energy that a job is expected to cost on a node, J.
+
+    Equation 1 of Lopez, Stafford, Bosque 2025.
+
+    Args:
+        platform: the cluster.
+        group: number of the node's group.
+        cores: cores of the job.
+        requested_s: requested time of the job, which holds on the slowest node, s.
+        jobs: number of other jobs that run on the node now.
+    """
+    node = platform.nodes[group]
+    run_s = requested_s * (platform.slowest_ops_per_s / node.ops_per_s)
+    return run_s * (node.static_w / (jobs + 1) + cores * node.dynamic_w)
 
 
 def _smooth_step_down(u: float) -> float:

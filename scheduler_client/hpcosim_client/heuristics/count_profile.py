@@ -1,0 +1,101 @@
+"""How many cores, or whole nodes, are free when: enough to know where all of them are alike."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+
+from hpcosim_client.heuristics.reservation import Reservation, split_step
+from hpcosim_client.job import Job, Place
+from hpcosim_client.view import View
+
+
+class CountProfile:
+    """A profile of a number: cores, or whole nodes.
+
+    `free[i]` are free from `times_s[i]` to the next of these, the last for ever.
+
+    Args:
+        view: what runs.
+        free: how many are free now.
+        need: how many of them a job takes.
+        returning: when how many more are expected, of nodes that are being switched off.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        free: int,
+        need: Callable[[Job], int],
+        returning: Iterable[tuple[float, int]] = (),
+    ) -> None:
+        self._need = need
+        self._kept: dict[int, float] = {}
+        self._times_s = [view.now_s]
+        self._free = [free]
+        now_s = view.now_s
+        ends = [(job.expected_end_s(now_s), need(job)) for job in view.running.values()]
+        ends += [(max(at_s, now_s), freed) for at_s, freed in returning if at_s < math.inf]
+        for end_s, freed in sorted(ends):
+            if end_s > self._times_s[-1]:
+                self._times_s.append(end_s)
+                self._free.append(self._free[-1])
+            self._free[-1] += freed
+
+    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+        """See `Profile`."""
+        times_s, free, need = self._times_s, self._free, self._need(job)
+        first = self._step_at(after_s)
+        while first < len(times_s):
+            start_s = max(times_s[first], after_s)
+            short = self._first_short(first, start_s + job.requested_s, need)
+            if short is None:
+                return Reservation(start_s, None)
+            first = short + 1
+            while first < len(free) and free[first] < need:
+                first += 1
+        return None
+
+    def has_room(self, job: Job, reservation: Reservation) -> bool:
+        """See `Profile`."""
+        start_s = reservation.start_s
+        end_s = start_s + job.requested_s
+        return self._first_short(self._step_at(start_s), end_s, self._need(job)) is None
+
+    def keep(self, job: Job, reservation: Reservation) -> None:
+        """See `Profile`."""
+        start_s = reservation.start_s
+        self._kept[job.job_id] = start_s
+        self._add(-self._need(job), start_s, start_s + job.requested_s)
+
+    def release(self, job: Job) -> None:
+        """See `Profile`."""
+        start_s = self._kept.pop(job.job_id)
+        self._add(self._need(job), start_s, start_s + job.requested_s)
+
+    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+        """See `Profile`."""
+        now = Reservation(self._times_s[0], None)
+        if not self.has_room(job, now) or not view.start(job):
+            return False
+        self.keep(job, now)
+        return True
+
+    def _step_at(self, at_s: float) -> int:
+        return max(bisect_right(self._times_s, at_s) - 1, 0)
+
+    def _first_short(self, first: int, until_s: float, need: int) -> int | None:
+        """Return the first step from `first` on, before `until_s`, with less than `need`."""
+        for step in range(first, len(self._free)):
+            if step > first and self._times_s[step] >= until_s:
+                return None
+            if self._free[step] < need:
+                return step
+        return None
+
+    def _add(self, amount: int, start_s: float, end_s: float) -> None:
+        first = split_step(self._times_s, self._free, start_s)
+        last = split_step(self._times_s, self._free, end_s)
+        for step in range(first, last):
+            self._free[step] += amount

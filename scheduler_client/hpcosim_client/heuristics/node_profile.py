@@ -1,0 +1,162 @@
+"""How many cores of each node are free when."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+
+import numpy as np
+
+from hpcosim_client.heuristics.reservation import Reservation, split_step
+from hpcosim_client.job import Bools, Floats, Ints, Job, Place
+from hpcosim_client.nodes import fill, find_place, usable_nodes
+from hpcosim_client.view import View
+
+Freed = tuple[float, Ints, Ints]
+"""When, on which nodes, how many cores of each."""
+
+
+class NodeProfile:
+    """A profile of every node's free cores: `free[i]` is int64[nodes].
+
+    Args:
+        view: what runs.
+        free: int64[nodes], what is free now.
+        returning: what else is expected to be, beside that of running jobs.
+        late_s: when that is expected which was before; None: now.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        free: Ints,
+        returning: Iterable[Freed],
+        late_s: float | None = None,
+    ) -> None:
+        self._capacity = view.nodes.capacity
+        self._kept: dict[int, Reservation] = {}
+        self._times_s = [view.now_s]
+        self._free = [free.copy()]
+        late_s = view.now_s if late_s is None else late_s
+        places = [(job.expected_end_s(late_s), job.place) for job in view.running.values()]
+        ends = [(end_s, place.nodes, place.held) for end_s, place in places if place is not None]
+        ends += [(max(at_s, late_s), nodes, freed) for at_s, nodes, freed in returning]
+        for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
+            if end_s > self._times_s[-1]:
+                self._times_s.append(end_s)
+                self._free.append(self._free[-1].copy())
+            self._free[-1][nodes] += freed
+        self._total = [int(free.sum()) for free in self._free]
+
+    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+        """See `Profile`."""
+        for start_s in self.starts_s(job, after_s):
+            place = self.place(job, start_s, start_s + job.requested_s)
+            if place is not None:
+                return Reservation(start_s, place)
+        return None
+
+    def starts_s(self, job: Job, after_s: float) -> Iterator[float]:
+        """Yield the times, from `after_s` on, at which there are cores enough for a job."""
+        first = max(bisect_right(self._times_s, after_s) - 1, 0)
+        for step in range(first, len(self._times_s)):
+            if self._total[step] >= job.cores:
+                yield max(self._times_s[step], after_s)
+
+    def place(
+        self,
+        job: Job,
+        start_s: float,
+        end_s: float,
+        *,
+        order: Floats | None = None,
+        only: Bools | None = None,
+    ) -> Place | None:
+        """Return where a job has room from start to end; None: nowhere.
+
+        It gets the nodes that are the least free before, as other jobs may use the rest.
+
+        Args:
+            job: a waiting job.
+            start_s: when it starts.
+            end_s: when it ends.
+            order: float64[nodes]; nodes of less go first, and only equal ones by free cores.
+            only: bool[nodes], the nodes that it may use; None: all.
+        """
+        step = max(bisect_right(self._times_s, start_s) - 1, 0)
+        free = self._least_free(start_s, end_s)
+        if only is not None:
+            free = np.where(only, free, 0)
+        if free.sum() < job.cores:
+            return None
+        usable = usable_nodes(job, free, self._capacity)
+        before = np.zeros_like(free) + sum(self._free[:step])
+        keys = (before[usable],) if order is None else (before[usable], order[usable])
+        return fill(job, usable[np.lexsort(keys)], free)
+
+    def has_room(self, job: Job, reservation: Reservation) -> bool:
+        """See `Profile`."""
+        place = reservation.place
+        if place is None:  # made while only numbers mattered
+            return False
+        free = self._least_free(reservation.start_s, reservation.runs_s + job.requested_s)
+        return bool((free[place.nodes] >= place.held).all())
+
+    def keep(self, job: Job, reservation: Reservation) -> None:
+        """See `Profile`."""
+        self._kept[job.job_id] = reservation
+        self._hold(job, reservation, -1)
+
+    def release(self, job: Job) -> None:
+        """See `Profile`."""
+        self._hold(job, self._kept.pop(job.job_id), 1)
+
+    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+        """See `Profile`."""
+        now_s = self._times_s[0]
+        free = np.minimum(self._least_free(now_s, now_s + job.requested_s), view.nodes.free)
+        if place is None or (free[place.nodes] < place.held).any():
+            place = find_place(job, free, self._capacity)
+        if place is None or not view.start_at(job, place):
+            return False
+        self.keep(job, Reservation(now_s, place))
+        return True
+
+    def _least_free(self, start_s: float, end_s: float) -> Ints:
+        first = bisect_right(self._times_s, start_s) - 1
+        least = self._free[first]
+        for step in range(first + 1, len(self._times_s)):
+            if self._times_s[step] >= end_s:
+                break
+            least = np.minimum(least, self._free[step])
+        return least
+
+    def _hold(self, job: Job, reservation: Reservation, sign: int) -> None:
+        start_s, place, _ = reservation
+        assert place is not None
+        end_s = reservation.runs_s + job.requested_s
+        nodes, amount = place.nodes, sign * place.held
+        first, last = (self._split(at_s) for at_s in (start_s, end_s))
+        total = int(amount.sum())
+        for step in range(first, last):
+            self._free[step] = self._free[step].copy()
+            self._free[step][nodes] += amount
+            self._total[step] += total
+
+    def _split(self, at_s: float) -> int:
+        step = split_step(self._times_s, self._free, at_s)
+        if len(self._total) < len(self._free):
+            self._total.insert(step, self._total[step - 1])
+        return step
+
+
+def node_profile(view: View, late_s: float | None = None) -> NodeProfile:
+    """Return the profile of when each node's cores can be given to a job; see `NodeProfile`."""
+    back = [
+        (at_s, np.array([node]), np.array([cores]))
+        for at_s, node, cores in view.nodes.returning()
+        if at_s < math.inf
+    ]
+    return NodeProfile(view, view.nodes.free, back, late_s)

@@ -1,0 +1,128 @@
+"""The loop of a scheduler: take in events, decide, wait for the next events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from hpcosim_client.connection import Connection, Patience
+from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
+from hpcosim_client.view import Policy, View
+from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
+
+
+class Batch(Protocol):
+    """A reply to decisions; see `connection.Answer`."""
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What has happened."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the simulation is over."""
+
+
+Ask = Callable[[Sequence[Decision], Collection[EventKind] | None, float], Batch]
+"""Sends decisions, `wake_on` and `elapsed_s`; returns the reply. See `Connection.decide`."""
+
+
+def play(
+    policy: Policy,
+    platform: Platform,
+    ask: Ask,
+    snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
+    seed: int = 0,
+    wake_on_allocation: bool = True,
+) -> None:
+    """Let a policy decide until the simulation is over, over any link.
+
+    Args:
+        policy: makes the decisions.
+        platform: the cluster's description.
+        ask: the link to the simulation.
+        snapshot: simulated time, s, and events to start the view from.
+        seed: seed of the policy's random numbers.
+        wake_on_allocation: nodes that are not on may be given to jobs.
+
+    Raises:
+        PolicyError: the policy made an impossible decision; and what `ask` raises.
+    """
+    view = View(platform, seed, wake_on_allocation=wake_on_allocation)
+    view.apply(*snapshot)
+    if snapshot[1]:
+        policy(view)
+    while True:
+        batch = ask(view.decisions, view.wake_on, view.elapsed_s)
+        if batch.ended:
+            return
+        view.apply(batch.now_s, batch.events)
+        policy(view)
+
+
+def run(
+    policy: Policy,
+    address: str = "tcp://127.0.0.1:28080",
+    *,
+    name: str = "",
+    scenario: str = "",
+    seed: int | None = None,
+    session: str = "",
+    patience: Patience | None = None,
+    welcomed: Callable[[Welcome], None] = lambda _: None,
+) -> Mapping[str, int | float]:
+    """Connect to a server, schedule one simulation with a policy, and return its metrics.
+
+    Args:
+        policy: makes the decisions; new for each run, as policies keep state.
+        address: ZeroMQ address of the server.
+        name: name of the scheduler in logs and results; empty: that of the function.
+        scenario: name of one of the server's scenarios; empty: its first.
+        seed: seed of the simulation; None: the scenario's own.
+        session: name of the session to return to, after its client died; empty: a new one.
+        patience: the timeouts; None: those of `Patience`.
+        welcomed: called with the server's reply to the hello, which names the session.
+
+    Raises:
+        ServerGoneError: the server does not reply.
+        ServerRefusedError: the server rejects the session, or the simulation is stuck.
+        PolicyError: the policy made an impossible decision.
+
+    Example:
+        >>> metrics = run(make_policy("easy"), "tcp://127.0.0.1:28080")
+    """
+    with Connection(address, patience) as connection:
+        name = name or getattr(policy, "__name__", "policy")
+        welcome = connection.hello(client=name, scenario=scenario, seed=seed, session=session)
+        welcomed(welcome)
+        return _schedule(policy, connection, welcome)
+
+
+def _schedule(
+    policy: Policy, connection: Connection, welcome: Welcome
+) -> Mapping[str, int | float]:
+    """Let a policy decide in an open session until it is over; return the metrics."""
+    metrics: Mapping[str, int | float] = {}
+
+    def ask(
+        decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
+        nonlocal metrics
+        answer = connection.decide(decisions, wake_on, elapsed_s)
+        metrics = answer.metrics
+        return answer
+
+    try:
+        snapshot = (welcome.now_s, welcome.snapshot)
+        wakes = welcome.options.wake_on_allocation
+        play(policy, welcome.platform, ask, snapshot, welcome.seed, wakes)
+    except (ServerGoneError, ServerRefusedError, ServerFaultError):
+        raise  # there is no session to leave
+    except Exception:
+        connection.bye()  # the policy failed: the server need not wait for it
+        raise
+    return metrics

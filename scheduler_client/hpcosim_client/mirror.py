@@ -1,0 +1,181 @@
+"""The scheduler's copy of queue, running jobs and nodes, kept up to date by the events."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hpcosim_client.job import Job, Place
+from hpcosim_client.nodes import NodePool
+from hpcosim_protocol import (
+    Alarm,
+    DecisionRejected,
+    Event,
+    JobAllocated,
+    JobCompleted,
+    JobStarted,
+    JobSubmitted,
+    NodePowerChanged,
+    NoMoreJobs,
+    Placement,
+    Platform,
+    PowerState,
+)
+
+
+class Mirror:
+    """What a scheduler knows; `View` adds the decisions.
+
+    Args:
+        platform: the cluster's description.
+        wake_on_allocation: nodes that sleep, or are being switched on, may be given to jobs.
+
+    Attributes:
+        platform, wake_on_allocation: as given.
+        now_s: simulated time, s.
+        queue: waiting jobs by number, in submission order.
+        running: running jobs by number, with those whose start was just decided and those whose
+            nodes are being switched on for them.
+        nodes: free cores by node.
+        arrived: jobs that joined the queue since the last decision, in that order.
+        left: jobs that stopped running since the last decision.
+        alarms: numbers of the alarms that went off since the last decision.
+        pending_alarms: time of each alarm that is set, s, by number.
+        rejected: decisions that were rejected since the last decision.
+        placements: the kinds of placement asked for so far.
+        no_more_jobs: the last job of the workload has been submitted.
+    """
+
+    def __init__(self, platform: Platform, *, wake_on_allocation: bool = True) -> None:
+        self.platform = platform
+        self.wake_on_allocation = wake_on_allocation
+        self.now_s = 0.0
+        self.queue: OrderedDict[int, Job] = OrderedDict()
+        self.running: dict[int, Job] = {}
+        self.nodes = NodePool(platform)
+        self.arrived: list[Job] = []
+        self.left: list[Job] = []
+        self.alarms: list[int] = []
+        self.pending_alarms: dict[int, float] = {}
+        self.rejected: list[DecisionRejected] = []
+        self.placements: set[Placement] = set()
+        self.no_more_jobs = False
+        # Node of each switch decided, by the decision's index in the message.
+        self._switched: dict[int, int] = {}
+        # What the server last told of the power of these nodes, and since when.
+        self._told: dict[int, tuple[PowerState, float]] = {}
+        self._submissions = 0
+        self._any_off = False  # whether any node ever was not on
+
+    def apply(self, now_s: float, events: Iterable[Event]) -> None:
+        """Take in the events up to a time; forget those before."""
+        self.now_s = now_s
+        self.arrived, self.left, self.alarms, self.rejected = [], [], [], []
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(self, event)
+        self._switched, self._told = {}, {}
+
+    def _on_submitted(self, event: JobSubmitted) -> None:
+        job = Job(
+            event.job_id,
+            event.time_s,
+            event.cores,
+            event.requested_s,
+            event.placement,
+            self._submissions,
+            memory_mb=event.memory_mb,
+            memory_volume_mb=event.memory_volume_mb,
+            max_energy_j=math.inf if event.max_energy_j is None else event.max_energy_j,
+            profile=event.profile,
+        )
+        self._submissions += 1
+        self.placements.add(event.placement)
+        self.queue[event.job_id] = job
+        self.arrived.append(job)
+
+    def _on_started(self, event: JobStarted | JobAllocated) -> None:
+        job = self.running.get(event.job_id)
+        if job is None:  # from a snapshot, or decided before this client connected
+            job = self.queue.pop(event.job_id)
+            self.arrived = [other for other in self.arrived if other is not job]
+            nodes, tasks = np.array(event.nodes), np.array(event.cores)
+            held = self.nodes.capacity[nodes] if job.placement == "whole_nodes" else tasks
+            job.place = Place(nodes, tasks, held, int(held.sum()))
+            self.nodes.take(job.place)
+            self.running[event.job_id] = job
+        job.start_s = event.time_s
+        if isinstance(event, JobAllocated) and job.place is not None:
+            job.start_s = self._ready_s(job.place, event.time_s)
+
+    def _on_completed(self, event: JobCompleted) -> None:
+        job = self.running.pop(event.job_id, None)
+        if job is None:
+            self.queue.pop(event.job_id, None)
+            return
+        if job.place is not None:
+            self.nodes.give_back(job.place)
+        self.left.append(job)
+
+    def _on_rejected(self, event: DecisionRejected) -> None:
+        self.rejected.append(event)
+        if event.decision == "set_node_power" and event.index in self._switched:
+            node = self._switched[event.index]
+            self._set_power(node, *self._told[node])
+        if event.decision != "allocate_job" or event.job_id is None:
+            return
+        job = self.running.get(event.job_id)
+        if job is None or event.code in _JOB_DID_NOT_WAIT:
+            return
+        del self.running[event.job_id]
+        if job.place is not None:
+            self.nodes.give_back(job.place)
+        job.place, job.start_s = None, np.nan
+        self.queue[event.job_id] = job
+        self.queue = OrderedDict(sorted(self.queue.items(), key=lambda item: item[1].order))
+        self.arrived.append(job)
+
+    def _on_power_changed(self, event: NodePowerChanged) -> None:
+        if event.node in self._told:
+            self._told[event.node] = (event.state, event.time_s)
+        self._set_power(event.node, event.state, event.time_s)
+
+    def _set_power(self, node: int, state: PowerState, since_s: float) -> None:
+        returns_s = None
+        if state == "switching_off" and self.wake_on_allocation:
+            returns_s = since_s + float(self.nodes.switch_off_s[node])
+        elif state != "on" and not self.wake_on_allocation:
+            returns_s = math.inf
+        self.nodes.set_power(node, state, since_s, returns_s)
+        self._any_off = True
+
+    def _ready_s(self, place: Place, at_s: float) -> float:
+        """Return when the last node of a place, given to a job at `at_s`, is expected to be on."""
+        return float(self.nodes.expected_on_s(at_s)[place.nodes].max())
+
+    def _on_alarm(self, event: Alarm) -> None:
+        self.alarms.append(event.alarm_id)
+        self.pending_alarms.pop(event.alarm_id, None)
+
+    def _on_no_more_jobs(self, _: NoMoreJobs) -> None:
+        self.no_more_jobs = True
+
+
+# The job of an allocation rejected for one of these did not wait: none returns to the queue.
+_JOB_DID_NOT_WAIT = frozenset({"unknown_job", "job_not_waiting"})
+
+_HANDLERS: dict[type, Callable[[Mirror, Any], None]] = {
+    JobSubmitted: Mirror._on_submitted,
+    JobAllocated: Mirror._on_started,
+    JobStarted: Mirror._on_started,
+    JobCompleted: Mirror._on_completed,
+    DecisionRejected: Mirror._on_rejected,
+    NodePowerChanged: Mirror._on_power_changed,
+    Alarm: Mirror._on_alarm,
+    NoMoreJobs: Mirror._on_no_more_jobs,
+}

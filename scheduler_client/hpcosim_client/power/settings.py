@@ -1,0 +1,186 @@
+"""The settings of every power manager: what the `power` of a scenario's `scheduler` may say.
+
+A mapping whose `name` is the manager's; its other keys are the fields of the class below.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Annotated, cast, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.power.slurm_settings import Slurm
+
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+Watts = Annotated[float, Meta(gt=0, le=1e15)]
+Interval = Annotated[float, Meta(gt=0, le=1e12)]
+SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+EXAMPLE = '{"name": "timeout", "timeout_s": 900}'
+
+
+class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always_on"):
+    """Every node stays on."""
+
+
+class Timeout(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="timeout"):
+    """Settings of `hpcosim_client.power.timeout.timeout`.
+
+    Attributes:
+        timeout_s: simulated seconds after which an idle node is switched off.
+        wait_price_w: energy that a second of a job's wait is worth, J/s; None: no job waits longer
+            to save energy.
+    """
+
+    timeout_s: Seconds
+    wait_price_w: Watts | None = None
+
+
+class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="keep_idle"):
+    """Settings of `hpcosim_client.power.keep_idle.keep_idle`.
+
+    Attributes:
+        warm: number of idle nodes that stay on.
+        timeout_s: simulated seconds after which another idle node is switched off.
+    """
+
+    warm: Count
+    timeout_s: Seconds = 0.0
+
+
+class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
+    """Settings of `hpcosim_client.power.oracle.by_plan`.
+
+    Attributes:
+        plan: a file that `hpcosim oracle` wrote for the same job scheduler; empty: `hpcosim run`
+            and `compare` make the plan.
+    """
+
+    plan: str = ""
+
+
+class Rl(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="rl"):
+    """Settings of `hpcosim_client.agents.node_power.manager.learned`.
+
+    Attributes:
+        model: a file that `hpcosim train power` wrote.
+        interval_s: simulated seconds between two decisions; None: as in training.
+        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+            None: as in training.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    interval_s: Interval | None = None
+    origin_s: SecondOfWeek | None = None
+
+
+class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="adaptive"):
+    """Settings of `hpcosim_client.power.adaptive.adaptive`.
+
+    Attributes:
+        model: a file that `hpcosim train adaptive` wrote.
+        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+            None: as in training.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    origin_s: SecondOfWeek | None = None
+
+
+Power = AlwaysOn | Timeout | KeepIdle | Slurm | Oracle | Rl | Adaptive
+
+MANAGERS: Mapping[str, type[Struct]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(Power)
+}
+"""The class of the settings of each manager, by the manager's name."""
+
+NAMES: tuple[str, ...] = tuple(MANAGERS)
+PATHS = ("plan", "model")
+"""The settings that name a file."""
+
+
+class PowerSettingsError(PolicyError):
+    """The settings of a power manager are invalid.
+
+    Args:
+        what: what is wrong, and how to fix it.
+        field: dotted path of the setting below `power`; empty: the settings as a whole.
+    """
+
+    def __init__(self, what: str, field: str = "") -> None:
+        super().__init__(what, field)
+        self.what = what
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"power{'.' if self.field else ''}{self.field}: {self.what}"
+
+
+def parse_power(settings: Mapping[str, object]) -> Power:
+    """Return the power manager that a mapping describes, such as one read from YAML or JSON.
+
+    Only the mapping is checked. No file that it names is opened.
+
+    Args:
+        settings: `name` and the settings of that manager.
+
+    Raises:
+        PowerSettingsError: the mapping describes no manager; `field` says where it is wrong.
+
+    Example:
+        >>> parse_power({"name": "timeout", "timeout_s": 900})
+        Timeout(timeout_s=900.0, wait_price_w=None)
+    """
+    try:
+        return cast(Power, msgspec.convert(dict(settings), type=Power))
+    except msgspec.ValidationError as error:
+        raise _explained(str(error), settings.get("name")) from None
+
+
+def read_power(text: str) -> Power:
+    """Return the power manager that a JSON text describes.
+
+    Raises:
+        PolicyError: the text is not JSON, or describes no manager.
+    """
+    try:
+        return parse_power(msgspec.json.decode(text, type=dict[str, object]))
+    except (msgspec.DecodeError, PowerSettingsError) as error:
+        raise PolicyError(f"{text!r} is no power manager such as {EXAMPLE}: {error}") from None
+
+
+def as_text(power: Power) -> str:
+    """Return the JSON text that `read_power` reads."""
+    return msgspec.json.encode(power).decode()
+
+
+def no_such_manager(name: str) -> str:
+    """Return the message for an unknown name: the nearest name, and all names."""
+    near = difflib.get_close_matches(name, NAMES, n=1)
+    advice = f"did you mean {near[0]}? " if near else ""
+    return f"there is no power manager {name!r}; {advice}there are {', '.join(NAMES)}"
+
+
+def _explained(error: str, name: object) -> PowerSettingsError:
+    """Return the error for a message of msgspec, with the setting and a remedy."""
+    what, _, where = error.partition(" - at `$")
+    field = where.strip(".`")
+    if field == "name" and isinstance(name, str):
+        return PowerSettingsError(no_such_manager(name), field)
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
+        return PowerSettingsError("is missing", missing[1])
+    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what, re.DOTALL):
+        known = MANAGERS[str(name)].__struct_fields__
+        near = difflib.get_close_matches(unknown[1], known, n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        takes = ", ".join(known) or "no settings"
+        return PowerSettingsError(f"unknown setting; {advice}{name} takes {takes}", unknown[1])
+    if own := re.fullmatch(r"(\w+): (.*)", what, re.DOTALL):  # a check of the class itself
+        return PowerSettingsError(own[2], own[1])
+    return PowerSettingsError(what[:1].lower() + what[1:], field)

@@ -1,0 +1,93 @@
+"""Schedulers by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import hpcosim_client
+from hpcosim_client import GROUPS, PolicyError, View, make_policy, scheduler_names
+from hpcosim_client.catalogue.schedulers import check_scheduler
+from hpcosim_client.catalogue.trained import check_trained
+from hpcosim_client.heuristics.awareness import parse_awareness
+
+
+@pytest.mark.parametrize(
+    "name", ["easy", "scripted:gone.csv", "pairing:gone.safetensors", "low_mem-none-one"]
+)
+def test_a_scheduler_s_name_is_checked_without_its_file(name: str) -> None:
+    """A scenario may be of another machine."""
+    check_scheduler(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("eazy", "there is no scheduler 'eazy'; did you mean easy"),
+        ("scripted:", "needs a schedule's file"),
+        ("pairing", "no trained scheduler with its model: say pairing:MODEL"),
+        ("minmin-family", "is a group of schedulers"),
+    ],
+)
+def test_a_name_that_is_no_scheduler_s(name: str, error: str) -> None:
+    """The error names a way out."""
+    with pytest.raises(PolicyError, match=error):
+        check_scheduler(name)
+
+
+def test_a_heuristic_is_no_trained_scheduler() -> None:
+    """As the agents of a scenario must be."""
+    with pytest.raises(PolicyError, match="'easy' is no trained scheduler"):
+        check_trained("easy")
+
+
+def test_an_awareness_that_there_is_not() -> None:
+    """The error lists those there are."""
+    assert parse_awareness("planned") == "planned"
+    with pytest.raises(PolicyError, match="expected one of unaware, aware, planned, got 'no'"):
+        parse_awareness("no")
+
+
+def test_every_name_makes_a_new_policy() -> None:
+    """A policy keeps state, so no two simulations share one that does."""
+    shared = {"fcfs", "easy", "minmin", "maxmin", "duplex"}
+    for name in scheduler_names():
+        assert (make_policy(name) is make_policy(name)) == (name in shared)
+
+
+def test_groups_hold_schedulers() -> None:
+    """Each member is in the catalogue, once."""
+    names = set(scheduler_names())
+    for members in GROUPS.values():
+        assert set(members) <= names
+        assert len(set(members)) == len(members)
+
+
+# What the package exports
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    """Though it is imported only when it is used."""
+    assert set(hpcosim_client.__all__) == set(dir(hpcosim_client))
+    for name in hpcosim_client.__all__:
+        value = getattr(hpcosim_client, name)
+        if callable(value) and hasattr(value, "__module__") and isinstance(value.__module__, str):
+            assert value.__doc__ or not value.__module__.startswith("hpcosim_client"), name
+    assert hpcosim_client.View is View
+
+
+def test_a_name_that_the_package_does_not_have() -> None:
+    """Is an attribute error, as of any module."""
+    with pytest.raises(AttributeError, match="has no attribute 'Veiw'"):
+        _ = getattr(hpcosim_client, "Veiw")  # noqa: B009
+
+
+def test_importing_the_package_imports_no_other() -> None:
+    """A command that only needs to know that it is there starts at once."""
+    code = "import sys, hpcosim_client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "hpcosim_client" in modules
+    assert not {"numpy", "zmq", "msgspec", "hpcosim_protocol"} & modules
