@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim_cli.options import errors_in_one_line
+from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
 
@@ -126,11 +126,11 @@ def batsim(
         typer.Option(help="Write an executable `batsim` into this folder that is this command."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print it, run nothing.")] = False,
-    hello_s: Annotated[
-        float, typer.Option(min=0.1, help="How long to wait for the scheduler to come, s.")
+    hello_timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for the scheduler's connection, s.")
     ] = 60.0,
-    give_up_s: Annotated[
-        float, typer.Option(min=0.1, help="How long it may think about a message, s.")
+    timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for each reply of the scheduler, s.")
     ] = 600.0,
 ) -> None:
     """Run a scheduler that speaks Batsim's protocol, version 4.2.1 in JSON, on our simulator."""
@@ -178,7 +178,7 @@ def batsim(
             ),
             socket,
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
-            Patience(hello_s, give_up_s),
+            Patience(hello_timeout_s, timeout_s),
             say=_ignore if silent else _say,
         )
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from hpcosim_client.catalogue.power import title
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.running.progress import span
@@ -54,8 +53,14 @@ def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
         _print_lines(metrics)
 
 
-def print_summary(scenario: Scenario, jobs: JobTable) -> None:
-    """Print what a scenario holds."""
+def print_summary(scenario: Scenario, jobs: JobTable, scheduler: str) -> None:
+    """Print what a scenario holds.
+
+    Args:
+        scenario: the scenario.
+        jobs: its jobs.
+        scheduler: the name of its scheduler in results.
+    """
     platform = scenario.platform
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     cluster = Cluster(platform, 0.0)
@@ -63,9 +68,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
-        "scheduler": title(
-            scenario.scheduler.name, scenario.scheduler.power, scenario.scheduler.power_awareness
-        ),
+        "scheduler": scheduler,
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",

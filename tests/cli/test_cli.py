@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 from hpcosim_cli.main import app
 from hpcosim_client import GROUPS, POLICIES
 from hpcosim_scenarios.model.overrides import as_options, parse
+from hpcosim_studies import STUDIES
 from support.paths import ROOT
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
@@ -203,6 +205,28 @@ def test_schedulers_lists_all_of_them() -> None:
     assert {"fcfs", "sjf", "ljf", "smallest", "wfp3", "unicep", "f1", "f4", "easy"} <= set(POLICIES)
 
 
+def test_version_is_that_of_the_distribution() -> None:
+    """It is printed, and nothing else is done."""
+    assert invoke("--version").out == f"hpcosim {importlib.metadata.version('hpcosim')}\n"
+
+
+def test_reproduce_lists_studies_and_knows_no_other() -> None:
+    """Without a study it lists them; a wrong name is bad input with the nearest one."""
+    done = invoke("reproduce")
+    assert (done.status, done.out.split()) == (0, list(STUDIES))
+    done = invoke("reproduce", "node-centrik")
+    assert done.status == 2
+    assert "there is no study 'node-centrik'; did you mean node-centric?" in done.error
+
+
+@pytest.mark.parametrize("words", ["run tiny.yaml", "compare tiny.yaml --schedulers fcfs"])
+def test_a_format_that_is_not_known_is_bad_input(words: str) -> None:
+    """The error lists those that are; nothing runs."""
+    done = invoke(*words.split(), "--format", "pajé")
+    assert (done.status, done.error) == (2, "--format: expected one of batsim, got 'pajé'")
+    assert written() == ["tiny.yaml"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -239,7 +263,7 @@ def test_every_subcommand_has_help(name: str) -> None:
         ["run", "tiny.yaml", "--seed", "x"],
         ["compare", "tiny.yaml"],
         ["serve"],
-        ["serve", "tiny.yaml", "--idle-s", "0"],
+        ["serve", "tiny.yaml", "--idle-timeout-s", "0"],
         ["serve", "tiny.yaml", "--max-decisions", "0"],
         ["schedule"],
     ],
@@ -728,18 +752,24 @@ def test_draw_of_a_run_in_which_nothing_ran() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["hpcosim_client", "hpcosim_server.service.service", "hpcosim_protocol"]
+    ("module", "packages"),
+    [
+        ("hpcosim_protocol", []),
+        ("hpcosim_client", ["client"]),
+        ("hpcosim_server.service.service", ["server", "workloads"]),
+        ("hpcosim_scenarios.running.serving", ["server", "workloads", "scenarios"]),
+    ],
 )
-def test_what_is_imported_is_not_heavy(module: str) -> None:
-    """Neither a scheduler nor a server imports torch or matplotlib; floors do not mix."""
+def test_what_is_imported_is_not_heavy(module: str, packages: list[str]) -> None:
+    """Neither a scheduler nor a server imports torch, matplotlib or SciPy, nor one the other."""
     code = f"import sys, {module}; print(' '.join(sys.modules))"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert module in modules
     ours = {name.split(".")[0] for name in modules if name.startswith("hpcosim_")}
-    assert ours == {"hpcosim_protocol", module.split(".")[0]}
-    assert not {"torch", "matplotlib", "pandas", "typer"} & set(modules)
+    assert ours == {"hpcosim_protocol", *(f"hpcosim_{name}" for name in packages)}
+    assert not {"torch", "matplotlib", "scipy", "typer"} & set(modules)
 
 
 def test_help_imports_neither_numpy_nor_matplotlib() -> None:

@@ -27,9 +27,10 @@ from hpcosim_scenarios.planning.cheapest_switching import (
     cheapest_switching,
     wake_times_s,
 )
-from hpcosim_scenarios.planning.oracle import plan_of, plan_scenario, run_oracle, schedule_of
+from hpcosim_scenarios.planning.schedule import schedule_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.oracle import plan_of, plan_scenario, run_oracle
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.metrics import measure, outcome_of
 from hpcosim_workloads.synthetic.poisson import poisson

@@ -487,7 +487,7 @@ def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
 def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes: Processes) -> None:
     """`hpcosim schedule` says in a line that the server is gone, and fails."""
     client = processes.start(
-        "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--give-up-s", "1"
+        "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--timeout-s", "1"
     )
     eventually(lambda: any(entry["jobs_over"] for entry in server.log("progress")))
     server.process.kill()
@@ -557,9 +557,9 @@ def test_a_run_that_is_stopped_leaves_nothing_running(
 def test_a_scheduler_that_hangs_is_dropped_with_results(
     processes: Processes, folder: Path, tmp_path: Path
 ) -> None:
-    """After --idle-s of silence a session is over, its results are written, and that is told."""
+    """After the idle timeout a session is over, its results are written, and that is told."""
     server = Server(
-        processes, folder / "small.yaml", "--once", "--idle-s", "0.3", out=tmp_path / "out"
+        processes, folder / "small.yaml", "--once", "--idle-timeout-s", "0.3", out=tmp_path / "out"
     )
     raw = Raw(server.address)
     session = raw.ask("hello", versions=[1], client="sleepy")["session"]
@@ -576,7 +576,9 @@ def test_a_session_is_not_dropped_for_the_slowness_of_another(
     processes: Processes, folder: Path, tmp_path: Path
 ) -> None:
     """A client that waits while the server opens a large session for another is not silent."""
-    server = Server(processes, folder / "small.yaml", "--idle-s", "0.3", out=tmp_path / "out")
+    server = Server(
+        processes, folder / "small.yaml", "--idle-timeout-s", "0.3", out=tmp_path / "out"
+    )
     patient, busy = Raw(server.address), Raw(server.address)
     session = patient.ask("hello", versions=[1])["session"]
     many = {"workload.synthetic.jobs": 2_000_000}

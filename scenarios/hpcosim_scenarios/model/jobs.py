@@ -11,14 +11,8 @@ from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.logs import imitated_jobs, log_jobs
-from hpcosim_scenarios.model.scenario import (
-    Bernoulli,
-    Imitated,
-    Lublin,
-    Poisson,
-    Scenario,
-    Workload,
-)
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
 from hpcosim_workloads import shaping
 from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_line import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.scenario import Imitated, Sampled, Seasonal, Workload
+from hpcosim_scenarios.model.workload import Imitated, Sampled, Seasonal, Workload
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace, known_trace
 from hpcosim_workloads.logs.cqsim import read_cqsim

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import numpy as np
-
 from hpcosim_client import make_policy
-from hpcosim_client.catalogue.power import Oracle, title
+from hpcosim_client.catalogue.power import title
 from hpcosim_client.power.oracle import Plan, by_plan, write_plan
-from hpcosim_scenarios.errors import OracleError
-from hpcosim_scenarios.model.scenario import Scalar, Scenario
-from hpcosim_scenarios.planning.cheapest_switching import (
-    CheapestPlan,
-    Schedule,
-    cheapest_switching,
-)
+from hpcosim_client.power.settings import Oracle
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan, cheapest_switching
 from hpcosim_scenarios.planning.oracle_nodes import every_node
+from hpcosim_scenarios.planning.schedule import schedule_of, starts_of
+from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.recording import Recording
-from hpcosim_workloads.table import PLACEMENTS, JobTable
+from hpcosim_scenarios.running.library import Library, Overrides, open_scenario
+from hpcosim_workloads.table import JobTable
 
-WHOLE_NODES = PLACEMENTS.index("whole_nodes")
+PLAN = "plan.json"
 
 
 class Optimum(NamedTuple):
@@ -46,7 +42,7 @@ def plan_scenario(
     out: Path | None = None,
     *,
     scheduler: str | None = None,
-    overrides: Mapping[str, Scalar] | None = None,
+    overrides: Overrides | None = None,
 ) -> CheapestPlan:
     """Return the best plan for a scenario's file, and write it for the manager `oracle`.
 
@@ -61,7 +57,8 @@ def plan_scenario(
             written.
     """
     library = Library([path], overrides)
-    optimum = plan_of(library.first, library.first_jobs, scheduler)
+    name = chosen_by(library.first, path, scheduler).name
+    optimum = plan_of(library.first, library.first_jobs, name)
     if out is not None:
         write_plan(optimum.plan, out)
     return optimum.cheapest
@@ -117,39 +114,28 @@ def run_oracle(
     return run_in_process(opened, by_plan(plan), out)
 
 
-def starts_of(simulation: Simulation) -> dict[int, float]:
-    """Return when each job started, by its number, of those that did."""
-    recording = simulation.recording
-    starts_s = zip(recording.job_id, recording.start_s, strict=True)
-    return {job_id: start_s for job_id, start_s in starts_s if not math.isnan(start_s)}
+@contextmanager
+def with_plan(
+    chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None
+) -> Iterator[Chosen]:
+    """Make a plan for an oracle that has none, and keep it with the results if all goes well.
 
-
-def schedule_of(simulation: Simulation) -> Schedule:
-    """Return the schedule of a simulation that is over.
+    Args:
+        chosen: who schedules; one that needs no plan comes back as it is.
+        scenario: what the plan is for.
+        jobs: its jobs.
+        out: the results folder; None: nothing is kept.
 
     Raises:
-        OracleError: jobs share nodes, or may.
+        As `plan_of`; PolicyError: the plan can't be written.
     """
-    recording, capacity = simulation.recording, simulation.cluster.capacity
-    start_s = np.array(recording.start_s)
-    ran = np.flatnonzero(~np.isnan(start_s))
-    for row in ran.tolist():
-        _check_holds_whole_nodes(recording, row, int(capacity[0]))
-    return Schedule(
-        nodes=len(capacity),
-        start_s=simulation.start_s,
-        end_s=simulation.now_s,
-        job_start_s=start_s[ran],
-        job_end_s=np.array(recording.end_s)[ran],
-        job_nodes=np.array(recording.places, dtype=np.int64)[ran],
-    )
-
-
-def _check_holds_whole_nodes(recording: Recording, row: int, node_cores: int) -> None:
-    if recording.placement[row] == WHOLE_NODES:
+    if not chosen.needs_plan:
+        yield chosen
         return
-    if any(tasks < node_cores for tasks in recording.tasks_of(row)):
-        raise OracleError(
-            f"the oracle plans for jobs that hold whole nodes, but job {recording.job_id[row]} "
-            f"leaves cores of a node to others; workload.placement: whole_nodes would not"
-        )
+    plan = plan_of(scenario, jobs, chosen.name).plan
+    with TemporaryDirectory(prefix="hpcosim-") as scratch:
+        file = Path(scratch) / PLAN
+        write_plan(plan, file)
+        yield replace(chosen, power=Oracle(str(file)))
+    if out is not None:
+        write_plan(plan, out / PLAN)
