@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -68,7 +67,7 @@ def run_processes(
             schedule += [timeout, str(SEEN_FROM_HERE_S)]
         with (
             _server([*serve, *server_options]) as (server, status),
-            _process([*schedule, *scheduler_options]) as client,
+            _process("the scheduler", [*schedule, *scheduler_options]) as client,
         ):
             _watch(server, status, client, report)
     metrics: dict[str, int | float] = json.loads((out / "metrics.json").read_text())
@@ -83,12 +82,18 @@ def _free_tcp_address() -> str:
 
 
 class _Process:
-    """A process of ours, whose last words are read as they come, so that it never waits for us."""
+    """A process of ours. Its standard error is read as it comes, so that it never blocks on it.
 
-    def __init__(self, command: Sequence[str], keep_open: Sequence[int] = ()) -> None:
-        self._command = [*OURS, *command]
+    Args:
+        name: what errors call it.
+        command: the arguments of `hpcosim`.
+        keep_open: file descriptors that it inherits.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], keep_open: Sequence[int] = ()) -> None:
+        self._name = name
         self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            self._command,
+            [*OURS, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -101,13 +106,13 @@ class _Process:
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def last_words(self) -> str:
-        """Return the last line on standard error of a process that failed, or how it died."""
+    def fault(self) -> RunError:
+        """Return the error of a process that failed: its last words, or how it died."""
         self._listener.join(LAST_WORDS_S)
         status = self.popen.returncode
         if self._words and status > 0:
-            return self._words[-1].removeprefix("error: ")
-        return f"{shlex.join(self._command)} died, status {status}"
+            return RunError(f"{self._name} failed: {self._words[-1].removeprefix('error: ')}")
+        return RunError(f"{self._name} died, status {status}")
 
     def stop(self) -> None:
         """End it, if it has not ended."""
@@ -127,9 +132,11 @@ class _Process:
 
 
 @contextmanager
-def _process(command: Sequence[str], keep_open: Sequence[int] = ()) -> Iterator[_Process]:
+def _process(
+    name: str, command: Sequence[str], keep_open: Sequence[int] = ()
+) -> Iterator[_Process]:
     """Start a process that does not outlive the block."""
-    process = _Process(command, keep_open)
+    process = _Process(name, command, keep_open)
     try:
         yield process
     finally:
@@ -141,7 +148,8 @@ def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
     """Start a server that does not outlive the block, and yield its status, too."""
     reading, writing = os.pipe()
     try:
-        with _process([*command, "--status-fd", str(writing)], (writing,)) as server:
+        command = [*command, "--status-fd", str(writing)]
+        with _process("the server", command, (writing,)) as server:
             os.close(writing)
             writing = -1
             yield server, StatusReader(reading)
@@ -166,7 +174,7 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
                 server.popen.wait(LOOK_EVERY_S)
         if client.popen.poll():
             server.stop()  # it writes what it has
-            raise _scheduler_failed(client)
+            raise client.fault()
     status.read(0.0)
     if server.popen.returncode:
         raise _fault(server, status.failure, client)
@@ -175,13 +183,13 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
     except subprocess.TimeoutExpired:
         raise RunError("the scheduler does not end, though the simulation has") from None
     if client.popen.returncode:
-        raise _scheduler_failed(client)
+        raise client.fault()
 
 
 def _fault(server: _Process, failure: Failure | None, client: _Process) -> Exception:
     """Return the error of a server that failed; a scheduler that failed first is to blame."""
     if failure is None:
-        return RunError(server.last_words())
+        return server.fault()
     if failure.cause == "bad_input":
         return ScenarioError(failure.why)
     if failure.cause == "client_left":
@@ -189,9 +197,5 @@ def _fault(server: _Process, failure: Failure | None, client: _Process) -> Excep
         with suppress(subprocess.TimeoutExpired):
             client.popen.wait(LAST_WORDS_S)
         if client.popen.returncode:
-            return _scheduler_failed(client)
+            return client.fault()
     return RunError(failure.why)
-
-
-def _scheduler_failed(client: _Process) -> RunError:
-    return RunError(f"the scheduler failed: {client.last_words()}")
