@@ -30,9 +30,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from hpcosim_scenarios import __version__
 
-        typer.echo(f"hpcosim {version('hpcosim')}")
+        typer.echo(f"hpcosim {__version__}")
         raise typer.Exit
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcosim_client import Policy
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import as_options
 from hpcosim_scenarios.model.scenario import Scenario
@@ -88,6 +89,32 @@ def run_chosen(
     with with_plan(chosen, scenario, jobs, out) as ready:
         opened = open_scenario(scenario, jobs, chosen.title)
         return run_in_process(opened, ready.policy(), out, report, writers_of(formats))
+
+
+def simulate(
+    path: Path,
+    policy: Policy,
+    *,
+    name: str = "policy",
+    out: Path | None = None,
+    overrides: Overrides | None = None,
+) -> dict[str, int | float]:
+    """Run a scenario in this process under a policy of the caller's, and return the metrics.
+
+    Args:
+        path: the scenario's file. Its own scheduler is passed over.
+        policy: called with the view whenever something happened; decides by it.
+        name: the policy's name in results.
+        out: the results folder; None: nothing is written.
+        overrides: values of the scenario to change, by dotted path.
+
+    Raises:
+        ScenarioError, WorkloadError: bad input.
+        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
+        ResultsError: the results can't be written.
+    """
+    library = Library([path], overrides)
+    return run_in_process(open_scenario(library.first, library.first_jobs, name), policy, out)
 
 
 def _run_processes(
