@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
-
-class Verbosity(StrEnum):
-    """How much is said on standard error."""
-
-    quiet = "quiet"
-    network_only = "network-only"
-    information = "information"
-    debug = "debug"
-
+Verbosity = Literal["quiet", "network-only", "information", "debug"]
+"""How much is written to standard error."""
 
 SPOKEN = "v4.2.1 (the protocol; hpcosim speaks it)"
 
@@ -113,7 +105,7 @@ def batsim(
         typer.Option(
             "--verbosity", "-v", help="The first two: nothing but errors; the others alike."
         ),
-    ] = Verbosity.information,
+    ] = "information",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="As -v quiet.")] = False,
     dump: Annotated[
         bool, typer.Option("--dump-execution-context", help="Print it as JSON, run nothing.")
@@ -154,7 +146,7 @@ def batsim(
             raise ScenariosError("a platform is needed (-p)")
         if not workloads and not dynamic_jobs:
             raise ScenariosError("a workload is needed (-w), or --enable-dynamic-jobs")
-        silent = quiet or verbosity in (Verbosity.quiet, Verbosity.network_only)
+        silent = quiet or verbosity in ("quiet", "network-only")
         run_batsim(
             Inputs(
                 platform=platform,

@@ -31,7 +31,7 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
 
 
 def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
-    """Print what a plan of the oracle comes to, by the names of the metrics of a run by it."""
+    """Print the energies of an oracle's plan, named as the metrics of a run that follows it."""
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
         "idle_energy_j": plan.idle_j,
@@ -99,7 +99,7 @@ def _print_table(columns: Mapping[str, Metrics]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for metric in next(iter(columns.values())):
         table.add_row(metric, *(number(column[metric]) for column in columns.values()))
-    # A table cut off at the right of a narrow pipe would be of no use to anybody.
+    # In a pipe a table must not be cut off at the width of a terminal.
     Console(width=None if sys.stdout.isatty() else 24 + 26 * (1 + len(columns))).print(table)
 
 

@@ -41,7 +41,7 @@ def show(context: typer.Context) -> None:
         return
     from rich.console import Console
 
-    # Names cut off at the width of a pipe would be of no use to anybody.
+    # In a pipe names must not be cut off at the width of a terminal.
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(_table())
     typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")

@@ -127,7 +127,7 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
             facecolors=colours,
             edgecolors="none" if many else "white",
             linewidths=0.3,
-            rasterized=many,  # as shapes they would make an SVG nobody can open
+            rasterized=many,  # viewers fail on an SVG of so many shapes
         )
     )
     axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)

@@ -141,7 +141,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         swf: a log in the Standard Workload Format; a path from the scenario's folder.
-        json: a file in the project's own format, likewise.
+        json: a file in the project's own format; a path from the scenario's folder.
         trace: a known log by name, see `hpcosim traces`.
         synthetic: a model.
         inline: the jobs themselves, each as `JobLine` has it.

@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE = 1e-6  # by which a number of nodes may miss a whole one in the solver's arithmetic
-SAME_COST = 1e-7  # likewise a cost, of itself
+SAME_COST = 1e-7  # by which part of itself a cost may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def cheapest_switching(schedule: Schedule, idle_w: float, states: PowerStates) -
     policies that let jobs wait longer, or start them in another order.
 
     Args:
-        schedule: it.
+        schedule: when jobs hold nodes, and how many.
         idle_w: power of a node that is on and computes nothing, W.
         states: how every node is switched.
 

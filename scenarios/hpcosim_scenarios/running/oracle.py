@@ -26,11 +26,11 @@ PLAN = "plan.json"
 
 
 class Optimum(NamedTuple):
-    """The best there is.
+    """The least energy that a schedule must waste, with the plan that wastes no more.
 
     Attributes:
-        cheapest: what it costs, and how nodes are switched.
-        plan: that beside the schedule it is for, as the manager `oracle` reads it.
+        cheapest: how nodes are switched, and the energy of that.
+        plan: the same beside its schedule, as the power manager `oracle` reads it.
     """
 
     cheapest: CheapestPlan
@@ -101,9 +101,9 @@ def run_oracle(
     and then its schedule is kept. `wasted_energy_j` is that of the plan.
 
     Args:
-        scenario: as for `plan_of`.
-        jobs: likewise.
-        scheduler: likewise.
+        scenario: its platform, rules and seed; its power manager is passed over.
+        jobs: its jobs.
+        scheduler: who schedules them; None: the scenario's own.
         out: the results folder; None: nothing is written.
 
     Raises:

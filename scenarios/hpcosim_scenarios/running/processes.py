@@ -75,7 +75,7 @@ def run_processes(
 
 
 def _free_tcp_address() -> str:
-    """Return a loopback address nobody listens at; should another be faster, `serve` says so."""
+    """Return a free loopback address. If another program takes it first, the server fails."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
