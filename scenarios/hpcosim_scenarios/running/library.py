@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from hpcosim_protocol import Hello
-from hpcosim_scenarios import __version__
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import jobs_of
@@ -127,7 +127,7 @@ def open_scenario(
 ) -> Opened:
     """Return a new simulation of a scenario, with what `run.json` says of it."""
     run = Run(
-        hpcosim=__version__,
+        hpcosim=importlib.metadata.version("hpcosim"),
         scenario=scenario.name,
         scheduler=scheduler,
         seed=scenario.seed,

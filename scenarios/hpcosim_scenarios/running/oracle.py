@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from hpcosim_client import make_policy
-from hpcosim_client.catalogue.power import title
-from hpcosim_client.power.oracle import Plan, by_plan, write_plan
+from hpcosim_client.power.oracle import Plan, write_plan
 from hpcosim_client.power.settings import Oracle
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan, cheapest_switching
@@ -90,28 +89,6 @@ def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) ->
     cheapest = cheapest_switching(schedule_of(opened.simulation), idle_w, states)
     starts_s, switches = starts_of(opened.simulation), tuple(cheapest.switches)
     return Optimum(cheapest, Plan(name, cheapest.wasted_j, starts_s, switches))
-
-
-def run_oracle(
-    scenario: Scenario, jobs: JobTable, scheduler: str | None = None, out: Path | None = None
-) -> dict[str, int | float]:
-    """Run a scenario with the best plan, and return the metrics.
-
-    Jobs start when they do with every node always on, whoever the scheduler: it is asked once,
-    and then its schedule is kept. `wasted_energy_j` is that of the plan.
-
-    Args:
-        scenario: its platform, rules and seed; its power manager is passed over.
-        jobs: its jobs.
-        scheduler: who schedules them; None: the scenario's own.
-        out: the results folder; None: nothing is written.
-
-    Raises:
-        As `plan_of`; ResultsError: the results can't be written.
-    """
-    plan = plan_of(scenario, jobs, scheduler).plan
-    opened = open_scenario(scenario, jobs, title(plan.scheduler, Oracle()))
-    return run_in_process(opened, by_plan(plan), out)
 
 
 @contextmanager
