@@ -110,7 +110,7 @@ def simulate(
 
     Raises:
         ScenarioError, WorkloadError: bad input.
-        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
+        RunError: the simulation got stuck, or the policy raised PolicyError.
         ResultsError: the results can't be written.
     """
     library = Library([path], overrides)
