@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from hpcosim_cli.options import errors_in_one_line
+from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
-
-class Verbosity(StrEnum):
-    """How much is said on standard error."""
-
-    quiet = "quiet"
-    network_only = "network-only"
-    information = "information"
-    debug = "debug"
-
+Verbosity = Literal["quiet", "network-only", "information", "debug"]
+"""How much is written to standard error."""
 
 SPOKEN = "v4.2.1 (the protocol; hpcosim speaks it)"
 
@@ -113,7 +105,7 @@ def batsim(
         typer.Option(
             "--verbosity", "-v", help="The first two: nothing but errors; the others alike."
         ),
-    ] = Verbosity.information,
+    ] = "information",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="As -v quiet.")] = False,
     dump: Annotated[
         bool, typer.Option("--dump-execution-context", help="Print it as JSON, run nothing.")
@@ -126,11 +118,11 @@ def batsim(
         typer.Option(help="Write an executable `batsim` into this folder that is this command."),
     ] = None,
     version: Annotated[bool, typer.Option("--version", help="Print it, run nothing.")] = False,
-    hello_s: Annotated[
-        float, typer.Option(min=0.1, help="How long to wait for the scheduler to come, s.")
+    hello_timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for the scheduler's connection, s.")
     ] = 60.0,
-    give_up_s: Annotated[
-        float, typer.Option(min=0.1, help="How long it may think about a message, s.")
+    timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for each reply of the scheduler, s.")
     ] = 600.0,
 ) -> None:
     """Run a scheduler that speaks Batsim's protocol, version 4.2.1 in JSON, on our simulator."""
@@ -154,7 +146,7 @@ def batsim(
             raise ScenariosError("a platform is needed (-p)")
         if not workloads and not dynamic_jobs:
             raise ScenariosError("a workload is needed (-w), or --enable-dynamic-jobs")
-        silent = quiet or verbosity in (Verbosity.quiet, Verbosity.network_only)
+        silent = quiet or verbosity in ("quiet", "network-only")
         run_batsim(
             Inputs(
                 platform=platform,
@@ -178,7 +170,7 @@ def batsim(
             ),
             socket,
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
-            Patience(hello_s, give_up_s),
+            Patience(hello_timeout_s, timeout_s),
             say=_ignore if silent else _say,
         )
 

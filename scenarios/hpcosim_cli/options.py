@@ -1,20 +1,16 @@
-"""What commands have in common: options, and errors in one line."""
+"""Options and arguments that several commands have in common."""
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
-RUN_FAILED = 1
-BAD_INPUT = 2
+from hpcosim_scenarios.running.transport import Transport
+
+SERVER = "tcp://127.0.0.1:28080"
+"""The address at which a server listens unless told otherwise."""
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")]
 Set = Annotated[
@@ -22,9 +18,16 @@ Set = Annotated[
     typer.Option("--set", metavar="FIELD=VALUE", help="Change a value, as workload.load=1.2."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's own.")]
+Scheduler = Annotated[str | None, typer.Option(help="Instead of the scenario's own.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, nothing else.")]
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Leave out corrupt lines of the workload; count them.")
+]
+Over = Annotated[Transport, typer.Option(help="Two processes over ipc or tcp; inproc: one.")]
+Connect = Annotated[str, typer.Option(help="The server's address.")]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option("--format", help="Write the results in this format, too: batsim."),
 ]
 
 
@@ -46,42 +49,6 @@ def overrides_of(
     return overrides
 
 
-@contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Turn our errors into a line on standard error and an exit status."""
-    from hpcosim_batsim.errors import BatsimError, RunFailedError
-    from hpcosim_client import ClientError, PolicyError
-    from hpcosim_protocol import ProtocolError
-    from hpcosim_scenarios.errors import RunError, ScenariosError
-    from hpcosim_server.errors import BindError, ResultsError, ServerError
-    from hpcosim_workloads.errors import WorkloadsError
-
-    _stop_on_sigterm()
-    try:
-        yield
-    except (RunError, RunFailedError, ResultsError, ClientError, ProtocolError) as error:
-        code = BAD_INPUT if isinstance(error, PolicyError) else RUN_FAILED
-        _fail(error, code)
-    except BindError as error:
-        _fail(error, RUN_FAILED)
-    except (BatsimError, ScenariosError, ServerError, WorkloadsError) as error:
-        _fail(error, BAD_INPUT)
-    except KeyboardInterrupt as stopped:
-        number = stopped.args[0] if stopped.args else signal.SIGINT
-        sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
-        raise typer.Exit(128 + number) from None
-
-
-def _stop_on_sigterm() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: what was recorded is written first."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)
-
-
-def _fail(error: Exception, code: int) -> None:
-    sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
-    raise typer.Exit(code) from None
+def names_of(text: str) -> list[str]:
+    """Return the names in a text that separates them by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from hpcosim_client.catalogue.power import title
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.running.progress import span
@@ -32,7 +31,7 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
 
 
 def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
-    """Print what a plan of the oracle comes to, by the names of the metrics of a run by it."""
+    """Print the energies of an oracle's plan, named as the metrics of a run that follows it."""
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
         "idle_energy_j": plan.idle_j,
@@ -54,8 +53,14 @@ def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
         _print_lines(metrics)
 
 
-def print_summary(scenario: Scenario, jobs: JobTable) -> None:
-    """Print what a scenario holds."""
+def print_summary(scenario: Scenario, jobs: JobTable, scheduler: str) -> None:
+    """Print what a scenario holds.
+
+    Args:
+        scenario: the scenario.
+        jobs: its jobs.
+        scheduler: the name of its scheduler in results.
+    """
     platform = scenario.platform
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     cluster = Cluster(platform, 0.0)
@@ -63,9 +68,7 @@ def print_summary(scenario: Scenario, jobs: JobTable) -> None:
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,
-        "scheduler": title(
-            scenario.scheduler.name, scenario.scheduler.power, scenario.scheduler.power_awareness
-        ),
+        "scheduler": scheduler,
         "nodes": f"{platform.node_count:,}",
         "cores": f"{platform.core_count:,}",
         "jobs": f"{len(jobs):,}",
@@ -96,7 +99,7 @@ def _print_table(columns: Mapping[str, Metrics]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for metric in next(iter(columns.values())):
         table.add_row(metric, *(number(column[metric]) for column in columns.values()))
-    # A table cut off at the right of a narrow pipe would be of no use to anybody.
+    # In a pipe a table must not be cut off at the width of a terminal.
     Console(width=None if sys.stdout.isatty() else 24 + 26 * (1 + len(columns))).print(table)
 
 

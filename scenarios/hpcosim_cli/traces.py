@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_workloads.logs.catalogue import (
     ARCHIVE,
     KNOWN,
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.table import Table
-
-DOWNLOAD_FAILED = 1
-BAD_INPUT = 2
 
 # What the archive asks of those who use a log.
 REQUEST = f"""\
@@ -44,7 +41,7 @@ def show(context: typer.Context) -> None:
         return
     from rich.console import Console
 
-    # Names cut off at the width of a pipe would be of no use to anybody.
+    # In a pipe names must not be cut off at the width of a terminal.
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(_table())
     typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")
@@ -60,21 +57,14 @@ def get(
     ] = ARCHIVE,
 ) -> None:
     """Download a log into the user's cache, and check it."""
-    from hpcosim_workloads.errors import DownloadError
-
-    try:
+    with errors_in_one_line():
         trace = known_trace(name)
         here = locate(trace)
         if here is not None:
             typer.echo(f"{name} is on this machine: {here} (remove it to download it again)")
             return
         path = _download_with_bar(trace, base_url)
-    except WorkloadError as error:
-        raise _failed(error, BAD_INPUT) from error
-    except DownloadError as error:
-        code = BAD_INPUT if error.fault == "address" else DOWNLOAD_FAILED
-        raise _failed(error, code) from error
-    typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {REQUEST}")
+        typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {REQUEST}")
 
 
 def _table() -> Table:
@@ -133,9 +123,3 @@ def _download_with_bar(trace: KnownTrace, base_url: str) -> Path:
             base_url=base_url,
             report=lambda received, total: bar.update(task, completed=received, total=total),
         )
-
-
-def _failed(error: Exception, code: int) -> typer.Exit:
-    """Say an error in one line, and make the exit that goes with it."""
-    typer.echo(f"error: {' '.join(str(error).split())}", err=True)
-    return typer.Exit(code)

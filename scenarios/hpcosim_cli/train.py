@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcosim_cli.options import Lenient, ScenarioFile, Set, errors_in_one_line, overrides_of
+from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
 
 if TYPE_CHECKING:
     from hpcosim_training.deep_eas.session import Iteration

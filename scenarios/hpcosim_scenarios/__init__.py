@@ -1,1 +1,67 @@
-"""The top floor: scenarios, both processes or none, figures, and the `hpcosim` command."""
+"""Scenarios: reading them, running them in one process or two, planning, and drawing.
+
+A policy of your own, without a server:
+
+    from pathlib import Path
+
+    from hpcosim_scenarios import simulate
+
+    def first_come_first_served(view):
+        for job in list(view.queue.values()):
+            if not view.start(job):
+                break
+
+    print(simulate(Path("scenarios/demo.yaml"), first_come_first_served)["mean_wait_s"])
+
+The names below are imported when they are used, so that reading a scenario loads no scheduler.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hpcosim_scenarios.errors import RunError, ScenarioError, ScenariosError
+    from hpcosim_scenarios.figures.schedule import draw_schedule
+    from hpcosim_scenarios.model.file import load_scenario
+    from hpcosim_scenarios.model.scenario import Scenario
+    from hpcosim_scenarios.running.compare import compare_schedulers
+    from hpcosim_scenarios.running.oracle import plan_scenario
+    from hpcosim_scenarios.running.run import check, run_scenario, simulate
+    from hpcosim_scenarios.running.serving import serve_scenarios
+
+    __version__: str
+
+__all__ = [
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "ScenariosError",
+    "check",
+    "compare_schedulers",
+    "draw_schedule",
+    "load_scenario",
+    "plan_scenario",
+    "run_scenario",
+    "serve_scenarios",
+    "simulate",
+]
+
+_MODULES = (
+    ("errors", ("RunError", "ScenarioError", "ScenariosError")),
+    ("figures.schedule", ("draw_schedule",)),
+    ("model.file", ("load_scenario",)),
+    ("model.scenario", ("Scenario",)),
+    ("running.compare", ("compare_schedulers",)),
+    ("running.oracle", ("plan_scenario",)),
+    ("running.run", ("check", "run_scenario", "simulate")),
+    ("running.serving", ("serve_scenarios",)),
+)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("hpcosim")
+    for module, names in _MODULES:
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_scenarios.figures.schedule import FigureError, drawing
+from hpcosim_scenarios.errors import FigureError
+from hpcosim_scenarios.figures.schedule import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

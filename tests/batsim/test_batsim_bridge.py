@@ -802,7 +802,7 @@ def test_quiet_command_says_nothing(tmp_path: Path) -> None:
 
 def test_scheduler_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     """The message says where nobody listened."""
-    done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-s", "0.3")
+    done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-timeout-s", "0.3")
     assert done.exit_code == 1
     assert "no scheduler came: in 0.3 s nobody listened at ipc://" in error_of(done)
 
@@ -821,7 +821,7 @@ def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
     """After the time given."""
     slow = Scheduler(tmp_path, READY, then="be silent")
     slow.start()
-    done = command(tmp_path, "-s", slow.address, "--give-up-s", "0.3")
+    done = command(tmp_path, "-s", slow.address, "--timeout-s", "0.3")
     assert done.exit_code == 1
     assert "was silent for 0.3 s" in error_of(done)
 

@@ -27,9 +27,9 @@ from hpcosim_batsim.inputs.model import (
 )
 from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
 from hpcosim_batsim.outputs.outcome import outcome_of
+from hpcosim_cli.formats import BATSIM
 from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob
 from hpcosim_scenarios.running.compare import compare_schedulers
-from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import ResultsError
@@ -657,7 +657,7 @@ def test_the_format_is_written_for_any_run_and_any_transport(
     found = []
     for transport in transports:
         out = tmp_path / transport
-        run_scenario(scenario, transport=transport, out=out, formats=[Format.batsim])
+        run_scenario(scenario, transport=transport, out=out, formats=[BATSIM])
         found.append(contents(out))
     _, plain = run_scenario(scenario, transport="inproc", out=tmp_path / "plain")
     assert found[0] == found[1] == found[2]
@@ -670,9 +670,7 @@ def test_the_format_is_written_for_any_run_and_any_transport(
 
 def test_compared_schedulers_have_the_format_each(scenario: Path, tmp_path: Path) -> None:
     """Every scheduler's folder has the files."""
-    compare_schedulers(
-        scenario, ["fcfs", "easy"], out=tmp_path / "out", formats=[Format.batsim, Format.batsim]
-    )
+    compare_schedulers(scenario, ["fcfs", "easy"], out=tmp_path / "out", formats=[BATSIM, BATSIM])
     for name in ("fcfs", "easy"):
         assert set(NAMES) <= set(contents(tmp_path / "out" / name))
 
@@ -733,7 +731,7 @@ print(json.dumps({
 def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_programs: Path) -> None:
     """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
     out = tmp_path / "out"
-    metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[Format.batsim])
+    metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[BATSIM])
     picture = tmp_path / "gantt.png"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import resource
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from hpcosim_cli.main import app
 from hpcosim_client import GROUPS, scheduler_names
 from hpcosim_scenarios.model.overrides import as_options, parse
+from hpcosim_studies import STUDIES
 from support.paths import ROOT
 from support.processes import SOON_S
 
@@ -207,30 +210,34 @@ def test_schedulers_lists_all_of_them() -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "run",
-        "compare",
-        "oracle",
-        "validate",
-        "serve",
-        "schedule",
-        "schedulers",
-        "ping",
-        "draw",
-        "traces",
-        "train",
-    ],
-)
+def test_version_is_that_of_the_distribution() -> None:
+    """It is printed, and nothing else is done."""
+    assert invoke("--version").out == f"hpcosim {importlib.metadata.version('hpcosim')}\n"
+
+
+def test_reproduce_lists_studies_and_knows_no_other() -> None:
+    """Without a study it lists them; a wrong name is bad input with the nearest one."""
+    done = invoke("reproduce")
+    assert (done.status, done.out.split()) == (0, list(STUDIES))
+    done = invoke("reproduce", "node-centrik")
+    assert done.status == 2
+    assert "there is no study 'node-centrik'; did you mean node-centric?" in done.error
+
+
+@pytest.mark.parametrize("words", ["run tiny.yaml", "compare tiny.yaml --schedulers fcfs"])
+def test_a_format_that_is_not_known_is_bad_input(words: str) -> None:
+    """The error lists those that are; nothing runs."""
+    done = invoke(*words.split(), "--format", "pajé")
+    assert (done.status, done.error) == (2, "--format: expected one of batsim, got 'pajé'")
+    assert written() == ["tiny.yaml"]
+
+
+@pytest.mark.parametrize("name", get_command(app).commands)  # type: ignore[attr-defined]
 def test_every_subcommand_has_help(name: str) -> None:
-    """--help of each says how it is used and exits 0."""
-    done = command(name, "--help")
+    """--help of each describes its use and exits 0."""
+    done = invoke(name, "--help")
     assert (done.status, done.err) == (0, "")
-    assert f"hpcosim {name}" in " ".join(done.out.split()).replace(
-        "python -m hpcosim_cli", "hpcosim"
-    )
+    assert f" {name} [OPTIONS]" in done.out
 
 
 @pytest.mark.parametrize(
@@ -244,7 +251,7 @@ def test_every_subcommand_has_help(name: str) -> None:
         ["run", "tiny.yaml", "--seed", "x"],
         ["compare", "tiny.yaml"],
         ["serve"],
-        ["serve", "tiny.yaml", "--idle-s", "0"],
+        ["serve", "tiny.yaml", "--idle-timeout-s", "0"],
         ["serve", "tiny.yaml", "--max-decisions", "0"],
         ["schedule"],
     ],
@@ -380,20 +387,25 @@ BAD = {
 }
 
 
+# Of errors in the file, in its scheduler and in its jobs one each: who finds them differs.
+SOME = ("no file", "an unknown key below", "an unknown scheduler", "a corrupt line")
+OTHERS = ("run", "run --transport inproc", "compare")
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("words", "which"),
     [
-        "validate",
-        pytest.param("run", marks=pytest.mark.slow),
-        "run --transport inproc",
-        "compare",
+        *(("validate", which) for which in BAD),
+        *(
+            pytest.param(words, which, marks=pytest.mark.slow if words == "run" else ())
+            for words in OTHERS
+            for which in SOME
+        ),
     ],
 )
-@pytest.mark.parametrize(("text", "parts"), BAD.values(), ids=BAD.keys())
-def test_a_bad_scenario_is_an_error_in_one_line(
-    text: str | None, parts: list[str], words: str
-) -> None:
+def test_a_bad_scenario_is_an_error_in_one_line(words: str, which: str) -> None:
     """File, line, field and advice are in the one line; exit 2; nothing is written."""
+    text, parts = BAD[which]
     Path("corrupt.swf").write_text(SWF)
     Path("empty.jsonl").write_text("\n")
     if text is not None:
@@ -759,17 +771,24 @@ def test_draw_of_a_run_in_which_nothing_ran() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module",
-    ["hpcosim_client.catalogue.power", "hpcosim_server.service.service", "hpcosim_protocol"],
+    ("module", "packages"),
+    [
+        ("hpcosim_protocol", []),
+        ("hpcosim_client", ["client"]),
+        ("hpcosim_server.service.service", ["server", "workloads"]),
+        ("hpcosim_scenarios.running.serving", ["server", "workloads", "scenarios"]),
+    ],
 )
-def test_what_is_imported_is_not_heavy(module: str) -> None:
-    """Neither a scheduler nor a server imports torch, matplotlib, pandas or typer."""
+def test_what_is_imported_is_not_heavy(module: str, packages: list[str]) -> None:
+    """Neither a scheduler nor a server imports torch, matplotlib or SciPy, nor one the other."""
     code = f"import sys, {module}; print(' '.join(sys.modules))"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert module in modules
-    assert not {"torch", "matplotlib", "pandas", "typer"} & set(modules)
+    ours = {name.split(".")[0] for name in modules if name.startswith("hpcosim_")}
+    assert ours == {"hpcosim_protocol", *(f"hpcosim_{name}" for name in packages)}
+    assert not {"torch", "matplotlib", "scipy", "typer"} & set(modules)
 
 
 @pytest.mark.slow

@@ -28,7 +28,6 @@ from hpcosim_protocol import (
     Processor,
 )
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import check, run_scenario
 from hpcosim_server.engine.simulation import Batch, Rules, Simulation
@@ -920,15 +919,15 @@ def test_a_bad_awareness_is_told_with_field_and_line(
 ) -> None:
     """As every bad value of a scenario."""
     with pytest.raises(ScenarioError, match=error):
-        load_scenario(scenario(tmp_path, old, new))
+        check(scenario(tmp_path, old, new))
 
 
 def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
     """It switches nodes on by itself; others are told that it would do."""
     off = "wake_on_allocation: false\n"
-    assert not load_scenario(scenario(tmp_path, after=off)).wake_on_allocation
+    assert not check(scenario(tmp_path, after=off)).scenario.wake_on_allocation
     with pytest.raises(ScenarioError, match=r"wake_on_allocation: true.* power_awareness: planned"):
-        load_scenario(scenario(tmp_path, ": planned", ": aware", off))
+        check(scenario(tmp_path, ": planned", ": aware", off))
 
 
 def test_a_scenario_s_scheduler_must_go_with_its_awareness(tmp_path: Path) -> None:

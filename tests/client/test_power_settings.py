@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from msgspec import Struct
 from typer.testing import CliRunner
 
 from hpcosim_cli.main import app
@@ -37,11 +36,11 @@ from hpcosim_client.power.oracle import read_plan
 from hpcosim_client.power.settings import PowerSettingsError
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model import scenario as scenarios
-from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.scheduler import Scheduler
 from hpcosim_scenarios.model.yaml_lines import parse_yaml
-from hpcosim_scenarios.planning.oracle import plan_scenario
+from hpcosim_scenarios.running.chosen import power_of
 from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import Transport, check, run_scenario
 from support.paths import SCENARIOS
 
@@ -165,7 +164,7 @@ def test_an_unknown_manager_of_a_scenario_likewise(tmp_path: Path) -> None:
     file = night(tmp_path, "{power: {name: slrum, suspend_time_s: 60}}")
     expected = r"yaml:12: \$\.scheduler\.power\.name: .* 'slrum'; did you mean slurm\?"
     with pytest.raises(ScenarioError, match=expected):
-        load_scenario(file)
+        check(file)
 
 
 @pytest.mark.parametrize(
@@ -198,22 +197,11 @@ def test_paths_are_from_the_scenario_s_folder() -> None:
         assert from_folder(power, folder) == power
 
 
-def test_every_kind_of_mapping_in_a_scenario_is_known_to_errors() -> None:
-    """From these the nearest key is taken: all structs of the module, and all managers."""
-    here = {
-        kind
-        for kind in vars(scenarios).values()
-        if isinstance(kind, type) and issubclass(kind, Struct) and kind is not Struct
-    }
-    assert set(get_args(Power)) < set(scenarios.KINDS)
-    assert here - {scenarios.Imitated} <= set(scenarios.KINDS)
-
-
 def test_an_unknown_setting_is_told_the_nearest(tmp_path: Path) -> None:
     """Also those of slurm.conf."""
     file = night(tmp_path, "{power: {name: slurm, suspend_time_s: 60, suspend_rate_per_mi: 60}}")
     with pytest.raises(ScenarioError, match="did you mean 'suspend_rate_per_min'"):
-        load_scenario(file)
+        check(file)
 
 
 # Together with schedulers
@@ -240,7 +228,7 @@ def test_slurm_beside_a_platform_it_does_not_fit(settings: str, error: str, tmp_
     """Before anything runs, with the field."""
     file = night(tmp_path, f"{{power: {{name: slurm, suspend_time_s: 60, {settings}}}}}")
     with pytest.raises(ScenarioError, match=rf"\$\.scheduler\.power: {error}"):
-        load_scenario(file)
+        check(file)
 
 
 def test_the_oracle_beside_a_platform_it_does_not_fit(tmp_path: Path) -> None:
@@ -248,7 +236,7 @@ def test_the_oracle_beside_a_platform_it_does_not_fit(tmp_path: Path) -> None:
     file = night(tmp_path, ORACLE)
     file.write_text(file.read_text().replace("sleep_w: 9,", "sleep_w: 9, switch_on_sd_s: 1,"))
     with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: the oracle needs to know"):
-        load_scenario(file)
+        check(file)
 
 
 @pytest.mark.parametrize("power", ["slurm, suspend_time_s: 300", "rl, model: actor.safetensors"])
@@ -256,7 +244,7 @@ def test_a_manager_that_only_switches_off_needs_waking(power: str, tmp_path: Pat
     """Where nothing would switch nodes on for a job."""
     file = night(tmp_path, f"{{power: {{name: {power}}}}}", "wake_on_allocation: false\n")
     with pytest.raises(ScenarioError, match="wake_on_allocation: true"):
-        load_scenario(file)
+        check(file)
 
 
 @pytest.mark.slow
@@ -491,8 +479,7 @@ def test_bad_training_is_an_error_in_one_line(
 def test_scenarios_hold_every_manager() -> None:
     """By its name."""
     for power in EVERY:
-        read = msgspec.convert({"power": msgspec.to_builtins(power)}, scenarios.Scheduler)
-        assert read.power == power
+        assert power_of(Scheduler(power=msgspec.to_builtins(power))) == power
 
 
 def test_the_readme_shows_managers_that_are() -> None:

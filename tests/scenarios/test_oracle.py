@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_client.power.manager import managed
 from hpcosim_client.power.oracle import Plan, Switch, on_time, oracle, read_plan, write_plan
+from hpcosim_client.power.settings import Oracle
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.cheapest_switching import (
@@ -27,9 +28,12 @@ from hpcosim_scenarios.planning.cheapest_switching import (
     cheapest_switching,
     wake_times_s,
 )
-from hpcosim_scenarios.planning.oracle import plan_of, plan_scenario, run_oracle, schedule_of
+from hpcosim_scenarios.planning.schedule import schedule_of
+from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.oracle import plan_of, plan_scenario
+from hpcosim_scenarios.running.run import run_chosen
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.synthetic.poisson import poisson
@@ -433,7 +437,8 @@ def test_any_scheduler_s_schedule_is_kept(tmp_path: Path, scheduler: str, seed: 
     library = Library([scenario(tmp_path, *changes)], {"seed": seed})
     always_on = open_scenario(library.first, library.first_jobs, scheduler)
     waits = run_in_process(always_on, make_policy(scheduler))
-    metrics = run_oracle(library.first, library.first_jobs, scheduler, tmp_path / "out")
+    chosen = Chosen(scheduler, Oracle(), "unaware", scheduler)
+    metrics = run_chosen(chosen, library.first, library.first_jobs, tmp_path / "out")
     plan = plan_of(library.first, library.first_jobs, scheduler).cheapest
     assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9)
     kept = ("jobs_completed", "mean_wait_s", "max_wait_s", "median_wait_s", "makespan_s")

@@ -503,7 +503,7 @@ def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
 def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes: Processes) -> None:
     """`hpcosim schedule` says in a line that the server is gone, and fails."""
     client = processes.start(
-        "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--give-up-s", "1"
+        "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--timeout-s", "1"
     )
     eventually(lambda: any(entry["jobs_over"] for entry in server.log("progress")))
     server.process.kill()
@@ -571,9 +571,9 @@ def test_a_run_that_is_stopped_leaves_nothing_running(
 def test_a_scheduler_that_hangs_is_dropped_with_results(
     processes: Processes, folder: Path, tmp_path: Path
 ) -> None:
-    """After --idle-s of silence a session is over, its results are written, and that is told."""
+    """After the idle timeout a session is over, its results are written, and that is told."""
     server = Server(
-        processes, folder / "small.yaml", "--once", "--idle-s", "0.3", out=tmp_path / "out"
+        processes, folder / "small.yaml", "--once", "--idle-timeout-s", "0.3", out=tmp_path / "out"
     )
     raw = Raw(server.address)
     session = raw.ask("hello", versions=[1], client="sleepy")["session"]

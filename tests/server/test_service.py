@@ -30,6 +30,7 @@ from hpcosim_protocol import (
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.service import Limits, Service
 from hpcosim_server.service.session import Opened
+from hpcosim_server.service.status import Failure
 from support.examples import examples
 
 SCENARIO = """
@@ -623,7 +624,7 @@ def test_bye_ends_a_session_and_writes_what_was_recorded(desk: Desk) -> None:
     run = json.loads(results["run.json"])
     assert (run["complete"], run["ended_because"]) == (False, "the client left")
     assert sorted(results) == sorted(FILES)
-    assert desk.service.failures == ["the client left"]
+    assert desk.service.failures == [Failure("client_left", "the client left")]
 
 
 def test_who_talks_to_a_session_that_is_over_hears_why_it_is(desk: Desk) -> None:
@@ -750,7 +751,7 @@ def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
     assert desk.service.answer(request) == first
     run = json.loads(desk.results(session)["run.json"])
     assert (run["complete"], run["ended_because"]) == (False, answer["message"])
-    assert desk.service.failures == [answer["message"]]
+    assert desk.service.failures == [Failure("simulation_stuck", answer["message"])]
 
 
 def test_a_scheduler_that_only_errs_is_stopped(desk: Desk) -> None:
@@ -802,7 +803,7 @@ def test_results_that_cannot_be_written_are_a_failure_and_no_crash(
     good = Scheduler(desk)
     desk.ask("bye", session=lost)
     desk.service.tidy()
-    assert any("can't be written" in failure for failure in desk.service.failures)
+    assert "results_not_written" in [failure.cause for failure in desk.service.failures]
     desk.out.unlink()
     assert good.finish() == undisturbed
 

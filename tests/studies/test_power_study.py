@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import astuple
 
-from hpcosim_cli.main import Study
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_studies import POWER, STUDIES, power
+from hpcosim_studies import POWER, power
 from hpcosim_studies.power import (
     claims,
     curriculum_report,
@@ -79,11 +78,6 @@ def timeout_row(minutes: float, wasted_gj: float, wait_s: float = 1.0, **more: A
     return row_of(
         "timeout", label, value=minutes, wasted_energy_j=wasted_j, mean_wait_s=wait_s, **more
     )
-
-
-def test_the_command_knows_every_study() -> None:
-    """And no other."""
-    assert tuple(Study) == STUDIES
 
 
 def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:

@@ -28,5 +28,7 @@ def examples(count: int, **options: Any) -> settings:
         count: examples where all tests are run.
         options: of `hypothesis.settings`.
     """
-    share = settings.default.max_examples / ALL
+    default = settings.default
+    assert default is not None  # a profile is loaded
+    share = default.max_examples / ALL
     return settings(max_examples=max(FEWEST, round(count * share)), **options)

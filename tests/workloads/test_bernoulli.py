@@ -16,7 +16,7 @@ from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_scenarios.model.scenario import Bernoulli
+from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.errors import SessionRefused

@@ -1,1 +1,1 @@
-"""figures."""
+"""Pictures of a results folder."""

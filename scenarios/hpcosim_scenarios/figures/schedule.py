@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.errors import FigureError
 from hpcosim_scenarios.figures.gantt import JobRow, boxes
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ MANY = 5000  # boxes
 # Okabe and Ito's colours, told apart by the colour-blind too, in turn.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 UNITS = ((86400.0 * 3, 86400.0, "days"), (3600.0 * 3, 3600.0, "hours"), (0.0, 1.0, "seconds"))
-
-
-class FigureError(ScenariosError):
-    """The results folder is at fault, or matplotlib is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
             facecolors=colours,
             edgecolors="none" if many else "white",
             linewidths=0.3,
-            rasterized=many,  # as shapes they would make an SVG nobody can open
+            rasterized=many,  # viewers fail on an SVG of so many shapes
         )
     )
     axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)

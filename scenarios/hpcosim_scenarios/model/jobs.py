@@ -11,14 +11,8 @@ from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.logs import imitated_jobs, log_jobs
-from hpcosim_scenarios.model.scenario import (
-    Bernoulli,
-    Imitated,
-    Lublin,
-    Poisson,
-    Scenario,
-    Workload,
-)
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
 from hpcosim_workloads import shaping
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.logs.catalogue import KNOWN
@@ -39,16 +33,16 @@ PROFILES = "$.workload.profiles"
 
 
 def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
-    """Return the jobs of a scenario, shaped as it says.
+    """Return the jobs of a scenario, shaped as its workload states.
 
     Args:
-        scenario: it.
-        folder: where its file lies; paths in it are relative to that.
-        most: a model that fills days or sequences with jobs may not draw more.
+        scenario: the scenario.
+        folder: the folder of its file, at which paths in it start.
+        most: how many jobs a model that fills days or sequences may draw.
 
     Raises:
-        ScenarioError: a job that stands in it is at fault, or a model of a log.
-        WorkloadError: the source can't be read, or nothing of it is left.
+        ScenarioError: a job that stands in the scenario is at fault, or a model of a log.
+        WorkloadError: the source can't be read, or no job of it is left.
     """
     spec = scenario.workload
     table = _source(spec, scenario.seed, folder, most)
@@ -99,7 +93,7 @@ def inline_jobs(workload: Workload) -> JobTable:
     """Return the jobs that stand in the scenario itself.
 
     Raises:
-        ScenarioError: one is at fault; without file and line.
+        ScenarioError: one is at fault; names the field, not file and line.
     """
     jobs = JobLines(workload.placement, workload.profiles)
     for number, line in enumerate(workload.inline or ()):
@@ -112,10 +106,10 @@ def inline_jobs(workload: Workload) -> JobTable:
 
 
 def check_profiles(workload: Workload) -> None:
-    """Make sure that profiles are of use, and named so that they can be told.
+    """Make sure that jobs can have the profiles, and that their names can stand in messages.
 
     Raises:
-        ScenarioError: one isn't; without file and line.
+        ScenarioError: they can't; names the field, not file and line.
     """
     for name in workload.profiles:
         if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:

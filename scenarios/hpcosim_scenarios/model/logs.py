@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.scenario import Imitated, Sampled, Seasonal, Workload
+from hpcosim_scenarios.model.workload import Imitated, Sampled, Seasonal, Workload
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace, known_trace
 from hpcosim_workloads.logs.cqsim import read_cqsim
@@ -44,14 +44,14 @@ def imitated_jobs(
 
     Args:
         model: what to draw, and the log's name.
-        workload: see `log_jobs`.
-        folder: likewise.
+        workload: how to read it: `placement`, `lenient`, `profiles`.
+        folder: the folder of the scenario's file.
         rng: the only source of randomness.
-        most: more jobs are refused.
+        most: how many jobs the model may draw.
 
     Raises:
         ScenarioError: no log has that name, or it has too few jobs for the model, or the model
-            too many; without file and line.
+            too many; names the field, not file and line.
         WorkloadError: the log can't be read.
     """
     if model.trace is not None:

@@ -18,7 +18,7 @@ _Loader.add_implicit_resolver(
 
 def _text(loader: Any, node: yaml.ScalarNode) -> str:
     text = str(loader.construct_scalar(node))
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # nobody could write it down
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # UTF-8 has no bytes for it
         what = "half of a surrogate pair is no letter"
         raise yaml.constructor.ConstructorError(problem=what, problem_mark=node.start_mark)
     return text

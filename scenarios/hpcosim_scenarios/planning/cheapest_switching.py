@@ -41,13 +41,14 @@ from numpy.typing import NDArray
 from hpcosim_client.power.oracle import State, Switch
 from hpcosim_protocol import PowerStates
 from hpcosim_scenarios.errors import OracleError
+from hpcosim_scenarios.planning.oracle_nodes import check_states
 from hpcosim_scenarios.planning.solver import scipy_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WHOLE = 1e-6  # by which a number of nodes may miss a whole one in the solver's arithmetic
-SAME_COST = 1e-7  # likewise a cost, of itself
+SAME_COST = 1e-7  # by which part of itself a cost may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def cheapest_switching(schedule: Schedule, idle_w: float, states: PowerStates) -
     policies that let jobs wait longer, or start them in another order.
 
     Args:
-        schedule: it.
+        schedule: when jobs hold nodes, and how many.
         idle_w: power of a node that is on and computes nothing, W.
         states: how every node is switched.
 
@@ -114,30 +115,6 @@ def cheapest_switching(schedule: Schedule, idle_w: float, states: PowerStates) -
         raise OracleError("a job of the schedule takes no time at all; the oracle plans for none")
     flow = _Flow(schedule, idle_w, states)
     return flow.plan(_solve(flow))
-
-
-def check_states(idle_w: float, states: PowerStates) -> None:
-    """Make sure that times of transitions are known, and that sleeping draws the least.
-
-    Raises:
-        OracleError: it is not so.
-    """
-    if states.switch_on_sd_s > 0.0 or states.switch_off_sd_s > 0.0:
-        raise OracleError(
-            "the oracle needs to know how long switching takes; "
-            "switch_on_sd_s and switch_off_sd_s must be 0"
-        )
-    others_w = {"idle": idle_w}
-    if states.switch_on_s > 0.0:
-        others_w["switch_on_w"] = states.switch_on_w
-    if states.switch_off_s > 0.0:
-        others_w["switch_off_w"] = states.switch_off_w
-    least = min(others_w, key=lambda state: others_w[state])
-    if states.sleep_w > others_w[least]:
-        raise OracleError(
-            f"the oracle plans for nodes that draw the least asleep, "
-            f"but sleep_w is {states.sleep_w} and {least} {others_w[least]}"
-        )
 
 
 class _Flow:

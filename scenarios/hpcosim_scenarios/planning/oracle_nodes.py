@@ -8,7 +8,6 @@ import msgspec
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates
 from hpcosim_scenarios.errors import OracleError
-from hpcosim_scenarios.planning.cheapest_switching import check_states
 
 
 class EveryNode(NamedTuple):
@@ -34,6 +33,30 @@ def every_node(platform: Platform) -> EveryNode:
         raise OracleError("the oracle has nothing to switch: the nodes say no power_states")
     check_states(group.idle_w, group.power_states)
     return EveryNode(group.idle_w, group.power_states)
+
+
+def check_states(idle_w: float, states: PowerStates) -> None:
+    """Make sure that times of transitions are known, and that sleeping draws the least.
+
+    Raises:
+        OracleError: it is not so.
+    """
+    if states.switch_on_sd_s > 0.0 or states.switch_off_sd_s > 0.0:
+        raise OracleError(
+            "the oracle needs to know how long switching takes; "
+            "switch_on_sd_s and switch_off_sd_s must be 0"
+        )
+    others_w = {"idle": idle_w}
+    if states.switch_on_s > 0.0:
+        others_w["switch_on_w"] = states.switch_on_w
+    if states.switch_off_s > 0.0:
+        others_w["switch_off_w"] = states.switch_off_w
+    least = min(others_w, key=lambda state: others_w[state])
+    if states.sleep_w > others_w[least]:
+        raise OracleError(
+            f"the oracle plans for nodes that draw the least asleep, "
+            f"but sleep_w is {states.sleep_w} and {least} {others_w[least]}"
+        )
 
 
 def _only_group(platform: Platform) -> NodeGroup:

@@ -1,33 +1,45 @@
-"""Who schedules a run: a job scheduler and the power manager beside it."""
+"""Who schedules a run: a job scheduler and the power manager beside it.
+
+Here the client validates the scheduler's settings of a scenario, which `model` reads as plain data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from hpcosim_client import Policy, make_policy
-from hpcosim_client.catalogue.power import Oracle, Power, as_text, from_folder, title, with_power
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.oracle import write_plan
+from hpcosim_client import Policy, PolicyError, make_policy
+from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
+from hpcosim_client.catalogue.trained import check_trained
+from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
+from hpcosim_client.power.settings import (
+    AlwaysOn,
+    Oracle,
+    Power,
+    PowerSettingsError,
+    as_text,
+    parse_power,
+)
+from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_scenarios.errors import OracleError, ScenarioError
+from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.planning.oracle import plan_of
-from hpcosim_workloads.table import JobTable
+from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.planning.oracle_nodes import every_node
 
-PLAN = "plan.json"
+FIELD = "$.scheduler"
+POWER = f"{FIELD}.power"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """They, by name.
+    """A job scheduler and a power manager, by name.
 
     Attributes:
         name: the job scheduler.
-        called: what a person called it, by the scenario's own name for a trained one.
-        power: the manager; its paths are from the current folder.
-        awareness: what the job scheduler makes of nodes that are not on.
+        power: the manager; its paths start at the current folder.
+        awareness: how the job scheduler treats nodes that are not on.
+        called: the name a person used: for a trained scheduler the one that the scenario gives it.
     """
 
     name: str
@@ -37,12 +49,12 @@ class Chosen:
 
     @property
     def title(self) -> str:
-        """What results call them."""
+        """The name of both in results."""
         return title(self.name, self.power, self.awareness)
 
     @property
     def needs_plan(self) -> bool:
-        """Whether they are an oracle that has yet to look into the future."""
+        """Whether the manager is an oracle without a plan."""
         return self.power == Oracle()
 
     def policy(self) -> Policy:
@@ -54,7 +66,7 @@ class Chosen:
         return with_power(self.name, self.power, self.awareness)
 
     def check(self) -> None:
-        """Make sure that there is such a policy, but for a plan.
+        """Make sure that there is such a policy, except for its plan.
 
         Raises:
             PolicyError: there is none.
@@ -65,48 +77,97 @@ class Chosen:
             self.policy()
 
     def options(self) -> list[str]:
-        """Return the options of `hpcosim schedule` that say so much, but for the name."""
+        """Return the options of `hpcosim schedule`, beside the name, that choose the same."""
         return ["--power", as_text(self.power), "--power-awareness", self.awareness]
 
 
-def chosen_by(scenario: Scenario, folder: Path, scheduler: str | None = None) -> Chosen:
+def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> Chosen:
     """Return who schedules a scenario.
 
+    Files that the settings name are not opened: `Chosen.check` does that.
+
     Args:
-        scenario: it.
-        folder: where its file lies.
-        scheduler: instead of its own.
+        scenario: the scenario.
+        path: its file.
+        scheduler: a job scheduler instead of the scenario's own.
+
+    Raises:
+        ScenarioError: a setting of the scheduler is at fault, or does not go with the others or
+            with the platform; names the line and the field.
     """
     own = scenario.scheduler
+    try:
+        power, awareness = power_of(own), awareness_of(own)
+        _check_agents(own)
+        _check_switching(scenario, power, awareness)
+    except ScenarioError as error:
+        raise located(error, path) from None
     called = name = scheduler or own.name
     if called in own.agents:
         kind, _, model = own.agents[called].partition(":")
-        name = f"{kind}:{folder / model}"
-    return Chosen(name, from_folder(own.power, folder), own.power_awareness, called)
+        name = f"{kind}:{path.parent / model}"
+    return Chosen(name, from_folder(power, path.parent), awareness, called)
 
 
-@contextmanager
-def with_plan(
-    chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None
-) -> Iterator[Chosen]:
-    """Make a plan for an oracle that has none, and keep it with the results if all goes well.
-
-    Args:
-        chosen: who schedules; one that needs no plan comes back as it is.
-        scenario: what the plan is for.
-        jobs: its jobs.
-        out: the results folder; None: nothing is kept.
+def power_of(scheduler: Scheduler) -> Power:
+    """Return the power manager of a scenario's scheduler; its paths start at the scenario's folder.
 
     Raises:
-        As `plan_of`; PolicyError: the plan can't be written.
+        ScenarioError: the settings describe none; names the field, not file and line.
     """
-    if not chosen.needs_plan:
-        yield chosen
+    try:
+        return parse_power(scheduler.power)
+    except PowerSettingsError as error:
+        field = f"{POWER}.{error.field}" if error.field else POWER
+        raise ScenarioError(error.what, field=field) from None
+
+
+def awareness_of(scheduler: Scheduler) -> Awareness:
+    """Return how a scenario's job scheduler treats nodes that are not on.
+
+    Raises:
+        ScenarioError: it is none of `Awareness`; names the field, not file and line.
+    """
+    try:
+        return parse_awareness(scheduler.power_awareness)
+    except PolicyError as error:
+        what = str(error).removeprefix("power_awareness: ")
+        raise ScenarioError(what, field=f"{FIELD}.power_awareness") from None
+
+
+def _check_agents(scheduler: Scheduler) -> None:
+    for name, agent in scheduler.agents.items():
+        try:
+            check_trained(agent)
+        except PolicyError as error:
+            raise ScenarioError(str(error), field=f"{FIELD}.agents.{name}") from None
+
+
+def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> None:
+    """Make sure that a power manager goes with its scheduler, the platform and the rules.
+
+    Raises:
+        ScenarioError: it does not; names the field, not file and line.
+    """
+    if isinstance(power, AlwaysOn):
         return
-    plan = plan_of(scenario, jobs, chosen.name).plan
-    with TemporaryDirectory(prefix="hpcosim-") as scratch:
-        file = Path(scratch) / PLAN
-        write_plan(plan, file)
-        yield replace(chosen, power=Oracle(str(file)))
-    if out is not None:
-        write_plan(plan, out / PLAN)
+    if all(group.power_states is None for group in scenario.platform.nodes):
+        what = "the manager switches nodes off, but no node group states its power_states"
+        raise ScenarioError(what, field=POWER)
+    wakes_ahead = awareness == "planned" or isinstance(power, Oracle)
+    if not (scenario.wake_on_allocation or wakes_ahead):
+        raise ScenarioError(
+            "the manager switches nodes off, but with wake_on_allocation: false nothing switches "
+            "them on for a job; state wake_on_allocation: true, or no power, or "
+            "power_awareness: planned",
+            field=POWER,
+        )
+    try:
+        check_together(power, awareness)
+        match power:
+            case Slurm():
+                power.check(scenario.platform)
+            case Oracle():
+                every_node(scenario.platform)
+    except (PolicyError, OracleError) as error:
+        raise ScenarioError(str(error), field=POWER) from None

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.formats import Format
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.library import Library, Overrides
 from hpcosim_scenarios.running.progress import shown
-from hpcosim_scenarios.running.run import Transport, folder_name, run_chosen, run_scenario
+from hpcosim_scenarios.running.run import folder_name, run_chosen, run_scenario
+from hpcosim_scenarios.running.transport import Transport
 
 
 def compare_schedulers(
@@ -22,7 +22,7 @@ def compare_schedulers(
     *,
     transport: Transport = "inproc",
     out: Path | None = None,
-    overrides: Mapping[str, Scalar] | None = None,
+    overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
 ) -> dict[str, dict[str, int | float]]:
     """Return the metrics of a scenario under each scheduler, by its name.
@@ -42,7 +42,7 @@ def compare_schedulers(
     if not names:
         raise PolicyError("no schedulers were named")
     scenario = load_scenario(path, overrides)
-    compared = [chosen_by(scenario, path.parent, name) for name in expand(names)]
+    compared = [chosen_by(scenario, path, name) for name in expand(names)]
     for chosen in compared:
         chosen.check()
     jobs = Library([path], overrides).first_jobs

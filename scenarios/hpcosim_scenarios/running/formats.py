@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from hpcosim_server.record.results import Also
+from hpcosim_server.record.results import Also
 
 
-class Format(StrEnum):
-    """A format of results; they are written into the same folder."""
+class Format(NamedTuple):
+    """A format of results; its files are written into the same folder as ours.
 
-    batsim = "batsim"
+    Attributes:
+        name: the value of the option `--format` of `hpcosim serve` that asks for it.
+        writer: returns what writes it.
+    """
 
-
-def _batsim() -> Also:
-    from hpcosim_batsim.outputs.csv_files import files_of
-    from hpcosim_batsim.outputs.outcome import outcome_of
-
-    return lambda record: files_of(outcome_of(record))
-
-
-_WRITERS: Mapping[Format, Callable[[], Also]] = {Format.batsim: _batsim}
+    name: str
+    writer: Callable[[], Also]
 
 
-def also_of(formats: Sequence[Format]) -> list[Also]:
-    """Return what `write_results` needs for formats, each once."""
-    return [_WRITERS[name]() for name in dict.fromkeys(formats)]
+def writers_of(formats: Sequence[Format]) -> list[Also]:
+    """Return what writes formats, each once."""
+    return [each.writer() for each in dict.fromkeys(formats)]
 
 
 def as_options(formats: Sequence[Format]) -> list[str]:
     """Return the options of `hpcosim serve` for formats."""
-    return [f"--format={name}" for name in dict.fromkeys(formats)]
+    return [f"--format={each.name}" for each in dict.fromkeys(formats)]

@@ -10,15 +10,19 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_scenarios.model.scenario import Lublin, Poisson, Sampled, Scalar, Scenario
+from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
+
+Overrides = Mapping[str, Scalar]
+"""Values of a scenario to change, by dotted path, such as `workload.load`."""
 
 SWITCHING = 1  # sets the times of switching nodes apart from what else a seed draws
 
@@ -48,7 +52,7 @@ class Library:
     def __init__(
         self,
         paths: Sequence[Path],
-        overrides: Mapping[str, Scalar] | None = None,
+        overrides: Overrides | None = None,
         max_jobs: int = 2_000_000,
     ) -> None:
         self._overrides = dict(overrides or {})
@@ -110,7 +114,7 @@ class Library:
         try:
             jobs = jobs_of(scenario, path.parent, self._max_jobs)
         except ScenarioError as error:
-            raise ScenarioError(error.what, path, error.line, error.field) from None
+            raise located(error, path) from None
         if not len(jobs):
             raise ScenarioError("has a workload without a single job", path)
         if len(jobs) > self._max_jobs:

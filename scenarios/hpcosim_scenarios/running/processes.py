@@ -1,32 +1,32 @@
-"""The two processes of a run, and the eye kept on them."""
+"""The two processes of a run, and the watch over them."""
 
 from __future__ import annotations
 
 import json
 import os
-import queue
-import shlex
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
 
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.progress import Report, ignore
-from hpcosim_server.service.service import CLIENT_LEFT
+from hpcosim_scenarios.running.status import StatusReader
+from hpcosim_scenarios.running.transport import Wire
+from hpcosim_server.service.status import Failure
 
-Wire = Literal["ipc", "tcp"]
 OURS = (sys.executable, "-m", "hpcosim_cli")
 
-BAD_INPUT = 2  # the exit status of `hpcosim` for it
+LOOK_EVERY_S = 0.05
 SEEN_FROM_HERE_S = 86400.0  # for what this process sees better than the scheduler does
 STOP_S = 600.0  # for the server to write what it has; a long log takes its time
-LAST_WORDS_S = 10.0  # for the one process to end after the other
+LAST_WORDS_S = 10.0  # for one process to end after the other
+WORDS = 20  # lines kept of what a process says
 
 
 def run_processes(
@@ -59,140 +59,143 @@ def run_processes(
     """
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
-        serve = [*OURS, "serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
+        serve = ["serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
         # Both start at once; the scheduler waits while the server reads its log, however long,
         # for whether it lives is seen from here.
-        schedule = [*OURS, "schedule", scheduler, "--connect", address]
-        schedule += ["--hello-s", str(SEEN_FROM_HERE_S), "--give-up-s", str(SEEN_FROM_HERE_S)]
+        schedule = ["schedule", scheduler, "--connect", address]
+        for timeout in ("--hello-timeout-s", "--timeout-s"):
+            schedule += [timeout, str(SEEN_FROM_HERE_S)]
         with (
-            _process([*serve, *server_options]) as server,
-            _process([*schedule, *scheduler_options]) as client,
+            _server([*serve, *server_options]) as (server, status),
+            _process("the scheduler", [*schedule, *scheduler_options]) as client,
         ):
-            _watch(server, client, _Log(server), report)
-    return _metrics(out)
+            _watch(server, status, client, report)
+    metrics: dict[str, int | float] = json.loads((out / "metrics.json").read_text())
+    return metrics
 
 
 def _free_tcp_address() -> str:
-    """Return a loopback address nobody listens at; should another be faster, `serve` says so."""
+    """Return a free loopback address. If another program takes it first, the server fails."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def _watch(
-    server: subprocess.Popen[str], client: subprocess.Popen[str], log: _Log, report: Report
-) -> None:
-    """Follow the run until both processes are over."""
-    while server.poll() is None:
-        for entry in log.entries():
-            if entry.get("event") == "progress":
-                report(entry["now_s"], entry["jobs_over"], entry["jobs"])
-        if client.poll():
-            words = _last_line(client)
-            server.terminate()  # it writes what it has
-            with suppress(subprocess.TimeoutExpired):
-                server.wait(STOP_S)
-            raise RunError(f"the scheduler failed: {words}")
-    if server.returncode == BAD_INPUT:
-        raise ScenarioError(log.reason())
-    if server.returncode:
-        _blame_a_client_that_left(client, log)
-        raise RunError(log.reason() or f"the server died, status {server.returncode}")
-    try:
-        client.wait(LAST_WORDS_S)
-    except subprocess.TimeoutExpired:
-        raise RunError("the scheduler does not end, though the simulation has") from None
-    if client.returncode:
-        raise RunError(f"the scheduler failed: {_last_line(client)}")
+class _Process:
+    """A process of ours. Its standard error is read as it comes, so that it never blocks on it.
 
-
-def _blame_a_client_that_left(client: subprocess.Popen[str], log: _Log) -> None:
-    """Raise RunError with the scheduler's own last words if it failed, and left the server first.
-
-    It takes its leave before it ends, and the server may be over sooner than it is.
+    Args:
+        name: what errors call it.
+        command: the arguments of `hpcosim`.
+        keep_open: file descriptors that it inherits.
     """
-    if log.reason() == CLIENT_LEFT:
-        with suppress(subprocess.TimeoutExpired):
-            client.wait(LAST_WORDS_S)
-        if client.returncode:
-            raise RunError(f"the scheduler failed: {_last_line(client)}")
 
+    def __init__(self, name: str, command: Sequence[str], keep_open: Sequence[int] = ()) -> None:
+        self._name = name
+        self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
+            [*OURS, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            pass_fds=keep_open,
+            start_new_session=True,  # Ctrl-C is ours to pass on
+        )
+        self._words: deque[str] = deque(maxlen=WORDS)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
-class _Log:
-    """The server's log, read by a thread, as a pipe can't be waited on together with others."""
+    def fault(self) -> RunError:
+        """Return the error of a process that failed: its last words, or how it died."""
+        self._listener.join(LAST_WORDS_S)
+        status = self.popen.returncode
+        if self._words and status > 0:
+            return RunError(f"{self._name} failed: {self._words[-1].removeprefix('error: ')}")
+        return RunError(f"{self._name} died, status {status}")
 
-    def __init__(self, server: subprocess.Popen[str]) -> None:
-        self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._reasons: list[str] = []
-        self._thread = threading.Thread(target=self._read, args=(server,), daemon=True)
-        self._thread.start()
-
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield what has come, waiting a little for the first."""
-        wait_s = 0.05
-        while True:
+    def stop(self) -> None:
+        """End it, if it has not ended."""
+        if self.popen.poll() is None:
+            self.popen.terminate()
             try:
-                entry = self._lines.get(timeout=wait_s)
-            except queue.Empty:
-                return
-            if entry is None:
-                return
-            wait_s = 0.0
-            yield entry
+                self.popen.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        self._listener.join(LAST_WORDS_S)
 
-    def reason(self) -> str:
-        """Return why the server failed, as far as it said."""
-        self._thread.join(LAST_WORDS_S)
-        return self._reasons[0] if self._reasons else ""
-
-    def _read(self, server: subprocess.Popen[str]) -> None:
-        assert server.stderr is not None
-        for line in server.stderr:
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                self._reasons.append(line.strip().removeprefix("error: "))
-                continue
-            if entry.get("level") in ("warning", "error") and "why" in entry:
-                self._reasons.append(entry["why"])
-            self._lines.put(entry)
-        self._lines.put(None)
+    def _listen(self) -> None:
+        assert self.popen.stderr is not None
+        with self.popen.stderr as lines:
+            self._words.extend(line.strip() for line in lines if line.strip())
 
 
 @contextmanager
-def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start a process of ours that does not outlive the block."""
-    process = subprocess.Popen(  # noqa: S603 - our own command, no shell
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        start_new_session=True,  # Ctrl-C is ours to pass on
-    )
+def _process(
+    name: str, command: Sequence[str], keep_open: Sequence[int] = ()
+) -> Iterator[_Process]:
+    """Start a process that does not outlive the block."""
+    process = _Process(name, command, keep_open)
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
+        process.stop()
 
 
-def _last_line(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    lines = [line.strip() for line in process.stderr if line.strip()]
-    if not lines:
-        return f"{shlex.join(process.args)} died, status {process.returncode}"  # type: ignore[arg-type]
-    return lines[-1].removeprefix("error: ")
+@contextmanager
+def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
+    """Start a server that does not outlive the block, and yield its status, too."""
+    reading, writing = os.pipe()
+    try:
+        command = [*command, "--status-fd", str(writing)]
+        with _process("the server", command, (writing,)) as server:
+            os.close(writing)
+            writing = -1
+            yield server, StatusReader(reading)
+    finally:
+        os.close(reading)
+        if writing != -1:
+            os.close(writing)
 
 
-def _metrics(out: Path) -> dict[str, int | float]:
-    metrics: Mapping[str, int | float] = json.loads((out / "metrics.json").read_text())
-    return dict(metrics)
+def _watch(server: _Process, status: StatusReader, client: _Process, report: Report) -> None:
+    """Follow the run until both processes are over.
+
+    Raises:
+        RunError, ScenarioError: as `run_processes`.
+    """
+    while server.popen.poll() is None:
+        progress = status.read(LOOK_EVERY_S)
+        if progress is not None:
+            report(progress.now_s, progress.jobs_over, progress.jobs)
+        if status.is_over:
+            with suppress(subprocess.TimeoutExpired):
+                server.popen.wait(LOOK_EVERY_S)
+        if client.popen.poll():
+            server.stop()  # it writes what it has
+            raise client.fault()
+    status.read(0.0)
+    if server.popen.returncode:
+        raise _fault(server, status.failure, client)
+    try:
+        client.popen.wait(LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        raise RunError("the scheduler does not end, though the simulation has") from None
+    if client.popen.returncode:
+        raise client.fault()
+
+
+def _fault(server: _Process, failure: Failure | None, client: _Process) -> Exception:
+    """Return the error of a server that failed; a scheduler that failed first is to blame."""
+    if failure is None:
+        return server.fault()
+    if failure.cause == "bad_input":
+        return ScenarioError(failure.why)
+    if failure.cause == "client_left":
+        # It says goodbye before it ends, and the server may be over sooner than it is.
+        with suppress(subprocess.TimeoutExpired):
+            client.popen.wait(LAST_WORDS_S)
+        if client.popen.returncode:
+            return client.fault()
+    return RunError(failure.why)

@@ -1,29 +1,26 @@
-"""Running, checking and serving scenarios: what the commands do."""
+"""Running and checking one scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
+from hpcosim_client import Policy
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import as_options
-from hpcosim_scenarios.model.scenario import Scalar, Scenario
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by, with_plan
-from hpcosim_scenarios.running.formats import Format, also_of
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.chosen import Chosen, chosen_by
+from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.json_log import log_as_json
-from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_scenarios.running.processes import Wire, run_processes
+from hpcosim_scenarios.running.library import Library, Overrides, open_scenario
+from hpcosim_scenarios.running.oracle import with_plan
+from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
-from hpcosim_server.service.service import Limits, Service
-from hpcosim_server.service.socket_loop import serve
+from hpcosim_scenarios.running.transport import Transport as Transport
+from hpcosim_scenarios.running.transport import Wire
 from hpcosim_workloads.table import JobTable
-
-Overrides = Mapping[str, Scalar]
-Transport = Wire | Literal["inproc"]
 
 
 def run_scenario(
@@ -55,7 +52,7 @@ def run_scenario(
         ResultsError: the results can't be written.
     """
     scenario = load_scenario(path, overrides)
-    chosen = chosen_by(scenario, path.parent, scheduler)
+    chosen = chosen_by(scenario, path, scheduler)
     chosen.check()
     folder = out or Path("results") / f"{scenario.name}-{folder_name(chosen.called)}"
     with shown(f"{scenario.name} {chosen.called}") as report:
@@ -80,7 +77,7 @@ def run_chosen(
 
     Args:
         chosen: who schedules.
-        scenario: what.
+        scenario: what is simulated.
         jobs: its jobs.
         out: the results folder; None: nothing is written.
         report: told now and then how far it has got.
@@ -91,7 +88,33 @@ def run_chosen(
     """
     with with_plan(chosen, scenario, jobs, out) as ready:
         opened = open_scenario(scenario, jobs, chosen.title)
-        return run_in_process(opened, ready.policy(), out, report, also_of(formats))
+        return run_in_process(opened, ready.policy(), out, report, writers_of(formats))
+
+
+def simulate(
+    path: Path,
+    policy: Policy,
+    *,
+    name: str = "policy",
+    out: Path | None = None,
+    overrides: Overrides | None = None,
+) -> dict[str, int | float]:
+    """Run a scenario in this process under a policy of the caller's, and return the metrics.
+
+    Args:
+        path: the scenario's file. Its own scheduler is passed over.
+        policy: called with the view whenever something happened; decides by it.
+        name: the policy's name in results.
+        out: the results folder; None: nothing is written.
+        overrides: values of the scenario to change, by dotted path.
+
+    Raises:
+        ScenarioError, WorkloadError: bad input.
+        RunError: the simulation got stuck, or the policy raised PolicyError.
+        ResultsError: the results can't be written.
+    """
+    library = Library([path], overrides)
+    return run_in_process(open_scenario(library.first, library.first_jobs, name), policy, out)
 
 
 def _run_processes(
@@ -103,7 +126,7 @@ def _run_processes(
     options: Sequence[str],
     report: Report,
 ) -> dict[str, int | float]:
-    with _planned(path, chosen, out, overrides) as ready:
+    def run(ready: Chosen) -> dict[str, int | float]:
         return run_processes(
             path,
             chosen.name,
@@ -114,15 +137,11 @@ def _run_processes(
             report=report,
         )
 
-
-def _planned(
-    path: Path, chosen: Chosen, out: Path, overrides: Overrides
-) -> AbstractContextManager[Chosen]:
-    """Read the jobs, which may be many, only for a plan: the server reads them, too."""
-    if not chosen.needs_plan:
-        return nullcontext(chosen)
+    if not chosen.needs_plan:  # the jobs, which may be many, are read by the server alone
+        return run(chosen)
     library = Library([path], overrides)
-    return with_plan(chosen, library.first, library.first_jobs, out)
+    with with_plan(chosen, library.first, library.first_jobs, out) as ready:
+        return run(ready)
 
 
 def folder_name(scheduler: str) -> str:
@@ -130,44 +149,27 @@ def folder_name(scheduler: str) -> str:
     return scheduler.partition(":")[0]
 
 
-def check(path: Path, overrides: Overrides | None = None) -> tuple[Scenario, JobTable]:
-    """Return a scenario and its jobs.
+class Checked(NamedTuple):
+    """A scenario in which nothing is wrong.
+
+    Attributes:
+        scenario: the scenario.
+        jobs: its jobs.
+        chosen: who schedules it.
+    """
+
+    scenario: Scenario
+    jobs: JobTable
+    chosen: Chosen
+
+
+def check(path: Path, overrides: Overrides | None = None) -> Checked:
+    """Return a scenario with all that belongs to it.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError: something in it can't be.
+        ScenarioError, WorkloadError, PolicyError: something in it is wrong.
     """
     library = Library([path], overrides)
-    chosen_by(library.first, path.parent).check()
-    return library.first, library.first_jobs
-
-
-def serve_scenarios(
-    paths: Sequence[Path],
-    address: str,
-    *,
-    out: Path | None = None,
-    sessions: int | None = None,
-    folder_per_session: bool = True,
-    limits: Limits | None = None,
-    overrides: Overrides | None = None,
-    formats: Sequence[Format] = (),
-) -> list[str]:
-    """Serve scenarios until told to stop, and return what went wrong in sessions.
-
-    Raises:
-        ScenarioError, WorkloadError: bad input.
-        BindError: the address can't be had.
-    """
-    log_as_json()
-    limits = limits or Limits()
-    library = Library(paths, overrides, limits.jobs)
-    service = Service(
-        library.open,
-        limits,
-        out,
-        sessions=sessions,
-        folder_per_session=folder_per_session,
-        also=also_of(formats),
-    )
-    serve(service, address)
-    return service.failures
+    chosen = chosen_by(library.first, path)
+    chosen.check()
+    return Checked(library.first, library.first_jobs, chosen)

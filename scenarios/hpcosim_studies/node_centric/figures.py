@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_scenarios.figures.schedule import COLOURS, FigureError, drawing
+from hpcosim_scenarios.errors import FigureError
+from hpcosim_scenarios.figures.schedule import COLOURS, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

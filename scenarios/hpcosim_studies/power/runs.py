@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from hpcosim_client.catalogue.power import Oracle, Power, title, with_power
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_scenarios.planning.oracle import run_oracle
+from hpcosim_scenarios.running.chosen import Chosen, awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.run import run_chosen
 from hpcosim_studies.power.settings import AS_IT_IS, Setting, changed
 
 KEPT = (
@@ -59,9 +60,10 @@ def run_test(
         scenario = replace(scenario, platform=changed(scenario.platform, setting))
     scheduler, manager = scenario.scheduler, msgspec.convert(power, Power)
     if manager == Oracle():
-        return _complete(run_oracle(scenario, jobs), len(jobs))
-    policy = with_power(scheduler.name, manager, scheduler.power_awareness)
-    called = title(scheduler.name, manager, scheduler.power_awareness)
+        oracle = Chosen(scheduler.name, Oracle(), "unaware", scheduler.name)
+        return _complete(run_chosen(oracle, scenario, jobs, None), len(jobs))
+    policy = with_power(scheduler.name, manager, awareness_of(scheduler))
+    called = title(scheduler.name, manager, awareness_of(scheduler))
     opened = open_scenario(scenario, jobs, called)
     return _complete(run_in_process(opened, policy), len(jobs))
 

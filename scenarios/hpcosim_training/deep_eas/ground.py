@@ -12,7 +12,8 @@ from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.scenario import Bernoulli, Scenario
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.deep_eas.sequences import Machines
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.bernoulli import bernoulli

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hpcosim_client.agents.deep_eas.model import About
 from hpcosim_client.agents.deep_eas.network import Network, network_of
-from hpcosim_scenarios.model.scenario import Bernoulli
+from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.checkpoint import Progress, read_checkpoint, write_checkpoint
 from hpcosim_training.deep_eas.agent import Agent
 from hpcosim_training.deep_eas.baseline import better_than_mean, by_spread

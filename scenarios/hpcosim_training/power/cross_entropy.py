@@ -20,6 +20,7 @@ from hpcosim_client.job import Floats
 from hpcosim_client.power.adaptive import FEATURES, Rule, adaptive, save_rule
 from hpcosim_client.power.manager import managed
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_workloads.table import JobTable
@@ -174,7 +175,7 @@ class Trial:
         """Return the cost of a run under a rule, weights float64[3, 9], J."""
         scheduler = self.scenario.scheduler
         rule = Rule(weights, self.search.origin_s)
-        policy = managed(make_policy(scheduler.name, scheduler.power_awareness), adaptive(rule))
+        policy = managed(make_policy(scheduler.name, awareness_of(scheduler)), adaptive(rule))
         metrics = run_in_process(open_scenario(self.scenario, self.jobs, "adaptive"), policy)
         waited_s = metrics["mean_wait_s"] * len(self.jobs)
         return float(metrics["wasted_energy_j"] + self.search.wait_w * waited_s)

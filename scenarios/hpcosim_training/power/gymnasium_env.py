@@ -36,6 +36,7 @@ from hpcosim_client.power.features import FEATURES, Observation
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.library import rules_of
 from hpcosim_training.power.environment import PowerEnvironment, Reward, Task
 from hpcosim_training.subject import task_and_jobs, totals
@@ -113,7 +114,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
 
 def _task_of(changes: Mapping[str, Any], scenario: Scenario) -> Task:
     own = scenario.scheduler
-    scheduler = partial(make_policy, own.name, own.power_awareness)
+    scheduler = partial(make_policy, own.name, awareness_of(own))
     scheduler()  # what is wrong with it is told at once
     task = Task(scenario.platform, scheduler, rules=rules_of(scenario), seed=scenario.seed)
     return replace(task, **changes)

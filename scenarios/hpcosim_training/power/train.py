@@ -13,6 +13,7 @@ import torch
 from hpcosim_client import Policy, make_policy
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_training.power.a2c import A2C, A2CSettings
 from hpcosim_training.power.curriculum import Dataset, Told, train
@@ -126,7 +127,7 @@ def _scheduler_of(scenario: Scenario) -> NewPolicy:
     scheduler = scenario.scheduler
 
     def new() -> Policy:
-        return make_policy(scheduler.name, scheduler.power_awareness)
+        return make_policy(scheduler.name, awareness_of(scheduler))
 
     new()  # what is wrong with it is told at once
     return new

@@ -7,24 +7,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import structlog
+from msgspec.structs import asdict
 
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Also, write_results
 from hpcosim_server.service.session import Session
+from hpcosim_server.service.status import Progress, Status
 
 log = structlog.get_logger()
 
 
-def log_progress(session: Session) -> None:
-    """Log how far a session has got."""
+def progress_of(session: Session) -> Progress:
+    """Return how far a session has got."""
     simulation = session.opened.simulation
-    log.info(
-        "progress",
+    return Progress(
         **names_of(session),
         now_s=simulation.now_s,
         jobs_over=simulation.recording.over,
         jobs=session.opened.jobs,
     )
+
+
+def log_progress(status: Status) -> None:
+    """Log how far a session has got; failures have log entries of their own."""
+    if isinstance(status, Progress):
+        log.info("progress", **asdict(status))
 
 
 def names_of(session: Session) -> Mapping[str, str]:

@@ -26,8 +26,15 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.reporting import folder_name, log_progress, names_of, write_session
+from hpcosim_server.service.reporting import (
+    folder_name,
+    log_progress,
+    names_of,
+    progress_of,
+    write_session,
+)
 from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
 
@@ -36,9 +43,6 @@ Opener = Callable[[Hello], Opened]
 
 PROGRESS_EVERY_S = 0.25
 REMEMBERED = 1000  # epitaphs, failures
-
-CLIENT_LEFT = "the client left"
-"""Why a session ended whose client took its leave before every job was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Service:
         sessions: so many may be opened in all; None: any number.
         folder_per_session: results in a folder of `out` for each session, else in `out` itself.
         also: other formats to write the results in.
+        tell: takes each failure at once, and now and then the progress of each session; None: the
+            progress goes to the log.
 
     Attributes:
         failures: what went wrong in sessions so far, for the exit status.
@@ -93,14 +99,16 @@ class Service:
         sessions: int | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
+        tell: Callable[[Status], None] | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self.failures: list[str] = []
+        self.failures: list[Failure] = []
         self._opener = opener
         self._out = out
         self._sessions_left = sessions
         self._folder_per_session = folder_per_session
         self._also = also
+        self._tell = tell or log_progress
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._over: OrderedDict[str, Epitaph] = OrderedDict()
@@ -147,7 +155,7 @@ class Service:
             session = self._open.get(name)
             if session is not None:
                 session.end(f"internal error: {error!r}")
-                self._close(session, failed=True)
+                self._close(session, "internal_error")
             return _error(
                 "internal_error", "the server has a bug; its log says more", fatal=True, seq=seq
             )
@@ -167,10 +175,10 @@ class Service:
         now_s = self._listened_s()
         for session in list(self._open.values()):
             if session.has_news(now_s):
-                log_progress(session)
+                self._tell(progress_of(session))
             if now_s - session.heard_s > self.limits.idle_s:
                 session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
-                self._close(session, failed=True)
+                self._close(session, "client_silent")
 
     def stop(self, why: str) -> bool:
         """Close, and from now on answer every message with `shutting_down`.
@@ -187,7 +195,7 @@ class Service:
         """End every session and write its results."""
         for session in list(self._open.values()):
             session.end(why)
-            self._close(session, failed=True)
+            self._close(session, "stopped")
         self.tidy()
 
     def _dispatch(self, message: ClientMessage) -> bytes:
@@ -198,8 +206,8 @@ class Service:
         if message.session in self._over:  # the goodbye was lost
             return encode(Goodbye())
         session = self._find(message.session)
-        session.end(CLIENT_LEFT)
-        self._close(session, failed=True)
+        session.end("the client left")
+        self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions) -> bytes:
@@ -210,7 +218,7 @@ class Service:
         answer = session.decide(request)
         session.hear(self._listened_s())
         if session.ended_because:
-            self._close(session, failed=not session.opened.run.complete)
+            self._close(session, None if session.opened.run.complete else "simulation_stuck")
         return answer
 
     def _hello(self, hello: Hello) -> bytes:
@@ -265,25 +273,31 @@ class Service:
             raise SessionRefused("unknown_session", f"it is over: {self._over[name].why}")
         raise SessionRefused("unknown_session", "there is no such session; say hello first")
 
-    def _close(self, session: Session, *, failed: bool) -> None:
+    def _close(self, session: Session, failed: Cause | None) -> None:
         del self._open[session.name]
         self._by_nonce.pop(session.hello.nonce, None)
         self._over[session.name] = Epitaph(session.ended_because, session.seq, session.last_answer)
         if len(self._over) > REMEMBERED:
             self._over.popitem(last=False)
         self._to_write.append(session)
-        log_progress(session)
-        if failed and len(self.failures) < REMEMBERED:
-            self.failures.append(session.ended_because)
+        self._tell(progress_of(session))
+        if failed:
+            self._fail(failed, session.ended_because)
         level = log.warning if failed else log.info
-        level("session_closed", **names_of(session), why=session.ended_because, failed=failed)
+        level("session_closed", **names_of(session), why=session.ended_because, failed=bool(failed))
+
+    def _fail(self, cause: Cause, why: str) -> None:
+        failure = Failure(cause, why)
+        if len(self.failures) < REMEMBERED:
+            self.failures.append(failure)
+        self._tell(failure)
 
     def _write(self, session: Session) -> None:
         if self._out is None:
             return
         folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        if failure := write_session(folder, session, self._also):
-            self.failures.append(failure)
+        if why := write_session(folder, session, self._also):
+            self._fail("results_not_written", why)
 
 
 def _error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.errors import OptimumError
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.optimum.nodes import NodeModel
 from hpcosim_server.physics.cluster import Cluster
@@ -14,10 +14,6 @@ from hpcosim_workloads.table import JobSpec, JobTable
 
 Counts = tuple[int, ...]
 """How many jobs of each kind."""
-
-
-class OptimumError(ScenariosError):
-    """The search knows no way to look for the optimum of such a scenario."""
 
 
 class Instant(NamedTuple):

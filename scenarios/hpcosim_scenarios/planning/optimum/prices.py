@@ -18,7 +18,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpcosim_scenarios.planning.optimum.instance import Counts, OptimumError
+from hpcosim_scenarios.errors import OptimumError
+from hpcosim_scenarios.planning.optimum.instance import Counts
 from hpcosim_scenarios.planning.optimum.nodes import NodeModel
 
 MOST_MIXES = 100_000

@@ -1,0 +1,51 @@
+"""The command `hpcosim compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import (
+    Formats,
+    Json,
+    Lenient,
+    Over,
+    ScenarioFile,
+    Seed,
+    Set,
+    names_of,
+    overrides_of,
+)
+
+
+def compare(
+    scenario: ScenarioFile,
+    schedulers: Annotated[
+        str, typer.Option(help="Names, or groups such as all-heuristics, separated by commas.")
+    ],
+    transport: Over = "inproc",
+    seed: Seed = None,
+    out: Annotated[Path | None, typer.Option(help="Results, in a folder for each.")] = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    formats: Formats = None,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario with several schedulers and set their metrics side by side."""
+    with errors_in_one_line():
+        from hpcosim_cli.formats import formats_of
+        from hpcosim_cli.report import print_comparison
+        from hpcosim_scenarios.running.compare import compare_schedulers
+
+        metrics = compare_schedulers(
+            scenario,
+            names_of(schedulers),
+            transport=transport,
+            out=out,
+            overrides=overrides_of(changes, seed, lenient),
+            formats=formats_of(formats),
+        )
+        print_comparison(metrics, as_json=as_json)

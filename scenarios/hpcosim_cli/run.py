@@ -1,0 +1,53 @@
+"""The command `hpcosim run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import (
+    Formats,
+    Json,
+    Lenient,
+    Over,
+    ScenarioFile,
+    Scheduler,
+    Seed,
+    Set,
+    overrides_of,
+)
+
+
+def run(
+    scenario: ScenarioFile,
+    scheduler: Scheduler = None,
+    transport: Over = "ipc",
+    seed: Seed = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results folder; default results/SCENARIO-SCHEDULER.")
+    ] = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    formats: Formats = None,
+    as_json: Json = False,
+) -> None:
+    """Run a scenario, write its results and print its metrics."""
+    with errors_in_one_line():
+        from hpcosim_cli.formats import formats_of
+        from hpcosim_cli.report import print_metrics
+        from hpcosim_scenarios.running.run import run_scenario
+
+        metrics, folder = run_scenario(
+            scenario,
+            scheduler=scheduler,
+            transport=transport,
+            out=out,
+            overrides=overrides_of(changes, seed, lenient),
+            formats=formats_of(formats),
+        )
+        print_metrics(metrics, as_json=as_json)
+        if not as_json:
+            typer.echo(f"results: {folder}")

@@ -1,0 +1,72 @@
+"""The command `hpcosim schedule`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import SERVER, Connect, Seed
+
+if TYPE_CHECKING:
+    from hpcosim_protocol import Welcome
+
+
+def schedule(
+    name: Annotated[str, typer.Argument(help="The policy; `hpcosim schedulers` lists them.")],
+    model: Annotated[
+        Path | None, typer.Option(help="The file of a trained one, as of `pairing`.")
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw a trained one's choices; else the best.")
+    ] = False,
+    power: Annotated[
+        str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
+    ] = '{"name": "always_on"}',
+    power_awareness: Annotated[
+        str,
+        typer.Option(help="How it treats nodes that are not on: unaware, aware or planned."),
+    ] = "unaware",
+    connect: Connect = SERVER,
+    scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
+    seed: Seed = None,
+    session: Annotated[
+        str, typer.Option(help="One to come back to, by the name shown at its start.")
+    ] = "",
+    timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for each reply of the server, s.")
+    ] = 60.0,
+    hello_timeout_s: Annotated[
+        float, typer.Option(min=0.1, help="Timeout for its first reply, s.")
+    ] = 20.0,
+) -> None:
+    """Schedule one simulation of a server with a policy."""
+    with errors_in_one_line():
+        from hpcosim_client import Patience
+        from hpcosim_client import run as schedule_one
+        from hpcosim_client.catalogue.power import title, with_power
+        from hpcosim_client.catalogue.trained import with_model
+        from hpcosim_client.heuristics.awareness import parse_awareness
+        from hpcosim_client.power.settings import read_power
+
+        name = with_model(name, model, sample=sample)
+        manager, awareness = read_power(power), parse_awareness(power_awareness)
+        schedule_one(
+            with_power(name, manager, awareness),
+            connect,
+            name=title(name, manager, awareness),
+            scenario=scenario,
+            seed=seed,
+            session=session,
+            patience=Patience(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
+            welcomed=_show_session,
+        )
+
+
+def _show_session(welcome: Welcome) -> None:
+    """Tell a person, on a terminal, what to come back to if this scheduler dies."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"session {welcome.session}, to come back: --session\n")

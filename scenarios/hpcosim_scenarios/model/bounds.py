@@ -1,0 +1,21 @@
+"""Numbers and names of a scenario, bounded.
+
+The bounds lie far beyond any machine. Within them no number of a run can overflow.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Cores = Annotated[int, Meta(gt=0, le=1_000_000)]
+Clock = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Seconds = Annotated[float, Meta(gt=0, le=1e12)]
+WholeSeconds = Annotated[int, Meta(gt=0, le=10**12)]
+Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
+Days = Annotated[int, Meta(gt=0, le=36_525)]
+Steps = Annotated[int, Meta(gt=0, le=100_000_000)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]

@@ -1,0 +1,53 @@
+"""The schedule of a simulation that is over, as the oracle plans for it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hpcosim_scenarios.errors import OracleError
+from hpcosim_scenarios.planning.cheapest_switching import Schedule
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.record.recording import Recording
+from hpcosim_workloads.table import PLACEMENTS
+
+WHOLE_NODES = PLACEMENTS.index("whole_nodes")
+
+
+def starts_of(simulation: Simulation) -> dict[int, float]:
+    """Return when each job started, by its number, of those that did."""
+    recording = simulation.recording
+    starts_s = zip(recording.job_id, recording.start_s, strict=True)
+    return {job_id: start_s for job_id, start_s in starts_s if not math.isnan(start_s)}
+
+
+def schedule_of(simulation: Simulation) -> Schedule:
+    """Return the schedule of a simulation that is over.
+
+    Raises:
+        OracleError: jobs share nodes, or may.
+    """
+    recording, capacity = simulation.recording, simulation.cluster.capacity
+    start_s = np.array(recording.start_s)
+    ran = np.flatnonzero(~np.isnan(start_s))
+    for row in ran.tolist():
+        _check_holds_whole_nodes(recording, row, int(capacity[0]))
+    return Schedule(
+        nodes=len(capacity),
+        start_s=simulation.start_s,
+        end_s=simulation.now_s,
+        job_start_s=start_s[ran],
+        job_end_s=np.array(recording.end_s)[ran],
+        job_nodes=np.array(recording.places, dtype=np.int64)[ran],
+    )
+
+
+def _check_holds_whole_nodes(recording: Recording, row: int, node_cores: int) -> None:
+    if recording.placement[row] == WHOLE_NODES:
+        return
+    if any(tasks < node_cores for tasks in recording.tasks_of(row)):
+        raise OracleError(
+            f"the oracle plans for jobs that hold whole nodes, but job {recording.job_id[row]} "
+            f"leaves cores of a node to others; workload.placement: whole_nodes would not"
+        )

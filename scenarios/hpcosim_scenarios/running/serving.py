@@ -1,0 +1,66 @@
+"""Serving scenarios to schedulers in processes of their own. No client is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.running.json_log import log_as_json
+from hpcosim_scenarios.running.library import Library, Overrides
+from hpcosim_server.errors import BindError
+from hpcosim_server.record.results import Also
+from hpcosim_server.service.service import Limits, Service
+from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.status import Failure, Status
+from hpcosim_workloads.errors import WorkloadError
+
+
+def serve_scenarios(
+    paths: Sequence[Path],
+    address: str,
+    *,
+    out: Path | None = None,
+    sessions: int | None = None,
+    folder_per_session: bool = True,
+    limits: Limits | None = None,
+    overrides: Overrides | None = None,
+    also: Sequence[Also] = (),
+    tell: Callable[[Status], None] | None = None,
+) -> list[Failure]:
+    """Serve scenarios until told to stop, and return the failures.
+
+    Args:
+        paths: the scenarios' files.
+        address: where to listen, such as `tcp://127.0.0.1:28080`.
+        out: folder for results; None: none are written.
+        sessions: how many sessions to serve before it ends; None: any number.
+        folder_per_session: results in a folder of `out` for each session, else in `out` itself.
+        limits: what clients may ask.
+        overrides: values to change in all scenarios, by dotted path.
+        also: other formats to write the results in.
+        tell: takes the progress of sessions and every failure, also those raised here; None: the
+            progress goes to the log.
+
+    Raises:
+        ScenarioError, WorkloadError: bad input.
+        BindError: the address can't be had.
+    """
+    log_as_json()
+    limits = limits or Limits()
+    try:
+        service = Service(
+            Library(paths, overrides, limits.jobs).open,
+            limits,
+            out,
+            sessions=sessions,
+            folder_per_session=folder_per_session,
+            also=also,
+            tell=tell,
+        )
+        serve(service, address)
+    except (ScenarioError, WorkloadError, BindError) as error:
+        if tell is not None:
+            tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))
+        raise
+    return service.failures

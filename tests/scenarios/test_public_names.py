@@ -1,0 +1,41 @@
+"""What `import hpcosim_scenarios` offers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import hpcosim_scenarios
+from support.paths import ROOT
+
+
+@pytest.mark.parametrize("name", hpcosim_scenarios.__all__)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    """It is imported when it is asked for."""
+    assert inspect.getdoc(getattr(hpcosim_scenarios, name))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """As of any module."""
+    with pytest.raises(AttributeError, match="no attribute 'run_scenarios'"):
+        _ = hpcosim_scenarios.run_scenarios
+
+
+def test_the_example_of_the_docstring_runs_as_shown() -> None:
+    """It prints a mean wait."""
+    text = hpcosim_scenarios.__doc__ or ""
+    start, end = text.index("    from pathlib"), text.index("The names below")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text[start:end])],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    assert float(done.stdout) > 0.0

@@ -1,0 +1,130 @@
+"""Scenarios as files: what is read, and what an error says."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from hpcosim_protocol import platform as platforms
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model import platform, scenario, scheduler, workload
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.running.run import check
+
+TEXT = """name: small
+platform:
+  nodes:
+    - count: 2
+      memory_mb: 1000
+      processors:
+        - cores: 4
+          static_w: 10
+          dynamic_w: 1
+          contention:
+            {c_mbps: 9, b_per_mbps: -1.0e-5, da: 1, db_mbps: 9, dc_mbps: 25000, dd_mbps: 9}
+      power_states:
+        {sleep_w: 9, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30, switch_off_w: 9}
+workload: {synthetic: {model: poisson, jobs: 5, mean_interarrival_s: 300}}
+scheduler: {name: easy}
+"""
+
+
+def written(folder: Path, old: str = "", new: str = "") -> Path:
+    """Return the file of the scenario, with a part of it replaced."""
+    assert old in TEXT
+    file = folder / "small.yaml"
+    file.write_text(TEXT.replace(old, new, 1))
+    return file
+
+
+def structs_of(module: object) -> set[type[Struct]]:
+    """Return the structs that a module defines."""
+    return {
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, Struct) and kind.__module__ == getattr(module, "__name__", "")
+    }
+
+
+def test_advice_about_unknown_keys_knows_every_kind_of_mapping() -> None:
+    """The nearest key is taken from those of all structs that a scenario holds."""
+    own = set().union(*map(structs_of, (scenario, scheduler, workload, platforms)))
+    assert own - {workload.Imitated} <= set(scenario.KINDS)
+
+
+def test_every_number_of_a_platform_is_bounded() -> None:
+    """A number that a platform can state has bounds; no bounds are of a field there is not."""
+    numbers = {
+        field.name
+        for kind in structs_of(platforms)
+        for field in msgspec.structs.fields(kind)
+        if getattr(field.type, "__origin__", field.type) in (int, float)
+    }
+    assert numbers == set(platform.BOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("count: 2", "count: 1000001", r":4: \$\.platform\.nodes\[0\]\.count: expected a number"),
+        ("cores: 4", "cores: 1000001", r":7: .*processors\[0\]\.cores: expected a number from 1"),
+        ("static_w: 10", "static_w: .inf", r":8: .*static_w: expected a number .* got inf"),
+        ("sleep_w: 9", "sleep_w: 1.0e10", r":13: .*power_states\.sleep_w: .* to 1e\+09, got 1e"),
+        ("da: 1", "da: 1.0e7", r":11: .*processors\[0\]\.contention\.da: expected a number"),
+        ("          dynamic_w: 1\n", "", r":7: .*processors\[0\]: `dynamic_w` is missing"),
+        ("memory_mb", "memory", r":5: \$\.platform\.nodes\[0\]: unknown key 'memory'; did you"),
+        ("sleep_w", "slep_w", r":13: .*power_states: `sleep_w` is missing"),
+        ("switch_on_s:", "switch_on_sd_s: 1, switch_on_z: 1, switch_on_s:", "'switch_on_z'; did"),
+        ("dd_mbps: 9", "dd_mbps: 9000", r":7: .*processors\[0\]: contention can't be modelled"),
+        ("scheduler:", "sheduler:", r":15: unknown key 'sheduler'; did you mean 'scheduler'"),
+    ],
+)
+def test_a_bad_platform_is_told_with_line_and_field(
+    old: str, new: str, error: str, tmp_path: Path
+) -> None:
+    """A value out of bounds, a key that is missing or unknown, a model that does not hold."""
+    with pytest.raises(ScenarioError, match=f"small.yaml{error}" if error[0] == ":" else error):
+        load_scenario(written(tmp_path, old, new))
+
+
+def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
+    """Also where each group alone is within bounds."""
+    group = "{count: 600000, processors: [{cores: 1, static_w: 0, dynamic_w: 0}]}"
+    file = tmp_path / "many.yaml"
+    file.write_text(f"name: x\nplatform: {{nodes: [{group}, {group}]}}\nworkload: {{swf: a.swf}}\n")
+    with pytest.raises(ScenarioError, match=r":2: \$\.platform: a platform has at most 1000000"):
+        load_scenario(file)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ("power: {name: timeout}", r":15: \$\.scheduler\.power\.timeout_s: is missing"),
+        ("power: {name: sleepy}", r":15: \$\.scheduler\.power\.name: there is no power manager"),
+        ("power_awareness: some", r":15: \$\.scheduler\.power_awareness: expected one of"),
+        ("agents: {mine: easy}", r":15: \$\.scheduler\.agents\.mine: 'easy' is no trained"),
+    ],
+)
+def test_settings_of_the_scheduler_are_left_to_the_client(
+    settings: str, error: str, tmp_path: Path
+) -> None:
+    """A server reads any, as plain data; whoever wants to run the scenario is told the field."""
+    file = written(tmp_path, "name: easy", f"name: easy, {settings}")
+    load_scenario(file)
+    with pytest.raises(ScenarioError, match=f"small.yaml{error}"):
+        check(file)
+
+
+def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
+    """The error names the manager's field."""
+    file = written(tmp_path, "name: easy", "name: easy, power: {name: timeout, timeout_s: 60}")
+    text = file.read_text().splitlines()
+    file.write_text(
+        "\n".join(line for line in text if "switch" not in line and "states" not in line)
+    )
+    with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: .*no node group states its"):
+        check(file)
