@@ -39,9 +39,10 @@ VARIANTS: Mapping[str, Pairing] = {
 """What is decided, and what is seen: the papers' agent, ours, and each changed."""
 
 
+OBJECTIVES: tuple[Objective, ...] = ("energy", "edp")
 SEEDS = (0, 1, 2, 3, 4)
 FEWER = (0, 1, 2)
-"""Of what is changed about an agent, and where a run takes some ten minutes."""
+"""The seeds of changed agents, and of those whose training takes some ten minutes."""
 
 
 class Learning(NamedTuple):
@@ -145,9 +146,9 @@ class Trained(NamedTuple):
 
     Attributes:
         study: a key of `EXPERIMENTS`.
-        variant: of `VARIANTS`.
-        objective: what it is to make small.
-        seed: of it.
+        variant: a key of `VARIANTS`.
+        objective: what the agent minimises.
+        seed: of the training.
         trained: whether it learns at all; else its weights stay as they were drawn.
     """
 
@@ -158,11 +159,19 @@ class Trained(NamedTuple):
     trained: bool = True
 
     @property
-    def folder(self) -> str:
-        """What its folder is called."""
-        words = self.variant.replace(",", "").split()
-        untrained = () if self.trained else (UNTRAINED,)
-        return "-".join((*untrained, *words, self.objective, str(self.seed)))
+    def label(self) -> str:
+        """The variant as tables name it."""
+        return self.variant if self.trained else f"{UNTRAINED} {self.variant}"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return "-".join([*self.label.replace(",", "").split(), self.objective, str(self.seed)])
+
+    @property
+    def model(self) -> str:
+        """The name of the file that the best of its seeds is kept in."""
+        return model_name(self.variant, self.objective)
 
     @property
     def training(self) -> Training:
@@ -183,23 +192,33 @@ class Trained(NamedTuple):
         )
 
 
+def model_name(variant: str, objective: Objective) -> str:
+    """Return the name of the file of the best agent of a variant."""
+    return f"{objective}.safetensors" if variant == OURS else f"{variant}-{objective}.safetensors"
+
+
 def trainings(study: str) -> list[Trained]:
     """Return all trainings of a study, a seed of every variant before the next.
 
     An untrained actor does not know its objective; it stands beside agents for energy.
     """
     experiment = EXPERIMENTS[study]
-    objectives: tuple[Objective, Objective] = ("energy", "edp")
+    found = []
+    for seed in SEEDS:
+        found += [
+            Trained(study, variant, objective, seed)
+            for objective in OBJECTIVES
+            for variant in experiment.variants
+            if seed in experiment.seeds(variant)
+        ]
+        found += [Trained(study, variant, "energy", seed, False) for variant in (PAPERS, OURS)]
+    return found
+
+
+def of_kind(study: str, variant: str, objective: Objective) -> list[Trained]:
+    """Return the trainings of a study that learn in one variant for one objective, all seeds."""
     return [
         one
-        for seed in SEEDS
-        for one in (
-            *(
-                Trained(study, variant, objective, seed)
-                for objective in objectives
-                for variant in experiment.variants
-                if seed in experiment.seeds(variant)
-            ),
-            *(Trained(study, variant, "energy", seed, trained=False) for variant in (PAPERS, OURS)),
-        )
+        for one in trainings(study)
+        if (one.variant, one.objective, one.trained) == (variant, objective, True)
     ]

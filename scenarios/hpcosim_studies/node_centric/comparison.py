@@ -1,36 +1,30 @@
-"""All weeks together: who wins, and which week is drawn."""
+"""All weeks together: wins, and the week that is drawn."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_studies.node_centric.readings import (
+from hpcosim_studies.node_centric.paper import (
     CAPS,
-    MEASURES,
     OURS,
     PAPERS_DUPLEX,
     TIE,
     WEEK_S,
     WELL_BEYOND,
     Floats,
-    Row,
 )
-from hpcosim_studies.node_centric.weeks import capped
+from hpcosim_studies.node_centric.runs import capped
+from hpcosim_studies.rows import Rows, groups, where
 from hpcosim_workloads.table import JobTable
 
 
-def by_scheduler(rows: Sequence[Row], cap: str, column: str) -> dict[str, Floats]:
+def by_scheduler(rows: Rows, cap: str, column: str) -> dict[str, Floats]:
     """Return a column by scheduler, a value for each week, in order."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row.cap == cap:
-            found.setdefault(row.scheduler, []).append(row.values[column])
-    return {scheduler: np.array(values) for scheduler, values in found.items()}
+    found = groups(where(rows, cap=cap), "scheduler")
+    return {scheduler: np.array([row[column] for row in of]) for (scheduler,), of in found.items()}
 
 
 def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
@@ -42,14 +36,14 @@ def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
     }
 
 
-def representative_week(rows: Sequence[Row], cap: str) -> int:
+def representative_week(rows: Rows, cap: str) -> int:
     """Return the week that is drawn.
 
     It is one that looks as the paper's figures do. Of several, or of all where there is none, it
     is the one whose makespans and energies of HighGFlops and LowPower, over those of Duplex, lie
     nearest to the medians of these ratios over all weeks.
     """
-    weeks = sorted({row.week for row in rows if row.cap == cap})
+    weeks: list[int] = sorted({row["week"] for row in where(rows, cap=cap)})
     distance = np.zeros(len(weeks))
     for column in ("makespan_s", "energy_fraction_j"):
         values = by_scheduler(rows, cap, column)
@@ -62,8 +56,8 @@ def representative_week(rows: Sequence[Row], cap: str) -> int:
     return weeks[int(np.argmin(distance))]
 
 
-def looks_as_in_the_paper(rows: Sequence[Row], cap: str) -> NDArray[np.bool_]:
-    """Say of each week whether it goes as in the paper's figures 4 and 5.
+def looks_as_in_the_paper(rows: Rows, cap: str) -> NDArray[np.bool_]:
+    """Return for each week whether it is like the paper's figures 4 and 5.
 
     Duplex' makespan is well beyond a week; HighGFlops ends first; LowPower takes least energy
     and Duplex most.
@@ -81,14 +75,14 @@ def looks_as_in_the_paper(rows: Sequence[Row], cap: str) -> NDArray[np.bool_]:
     )
 
 
-def facts(jobs: JobTable, rows: Sequence[Row], drawn: Mapping[str, int]) -> list[str]:
-    """Return what is to be known of the workload, a sentence each."""
+def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
+    """Return the properties of the workload, a sentence each."""
     days = float(jobs.submit_s[-1] - jobs.submit_s[0]) / 86400
     found = [
         f"{len(jobs)} jobs in {days:.0f} days, {len(jobs) / max(days, 1):.0f} a day (paper: 199), "
         f"of {jobs.run_s.mean() / 3600:.1f} h on average (paper: 4.9 h).",
     ]
-    size = {row.week: row.jobs for row in rows}
+    size = {row["week"]: row["jobs"] for row in rows}
     found.append(
         f"{len(size)} weeks, {sum(size.values()) / len(size):.0f} jobs in each on average (paper: "
         f"{7 * 199}). Weeks are counted from 0."
@@ -103,14 +97,3 @@ def facts(jobs: JobTable, rows: Sequence[Row], drawn: Mapping[str, int]) -> list
             f"{alike}. Drawn is week {drawn[cap]}, of {size[drawn[cap]]} jobs."
         )
     return found
-
-
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write `results.csv`."""
-    columns = [measure.column for measure in MEASURES]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["cap", "week", "scheduler", "jobs", *columns])
-        for row in rows:
-            values = [f"{row.values[column]:.10g}" for column in columns]
-            writer.writerow([row.cap, row.week, row.scheduler, row.jobs, *values])
