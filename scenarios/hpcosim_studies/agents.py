@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -22,21 +22,16 @@ class Training(Protocol):
         """The name of its folder."""
         ...
 
-    @property
-    def model(self) -> str:
-        """The name of the file that the best of the trainings with that name is kept in."""
-        ...
 
-
-Any_ = TypeVar("Any_", bound=Training)
+T = TypeVar("T", bound=Training)
 
 
 def train_all(
-    tasks: Sequence[Any_],
+    tasks: Sequence[T],
     out: Path,
-    train: Callable[[Any_, Path], list[Row]],
-    *,
+    train: Callable[[T, Path], list[Row]],
     columns: Sequence[str],
+    *,
     table: str = TABLE,
     digits: int | None = 10,
     workers: int | None = None,
@@ -58,40 +53,37 @@ def train_all(
         workers: processes; 1: this one; None: one for each core.
         title: what the progress shown is of.
     """
-    once = partial(_train_once, out=out, train=train, columns=columns, table=table, digits=digits)
-    in_parallel(once, tasks, workers, title)
-    rows = [row for task in tasks for row in read_rows(out / task.name / table)]
-    write_rows(out / table, columns, rows, digits)
+    paths = [out / task.name / table for task in tasks]
+    pending = [task for task, path in zip(tasks, paths, strict=True) if not path.exists()]
+    write = partial(write_rows, columns=columns, digits=digits)
+    once = partial(_train_one, out=out, train=train, table=table, write=write)
+    in_parallel(once, pending, workers, title)
+    rows = [row for path in paths for row in read_rows(path)]
+    write(out / table, rows=rows)
     return rows
 
 
-def keep_best(
-    tasks: Iterable[Training], out: Path, weights: str, score: Callable[[Path], float]
-) -> None:
-    """Copy the weights of the best training of each `model` to the file of that name.
-
-    Args:
-        tasks: the trainings.
-        out: the folder with theirs.
-        weights: the name of the file in a training's folder.
-        score: of a training's folder; the least is the best. It must not look at a test.
-    """
-    by_model: dict[str, list[Path]] = {}
-    for task in tasks:
-        by_model.setdefault(task.model, []).append(out / task.name)
-    for model, folders in by_model.items():
-        shutil.copyfile(min(folders, key=score) / weights, out / model)
-
-
-def _train_once(
-    task: Any_,
+def _train_one(
+    task: T,
     out: Path,
-    train: Callable[[Any_, Path], list[Row]],
-    columns: Sequence[str],
+    train: Callable[[T, Path], list[Row]],
     table: str,
-    digits: int | None,
+    write: Callable[..., None],
 ) -> None:
     folder = out / task.name
-    if not (folder / table).exists():
-        rows = train(task, folder)
-        write_rows(folder / table, columns, rows, digits)
+    rows = train(task, folder)
+    write(folder / table, rows=rows)
+
+
+def keep_best(
+    folders: Sequence[Path], weights: str, kept: Path, score: Callable[[Path], float]
+) -> None:
+    """Copy the weights of the best of several trainings.
+
+    Args:
+        folders: of the trainings.
+        weights: the name of the file in a training's folder.
+        kept: the file to copy it to.
+        score: of a training's folder; the least is the best. It must not look at a test.
+    """
+    shutil.copyfile(min(folders, key=score) / weights, kept)

@@ -34,10 +34,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let agents of Experiment 1 learn next to nothing."""
     experiment = EXPERIMENTS["pairing-exp1"]
     papers, ours = (
-        learning._replace(
+        dataclasses.replace(
+            learning,
             hyperparameters=dataclasses.replace(
                 learning.hyperparameters, simulations=1, trajectories=1, epochs=1
-            )
+            ),
         )
         for learning in (experiment.papers, experiment.ours)
     )

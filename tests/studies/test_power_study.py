@@ -58,7 +58,7 @@ def row_of(
 ) -> Row:
     """Return a row in which all metrics not given are 1."""
     place = Place(Path("test.yaml"), cluster)
-    run = run_of(place, kind, manager, {"name": kind}, awareness, value=value, seed=seed)
+    run = run_of(place, manager, {"name": kind}, awareness, value, seed=seed)
     return {**run.labels, **dict.fromkeys(KEPT, 1.0), **metrics}
 
 

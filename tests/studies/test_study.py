@@ -168,7 +168,6 @@ class Task(NamedTuple):
     """A training of nothing."""
 
     name: str
-    model: str
 
 
 def train(task: Task, folder: Path, score: float) -> list[Row]:
@@ -180,23 +179,22 @@ def train(task: Task, folder: Path, score: float) -> list[Row]:
 
 def test_a_training_that_is_complete_is_not_repeated(tmp_path: Path) -> None:
     """Its row stays; one without a table starts again, and all stand in one table."""
-    tasks = [Task("a-0", "a"), Task("a-1", "a")]
+    tasks = [Task("a-0"), Task("a-1")]
     columns = ("name", "score")
-    train_all(tasks[:1], tmp_path, partial(train, score=1.0), columns=columns, workers=1)
-    rows = train_all(tasks, tmp_path, partial(train, score=2.0), columns=columns, workers=1)
+    train_all(tasks[:1], tmp_path, partial(train, score=1.0), columns, workers=1)
+    rows = train_all(tasks, tmp_path, partial(train, score=2.0), columns, workers=1)
     assert rows == [{"name": "a-0", "score": 1}, {"name": "a-1", "score": 2}]
     assert read_rows(tmp_path / "agents.csv") == rows
     (tmp_path / "a-0" / "agents.csv").unlink()
-    again = train_all(tasks, tmp_path, partial(train, score=3.0), columns=columns, workers=1)
+    again = train_all(tasks, tmp_path, partial(train, score=3.0), columns, workers=1)
     assert [row["score"] for row in again] == [3, 2]
 
 
 def test_the_best_training_is_kept(tmp_path: Path) -> None:
-    """By the least score, for each model."""
-    tasks = [Task("a-0", "a"), Task("a-1", "a"), Task("b-0", "b")]
-    for task in tasks:
-        train(task, tmp_path / task.name, 0.0)
-    scores = {"a-0": 2.0, "a-1": 1.0, "b-0": 3.0}
-    keep_best(tasks, tmp_path, "weights", lambda folder: scores[folder.name])
+    """By the least score."""
+    folders = [tmp_path / "a-0", tmp_path / "a-1"]
+    for folder in folders:
+        train(Task(folder.name), folder, 0.0)
+    scores = {"a-0": 2.0, "a-1": 1.0}
+    keep_best(folders, "weights", tmp_path / "a", lambda folder: scores[folder.name])
     assert (tmp_path / "a").read_text() == "a-1"
-    assert (tmp_path / "b").read_text() == "b-0"

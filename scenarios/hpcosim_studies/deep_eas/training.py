@@ -44,11 +44,13 @@ each with greedy and with sampled (`drawn`) choices.
 
 def train_study(tasks: Sequence[Trained], out: Path, workers: int | None = None) -> None:
     """Train and try out agents; write `agents.csv`, learning curves and the best networks."""
-    train_all(tasks, out, train_one, columns=COLUMNS, digits=8, workers=workers, title="deep-eas")
+    train_all(tasks, out, train_one, COLUMNS, digits=8, workers=workers, title="deep-eas")
     (out / CURVES).mkdir(exist_ok=True)
     for task in tasks:
         shutil.copyfile(out / task.name / CURVE, out / CURVES / f"{task.name}.csv")
-    keep_best(tasks, out, NETWORK, validation_of)
+    for model in dict.fromkeys(task.model for task in tasks):
+        folders = [out / task.name for task in tasks if task.model == model]
+        keep_best(folders, NETWORK, out / model, validation_of)
 
 
 def train_one(task: Trained, folder: Path) -> list[Row]:

@@ -14,7 +14,16 @@ from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_studies.agents import keep_best, train_all
-from hpcosim_studies.ineps.experiments import EXPERIMENTS, OURS, PAPERS, Trained, trainings
+from hpcosim_studies.ineps.experiments import (
+    EXPERIMENTS,
+    OBJECTIVES,
+    OURS,
+    PAPERS,
+    Trained,
+    model_name,
+    of_kind,
+    trainings,
+)
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.rows import Row, read_rows, write_rows
 from hpcosim_training.pairing.environment import PairingEnvironment, Task
@@ -52,10 +61,11 @@ def train_study(study: str, out: Path, workers: int | None = None) -> None:
         workers: processes to train in.
     """
     find_optima(EXPERIMENTS[study].trained_on, out / OPTIMA)
-    tasks = trainings(study)
-    train_all(tasks, out, train_one, columns=COLUMNS, workers=workers, title=study)
-    shipped = [one for one in tasks if one.variant in (PAPERS, OURS) and one.trained]
-    keep_best(shipped, out, ACTOR, validation_of)
+    train_all(trainings(study), out, train_one, COLUMNS, workers=workers, title=study)
+    for variant in (PAPERS, OURS):
+        for objective in OBJECTIVES:
+            folders = [out / one.name for one in of_kind(study, variant, objective)]
+            keep_best(folders, ACTOR, out / model_name(variant, objective), validation_of)
 
 
 def train_one(task: Trained, folder: Path) -> list[Row]:

@@ -9,22 +9,25 @@ from numpy.typing import NDArray
 
 from hpcosim_studies.node_centric.paper import (
     CAPS,
+    CHAINED,
     OURS,
     PAPERS_DUPLEX,
+    SCHEDULERS,
     TIE,
     WEEK_S,
     WELL_BEYOND,
     Floats,
+    Reading,
 )
 from hpcosim_studies.node_centric.runs import capped
 from hpcosim_studies.rows import Rows, groups, where
 from hpcosim_workloads.table import JobTable
 
 
-def by_scheduler(rows: Rows, cap: str, column: str) -> dict[str, Floats]:
-    """Return a column by scheduler, a value for each week, in order."""
-    found = groups(where(rows, cap=cap), "scheduler")
-    return {scheduler: np.array([row[column] for row in of]) for (scheduler,), of in found.items()}
+def by_scheduler(rows: Rows, column: str) -> dict[str, Floats]:
+    """Return a column by scheduler, a value for each week in order, in one reading of the cap."""
+    found = groups(rows, "scheduler").items()
+    return {scheduler: np.array([row[column] for row in of]) for (scheduler,), of in found}
 
 
 def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
@@ -36,34 +39,40 @@ def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
     }
 
 
-def representative_week(rows: Rows, cap: str) -> int:
+def both_wins(rows: Rows, reading: Reading) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the wins among the paper's five schedulers, and among all."""
+    values = by_scheduler(rows, reading.column)
+    return wins(values, [*OURS, *CHAINED]), wins(values, list(SCHEDULERS))
+
+
+def representative_week(rows: Rows) -> int:
     """Return the week that is drawn.
 
     It is one that looks as the paper's figures do. Of several, or of all where there is none, it
     is the one whose makespans and energies of HighGFlops and LowPower, over those of Duplex, lie
     nearest to the medians of these ratios over all weeks.
     """
-    weeks: list[int] = sorted({row["week"] for row in where(rows, cap=cap)})
+    weeks: list[int] = sorted({row["week"] for row in rows})
     distance = np.zeros(len(weeks))
     for column in ("makespan_s", "energy_fraction_j"):
-        values = by_scheduler(rows, cap, column)
+        values = by_scheduler(rows, column)
         for scheduler in OURS:
             ratio = values[scheduler] / values[PAPERS_DUPLEX]
             distance += np.abs(np.log(ratio / np.median(ratio)))
-    fitting = looks_as_in_the_paper(rows, cap)
+    fitting = looks_as_in_the_paper(rows)
     if fitting.any():
         distance[~fitting] = np.inf
     return weeks[int(np.argmin(distance))]
 
 
-def looks_as_in_the_paper(rows: Rows, cap: str) -> NDArray[np.bool_]:
+def looks_as_in_the_paper(rows: Rows) -> NDArray[np.bool_]:
     """Return for each week whether it is like the paper's figures 4 and 5.
 
     Duplex' makespan is well beyond a week; HighGFlops ends first; LowPower takes least energy
     and Duplex most.
     """
     ends, spent = (
-        [by_scheduler(rows, cap, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
+        [by_scheduler(rows, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
         for column in ("makespan_s", "energy_fraction_j")
     )
     ours_first = (ends[0] < ends[1]) & (ends[0] < ends[2])
@@ -89,7 +98,7 @@ def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
     )
     for cap, says in CAPS.items():
         cores = capped(jobs, cap).cores.mean()
-        alike = int(looks_as_in_the_paper(rows, cap).sum())
+        alike = int(looks_as_in_the_paper(where(rows, cap=cap)).sum())
         found.append(
             f"`{cap}`, {says}: {cores:.1f} cores a job on average (paper: 24.6). Weeks that go as "
             f"in the paper's figures 4 and 5 (Duplex needs more than {WELL_BEYOND * 168:.0f} h, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from hpcosim_scenarios.figures.schedule import COLOURS, steps
 from hpcosim_server.record.timeline import node_spans
 from hpcosim_studies.figures import PALE, box_plots, panels
-from hpcosim_studies.node_centric.comparison import by_scheduler
+from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
 from hpcosim_studies.node_centric.paper import (
     CAPS,
     DRAWN,
@@ -25,8 +25,7 @@ from hpcosim_studies.node_centric.paper import (
     Reading,
 )
 from hpcosim_studies.node_centric.runs import platforms
-from hpcosim_studies.node_centric.tables import both_wins
-from hpcosim_studies.rows import Rows
+from hpcosim_studies.rows import Rows, where
 from hpcosim_studies.runs import Run, simulate
 
 if TYPE_CHECKING:
@@ -55,47 +54,35 @@ class Curve(NamedTuple):
     jobs: Mapping[str, Line]
 
 
-def draw_boxes(cap: str) -> Callable[[Path, Rows], None]:
-    """Return what draws box plots over weeks (the paper's figure 2) in a reading of the cap."""
-
-    def draw(path: Path, rows: Rows) -> None:
-        with _axes(path, f"Each week's results; {CAPS[cap]}", *GRID) as all_axes:
-            for axes, reading in zip(all_axes, DRAWN, strict=False):
-                values = by_scheduler(rows, cap, reading.column)
-                scaled = [values[name] / reading.measure.scale for name in SCHEDULERS]
-                box_plots(axes, scaled, FAMILIES)
-                _name(axes, reading, reading.measure.unit)
-
-    return draw
+def draw_boxes(path: Path, rows: Rows, cap: str) -> None:
+    """Draw box plots over weeks (the paper's figure 2) in a reading of the cap."""
+    with _axes(path, f"Each week's results; {CAPS[cap]}", *GRID) as all_axes:
+        for axes, reading in zip(all_axes, DRAWN, strict=False):
+            values = by_scheduler(where(rows, cap=cap), reading.column)
+            scaled = [values[name] / reading.measure.scale for name in SCHEDULERS]
+            box_plots(axes, scaled, FAMILIES)
+            _name(axes, reading, reading.measure.unit)
 
 
-def draw_wins(cap: str) -> Callable[[Path, Rows], None]:
-    """Return what draws the weeks in which each is the best (figure 3) in a reading of the cap.
-
-    It is the best of the paper's five, and of all.
-    """
-
-    def draw(path: Path, rows: Rows) -> None:
-        title = f"Weeks in which each is the best; {CAPS[cap]}"
-        with _axes(path, title, *GRID) as all_axes:
-            for axes, reading in zip(all_axes, DRAWN, strict=False):
-                five, every = both_wins(rows, cap, reading)
-                counts = np.array([[five.get(name, 0), every[name]] for name in SCHEDULERS])
-                both = _draw_counts(axes, counts)
-                _name(axes, reading, "weeks")
-            all_axes[0].legend(
-                both,
-                ["of the paper's five", "of all"],
-                loc="lower right",
-                bbox_to_anchor=(1.03, 0.99),
-                ncols=2,
-                fontsize=7,
-                columnspacing=1,
-                handlelength=1.5,
-                frameon=False,
-            )
-
-    return draw
+def draw_wins(path: Path, rows: Rows, cap: str) -> None:
+    """Draw in how many weeks each is the best (figure 3), of the paper's five and of all."""
+    with _axes(path, f"Weeks in which each is the best; {CAPS[cap]}", *GRID) as all_axes:
+        for axes, reading in zip(all_axes, DRAWN, strict=False):
+            five, every = both_wins(where(rows, cap=cap), reading)
+            counts = np.array([[five.get(name, 0), every[name]] for name in SCHEDULERS])
+            bars = _draw_counts(axes, counts)
+            _name(axes, reading, "weeks")
+        all_axes[0].legend(
+            bars,
+            ["of the paper's five", "of all"],
+            loc="lower right",
+            bbox_to_anchor=(1.03, 0.99),
+            ncols=2,
+            fontsize=7,
+            columnspacing=1,
+            handlelength=1.5,
+            frameon=False,
+        )
 
 
 def _draw_counts(axes: Axes, counts: Any) -> list[Any]:

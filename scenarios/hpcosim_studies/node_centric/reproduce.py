@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hpcosim_scenarios.model.file import load_scenario
@@ -11,7 +13,7 @@ from hpcosim_studies.node_centric.figures import draw_boxes, draw_week, draw_win
 from hpcosim_studies.node_centric.paper import CAPS, COLUMNS, WHOLE_LOG, base
 from hpcosim_studies.node_centric.runs import measured, runs_of
 from hpcosim_studies.node_centric.tables import summary
-from hpcosim_studies.rows import Row
+from hpcosim_studies.rows import Row, Rows, where
 from hpcosim_studies.study import Study, carry_out
 from hpcosim_workloads.table import JobTable
 
@@ -32,13 +34,13 @@ def compare_weeks(jobs: JobTable, out: Path, workers: int | None = None) -> list
         workers: processes.
     """
     runs = [run for cap in CAPS for run in runs_of(jobs, cap)]
-    figures = {}
+    figures: dict[str, Callable[[Path, Rows], None]] = {}
     for cap in CAPS:
-        figures[f"boxes-{cap}.png"] = draw_boxes(cap)
-        figures[f"wins-{cap}.png"] = draw_wins(cap)
+        figures[f"boxes-{cap}.png"] = partial(draw_boxes, cap=cap)
+        figures[f"wins-{cap}.png"] = partial(draw_wins, cap=cap)
     study = Study("node-centric", runs, COLUMNS, {}, figures, measured)
     rows = carry_out(study, out, workers)
-    drawn = {cap: representative_week(rows, cap) for cap in CAPS}
+    drawn = {cap: representative_week(where(rows, cap=cap)) for cap in CAPS}
     for cap, week in drawn.items():
         here = [run for run in runs if (run.labels["cap"], run.labels["week"]) == (cap, week)]
         draw_week(out, cap, here)

@@ -72,64 +72,56 @@ class Place(NamedTuple):
 
 def run_of(
     place: Place,
-    kind: str,
     manager: str,
     power: Mapping[str, Any],
     awareness: str = ANY,
-    *,
     value: float | None = None,
+    *,
+    kind: str = "",
     seed: int | None = None,
 ) -> Run:
     """Return a run of a manager.
 
     Args:
         place: where.
-        kind: of manager, such as `timeout` or `a2c`.
         manager: its name in tables, the same for all seeds of an agent.
         power: the manager, as a scenario has it.
         awareness: the job scheduler's, of power states; or `ANY`.
         value: what tells managers of a kind apart, such as minutes; None: there is one.
+        kind: of manager, such as `timeout` or `a2c`; empty: its name in `power`.
         seed: of the agent's training; None: it is no agent.
     """
     name = place.scenario.stem
-    return Run(
-        place.scenario,
-        {
-            "scenario": f"{name}, whole log" if place.whole else name,
-            "cluster": place.cluster,
-            "kind": kind,
-            "manager": manager,
-            "awareness": awareness,
-            "seed": seed,
-            "value": value,
-        },
-        overrides={
-            "scheduler.power": power,
-            "scheduler.power_awareness": "unaware" if awareness == ANY else awareness,
-            **place.overrides,
-            **({"workload.jobs": None} if place.whole else {}),
-        },
-    )
+    labels = {
+        "scenario": f"{name}, whole log" if place.whole else name,
+        "cluster": place.cluster,
+        "kind": kind or power["name"],
+        "manager": manager,
+        "awareness": awareness,
+        "seed": seed,
+        "value": value,
+    }
+    overrides = {
+        "scheduler.power": power,
+        "scheduler.power_awareness": "unaware" if awareness == ANY else awareness,
+        **place.overrides,
+        **({"workload.jobs": None} if place.whole else {}),
+    }
+    return Run(place.scenario, labels, overrides=overrides)
 
 
 def always_on(place: Place) -> Run:
     """Return the run in which nothing is switched."""
-    return run_of(place, ALWAYS_ON, "always on", {"name": ALWAYS_ON})
+    return run_of(place, "always on", {"name": ALWAYS_ON})
 
 
 def timeouts(place: Place, minutes: Iterable[float], awareness: str) -> list[Run]:
     """Return a run for each timeout, in minutes."""
-    return [
-        run_of(
-            place,
-            TIMEOUT,
-            f"timeout {each:g} min",
-            {"name": TIMEOUT, "timeout_s": 60.0 * each},
-            awareness,
-            value=each,
-        )
-        for each in minutes
-    ]
+    runs = []
+    for each in minutes:
+        power = {"name": TIMEOUT, "timeout_s": 60.0 * each}
+        runs.append(run_of(place, f"timeout {each:g} min", power, awareness, each))
+    return runs
 
 
 def priced(place: Place, prices_w: Iterable[float]) -> list[Run]:
@@ -137,31 +129,19 @@ def priced(place: Place, prices_w: Iterable[float]) -> list[Run]:
 
     A price is the energy that a second of a job's wait is worth, J/s.
     """
-    return [
-        run_of(
-            place,
-            PRICED,
-            f"timeout {each:g} min, wait at {price_w:g} W",
-            {"name": TIMEOUT, "timeout_s": 60.0 * each, "wait_price_w": price_w},
-            "planned",
-            value=price_w,
-        )
-        for price_w in prices_w
-        for each in PRICED_MIN
-    ]
+    runs = []
+    for price_w in prices_w:
+        for each in PRICED_MIN:
+            power = {"name": TIMEOUT, "timeout_s": 60.0 * each, "wait_price_w": price_w}
+            manager = f"timeout {each:g} min, wait at {price_w:g} W"
+            runs.append(run_of(place, manager, power, "planned", price_w, kind=PRICED))
+    return runs
 
 
 def keep_idle(place: Place, warm: Iterable[int], awareness: str) -> list[Run]:
     """Return a run for each number of idle nodes kept on; the others go off at once."""
     return [
-        run_of(
-            place,
-            KEEP_IDLE,
-            f"keep {each} idle",
-            {"name": KEEP_IDLE, "warm": each},
-            awareness,
-            value=each,
-        )
+        run_of(place, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
         for each in warm
     ]
 
@@ -171,29 +151,24 @@ def slurm(place: Place, awareness: str) -> list[Run]:
     if awareness not in SLURM_GOES_WITH:
         return []
     power = {"name": SLURM, "suspend_time_s": SLURM_S}
-    return [run_of(place, SLURM, f"slurm {SLURM_S / 60:g} min", power, awareness)]
+    return [run_of(place, f"slurm {SLURM_S / 60:g} min", power, awareness)]
 
 
 def oracle(place: Place) -> tuple[list[Run], list[str]]:
     """Return the run of the oracle, or a sentence that says why there is none."""
     if not importlib.util.find_spec("scipy"):
         return [], ["No oracle: SciPy is missing (`pip install 'hpcosim[oracle]'`)."]
-    return [run_of(place, ORACLE, "oracle, no wait", {"name": ORACLE})], []
+    return [run_of(place, "oracle, no wait", {"name": ORACLE})], []
 
 
 def of_agents(place: Place, agents: Sequence[Agent]) -> list[Run]:
     """Return a run for each agent, beside the job scheduler it was trained beside."""
-    return [
-        run_of(
-            place,
-            agent.kind,
-            agent.label,
-            agent.power,
-            TRAINED_BESIDE[agent.kind],
-            seed=agent.seed,
-        )
-        for agent in agents
-    ]
+    runs = []
+    for agent in agents:
+        power, beside = agent.power, TRAINED_BESIDE[agent.kind]
+        kind, seed = agent.kind, agent.seed
+        runs.append(run_of(place, agent.label, power, beside, kind=kind, seed=seed))
+    return runs
 
 
 def run_table(rows: Rows, measures: Sequence[Measure]) -> list[str]:
