@@ -198,9 +198,9 @@ def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
     model = FOLDER / model_name(BUSIEST, "pairs")
     case = Case(BUSIEST, BUSIEST)
     found = optima.find_optima(case, model, 1, lengths=(3, 5), sequences=3)
-    assert [one.steps for one in found] == [3, 5]
-    for one in found:
-        assert one.least <= one.found * (1 + 1e-9)
-        assert one.found <= min(one.esjf, one.agent) * (1 + 1e-9)
+    assert [row["steps"] for row in found] == [3, 5]
+    for row in found:
+        assert row["least"] <= row["found"] * (1 + 1e-9)
+        assert row["found"] <= min(row["esjf"], row["agent"]) * (1 + 1e-9)
     optima.draw(tmp_path / "optimum.png", found)
     assert "| 3 |" in optima.summary(found)

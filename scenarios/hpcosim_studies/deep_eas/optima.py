@@ -17,6 +17,7 @@ from hpcosim_studies.deep_eas.optimum import Bound, optimum
 from hpcosim_studies.figures import panels, titled
 from hpcosim_studies.measures import change, document, table
 from hpcosim_studies.pool import in_parallel
+from hpcosim_studies.rows import Row, Rows
 from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
 from hpcosim_training.deep_eas.jobs import StepJobs, step_jobs
 from hpcosim_training.deep_eas.outcome import mean_edp
@@ -46,33 +47,14 @@ class Task(NamedTuple):
     sequences: int
 
 
-class Small(NamedTuple):
-    """Results on sequences of a length: means over all their jobs.
-
-    Attributes:
-        steps: the steps in which jobs arrive.
-        jobs: in a sequence, on average.
-        esjf, agent: mean normalised energy-delay products.
-        found: that of the best schedules the solver found; it knows all jobs in advance.
-        least: a lower bound.
-    """
-
-    steps: int
-    jobs: float
-    esjf: float
-    agent: float
-    found: float
-    least: float
-
-
 def find_optima(
     case: Case,
     model: Path,
     workers: int | None = None,
     lengths: Sequence[int] = STEPS,
     sequences: int = SEQUENCES,
-) -> list[Small]:
-    """Return the results of ESJF, an agent and the solver on small sequences.
+) -> list[Row]:
+    """Return the results of ESJF, an agent and the solver on small sequences, a row a length.
 
     Args:
         case: a scenario, for its machines and the distribution of its jobs.
@@ -88,8 +70,13 @@ def find_optima(
     return in_parallel(find_one, tasks, workers, "deep-eas-optimum")
 
 
-def find_one(task: Task) -> Small:
-    """Return the results on the sequences of a length."""
+def find_one(task: Task) -> Row:
+    """Return the results on the sequences of a length: means over all their jobs.
+
+    Columns are `steps`, `jobs` (in a sequence), and the mean normalised energy-delay products of
+    `esjf`, of the `agent`, of the best schedules `found` by the solver, which knows all jobs in
+    advance, and their lower bound `least`.
+    """
     network, about = load_deep_eas(task.model)
     scenario = Library([task.case.path]).first
     machines = machines_of(scenario, about.settings, task.case.path)
@@ -99,14 +86,14 @@ def find_one(task: Task) -> Small:
     jobs = step_jobs(machines.settings, machines.scale, tables)
     bounds = [_bound(machines, jobs, one) for one in range(task.sequences)]
     count = int(jobs.there.sum())
-    return Small(
-        task.steps,
-        count / task.sequences,
-        _run(machines, jobs, run_esjf),
-        _run(machines, jobs, lambda runs: exploit(network, runs)),
-        sum(bound.found for bound in bounds) / count,
-        sum(bound.least for bound in bounds) / count,
-    )
+    return {
+        "steps": task.steps,
+        "jobs": count / task.sequences,
+        "esjf": _run(machines, jobs, run_esjf),
+        "agent": _run(machines, jobs, lambda runs: exploit(network, runs)),
+        "found": sum(bound.found for bound in bounds) / count,
+        "least": sum(bound.least for bound in bounds) / count,
+    }
 
 
 def _run(machines: Machines, jobs: StepJobs, play: Callable[[Sequences], None]) -> float:
@@ -124,16 +111,16 @@ def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
     return optimum(machines, alone, int(alone.submit[0][there].max() + longest))
 
 
-def summary(found: Sequence[Small]) -> str:
+def summary(rows: Rows) -> str:
     """Return the comparison, as Markdown."""
     lines = []
-    for one in found:
-        proven = one.found <= one.least * (1.0 + 1e-4)
-        best = f"{one.found:.2f}" if proven else f"{one.least:.2f} to {one.found:.2f}"
+    for row in rows:
+        proven = row["found"] <= row["least"] * (1.0 + 1e-4)
+        best = f"{row['found']:.2f}" if proven else f"{row['least']:.2f} to {row['found']:.2f}"
         gaps = [
-            f"{value:.2f} ({change(value, one.found):+.0f} %)" for value in (one.esjf, one.agent)
+            f"{row[who]:.2f} ({change(row[who], row['found']):+.0f} %)" for who in ("esjf", "agent")
         ]
-        lines.append([f"{one.steps}", f"{one.jobs:.1f}", *gaps, best])
+        lines.append([f"{row['steps']}", f"{row['jobs']:.1f}", *gaps, best])
     return document(
         ["# How much is left"],
         [
@@ -146,17 +133,17 @@ def summary(found: Sequence[Small]) -> str:
     )
 
 
-def draw(path: Path, found: Sequence[Small]) -> None:
+def draw(path: Path, rows: Rows) -> None:
     """Draw the comparison over the length of sequences."""
     with panels(path, 1, 1, (6.0, 3.6)) as (axes,):
         titled(axes, "mean normalised energy-delay product on small sequences")
-        steps = [one.steps for one in found]
-        for label, values, colour in (
-            ("ESJF", [one.esjf for one in found], COLOURS[7]),
-            ("Deep-EAS, pairs (ours)", [one.agent for one in found], COLOURS[0]),
-            ("optimum, all known from the start", [one.found for one in found], COLOURS[2]),
+        steps = [row["steps"] for row in rows]
+        for label, column, colour in (
+            ("ESJF", "esjf", COLOURS[7]),
+            ("Deep-EAS, pairs (ours)", "agent", COLOURS[0]),
+            ("optimum, all known from the start", "found", COLOURS[2]),
         ):
-            axes.plot(steps, values, "-o", color=colour, label=label)
+            axes.plot(steps, [row[column] for row in rows], "-o", color=colour, label=label)
         axes.set_xticks(steps)
         axes.set_ylim(bottom=0.0)
         axes.set_xlabel("steps in which jobs come")

@@ -16,12 +16,11 @@ ENDING = ".safetensors"
 TEST_ORIGIN_S = 389_481.0
 """The second of the week at which the test part's time is 0, by the log's StartTime."""
 
-TRAINED_BESIDE: Mapping[str, Awareness] = {"a2c": "aware", "ppo": "aware", "adaptive": "planned"}
+TRAINED_BESIDE: Mapping[str, Awareness] = {"a2c": "aware", "adaptive": "planned"}
 """The awareness of the job scheduler that agents are trained and run beside, by kind."""
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "a2c": ("torch", "safetensors"),
-    "ppo": ("torch", "safetensors"),
     "adaptive": ("safetensors",),
 }
 """The packages that run them."""
@@ -31,7 +30,7 @@ class Agent(NamedTuple):
     """A trained network or rule in a file.
 
     Attributes:
-        kind: `a2c` and `ppo` are the paper's network; `adaptive` is ours, beyond the paper.
+        kind: `a2c` is the paper's network; `adaptive` is our rule, beyond the paper.
         variant: its curriculum; of `adaptive` the price of a second of waiting, J.
         seed: of its training.
         path: its file.

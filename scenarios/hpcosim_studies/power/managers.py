@@ -45,7 +45,6 @@ MARKS: Mapping[str, str] = {
     KEEP_IDLE: "s",
     SLURM: "^",
     "a2c": "D",
-    "ppo": "d",
     "adaptive": "P",
     PRICED: "v",
     ORACLE: "*",

@@ -49,10 +49,9 @@ NAMES: Mapping[str, str] = {
     KEEP_IDLE: "keep idle nodes on",
     SLURM: "slurm, 15 min",
     "a2c": "agent, A2C",
-    "ppo": "agent, PPO",
     "adaptive": "adaptive timeouts",
 }
-LEARNED = ("a2c", "ppo", "adaptive")
+LEARNED = ("a2c", "adaptive")
 SIZES: Mapping[str, float] = {TIMEOUT: 4.5, PRICED: 5, KEEP_IDLE: 4, ORACLE: 15}
 
 
