@@ -25,7 +25,7 @@ def reproduce(
     """Run the experiments of a paper, or a part of them; make its tables and figures."""
     with errors_in_one_line():
         from hpcosim_scenarios.errors import ScenariosError
-        from hpcosim_studies import STUDIES, reproduce_study
+        from hpcosim_studies.catalogue import STUDIES, reproduce_study
 
         if not study:
             typer.echo("\n".join(STUDIES))

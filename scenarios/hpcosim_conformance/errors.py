@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hpcosim_scenarios.errors import ScenariosError
 
-
-class ConformanceError(ScenariosError):
+class ConformanceError(Exception):
     """Base of every error this package raises."""
 
 

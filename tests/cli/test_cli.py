@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from hpcosim_cli.main import app
 from hpcosim_client import GROUPS, scheduler_names
 from hpcosim_scenarios.model.overrides import as_options, parse
-from hpcosim_studies import STUDIES
+from hpcosim_studies.catalogue import STUDIES
 from support.paths import ROOT
 from support.processes import SOON_S
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_scenarios.running.run import run_scenario
-from hpcosim_studies import STUDIES
+from hpcosim_studies.catalogue import STUDIES
 from support.paths import ROOT, SCENARIOS
 from support.processes import Processes, Server
 
