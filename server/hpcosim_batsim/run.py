@@ -18,7 +18,7 @@ from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import Workload
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.results import results_of
-from hpcosim_server.record.results import write_together
+from hpcosim_server.record.folder import write_together
 
 Say = Callable[[str], None]
 
