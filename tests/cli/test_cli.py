@@ -24,7 +24,7 @@ from hpcosim_client import GROUPS, scheduler_names
 from hpcosim_scenarios.model.overrides import as_options, parse
 from hpcosim_studies.catalogue import STUDIES
 from support.paths import ROOT
-from support.processes import SOON_S
+from support.processes import SOON_S, Processes, Server
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
 FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
@@ -575,24 +575,15 @@ def test_ping_of_nobody_fails() -> None:
 
 
 @pytest.mark.slow
-def test_ping_of_a_server_succeeds() -> None:
+def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None:
     """Exit 0 and silence; the server goes on."""
-    address = f"ipc://{Path.cwd()}/server.sock"
-    server = subprocess.Popen(
-        [*HPCOSIM, "serve", "tiny.yaml", "--bind", address],
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(2):
-            done = invoke("ping", "--connect", address)
-            assert (done.status, done.out, done.err) == (0, "", "")
-        assert server.poll() is None
-        server.terminate()
-        assert server.wait(SOON_S) == 0
-    finally:
-        server.kill()
-        server.wait()
+    server = Server(processes, tmp_path / "tiny.yaml", out=tmp_path / "out")
+    for _ in range(2):
+        done = invoke("ping", "--connect", server.address)
+        assert (done.status, done.out, done.err) == (0, "", "")
+    assert server.process.poll() is None
+    server.process.terminate()
+    assert server.end() == 0
 
 
 @pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])

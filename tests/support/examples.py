@@ -28,7 +28,5 @@ def examples(count: int, **options: Any) -> settings:
         count: examples where all tests are run.
         options: of `hypothesis.settings`.
     """
-    default = settings.default
-    assert default is not None  # a profile is loaded
-    share = default.max_examples / ALL
+    share = settings().max_examples / ALL
     return settings(max_examples=max(FEWEST, round(count * share)), **options)
