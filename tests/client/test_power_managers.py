@@ -155,7 +155,7 @@ def test_a_manager_needs_waking_on_allocation(tmp_path: Path) -> None:
     """A scenario in which nothing would ever switch a node on is refused, both keys named."""
     file = tmp_path / "night.yaml"
     file.write_text(SCENARIO + "wake_on_allocation: false\n")
-    with pytest.raises(ScenarioError, match=r"scheduler\.power .* wake_on_allocation: true"):
+    with pytest.raises(ScenarioError, match=r"scheduler\.power: .* wake_on_allocation: true"):
         compare_schedulers(file, ["fcfs"])
 
 
@@ -165,7 +165,7 @@ def test_a_manager_needs_nodes_it_can_switch(tmp_path: Path) -> None:
     file.write_text("\n".join(line for line in SCENARIO.splitlines() if "switch_on" not in line))
     text = file.read_text().replace("      power_states:\n", "")
     file.write_text(text)
-    with pytest.raises(ScenarioError, match="no node group says its power_states"):
+    with pytest.raises(ScenarioError, match="no node group states its power_states"):
         compare_schedulers(file, ["fcfs"])
 
 
