@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from hpcosim_server.engine.simulation import Simulation
-from support.invariants import check_invariants
+from hpcosim_server.engine.engine import Engine
 from support.paths import SHARED
 
 pytest_plugins = ["support.processes"]  # fixtures that several folders use
@@ -23,17 +22,17 @@ settings.load_profile("hpcosim")
 @pytest.fixture(autouse=True)
 def every_simulation_is_sound(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Check the invariants of every simulation a test made, after it."""
-    made: list[Simulation] = []
-    original = Simulation.__init__
+    made: list[Engine] = []
+    original = Engine.__init__
 
-    def remember(self: Simulation, *args: Any, **kwargs: Any) -> None:
+    def remember(self: Engine, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         made.append(self)
 
-    monkeypatch.setattr(Simulation, "__init__", remember)
+    monkeypatch.setattr(Engine, "__init__", remember)
     yield
     for simulation in made:
-        check_invariants(simulation)
+        simulation.validate()
 
 
 @pytest.fixture

@@ -1,26 +1,69 @@
-"""What can go wrong in the simulator, named by who is at fault."""
+"""Errors of the server package, named by who is at fault."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from hpcosim_protocol import ErrorCode
+from hpcosim_protocol import ErrorCode, RejectionCode
 
-MOST_NAMED = 5  # jobs in a message
+MAX_NAMED = 5  # names listed in a message
 
 
 class ServerError(Exception):
     """Base of every error this package raises."""
 
 
-class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, named as users say it
+class Rejection(ServerError):  # noqa: N818 - an answer to a decision, not a fault of ours
+    """A decision is rejected: the simulation does not carry it out.
+
+    Args:
+        code: the reason, for programs.
+        reason: the reason, for people.
+    """
+
+    def __init__(self, code: RejectionCode, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class IllegalTransition(ServerError):  # noqa: N818 - named as users say it
+    """The simulator is at fault: it moved a job or a node to a state that may not follow.
+
+    Args:
+        what: the job or node, such as `node 3`.
+        before: its state.
+        after: the state it was to enter.
+        why: what else forbids it; empty: the table of transitions does.
+    """
+
+    def __init__(self, what: str, before: str, after: str, why: str = "") -> None:
+        super().__init__(what, before, after, why)
+        self.what = what
+        self.before = before
+        self.after = after
+        self.why = why
+
+    def __str__(self) -> str:
+        why = f": {self.why}" if self.why else ""
+        return f"{self.what} can't go from {self.before} to {self.after}{why}"
+
+
+class InvariantError(ServerError):
+    """The simulator is at fault: its state contradicts itself."""
+
+
+class SimulationStuck(ServerError):  # noqa: N818 - a state of affairs, named as users say it
     """The scheduler is at fault: jobs wait, and nothing can happen any more.
 
     Args:
-        now_s: the simulated instant at which time came to a halt.
+        now_s: the simulated instant at which time stopped.
         waiting: the numbers of the jobs that wait.
         since_s: when the first of them was submitted.
-        why: what brought time to a halt.
+        why: what stopped time.
     """
 
     def __init__(self, now_s: float, waiting: Sequence[int], since_s: float, why: str) -> None:
@@ -31,11 +74,8 @@ class SimulationStuck(ServerError):  # noqa: N818 - it is a state of affairs, na
         self.why = why
 
     def __str__(self) -> str:
-        count = len(self.waiting)
-        named = ", ".join(map(str, self.waiting[:MOST_NAMED])) + ", ..." * (count > MOST_NAMED)
-        jobs = f"1 job waits ({named})" if count == 1 else f"{count} jobs wait ({named})"
         return (
-            f"the simulation is stuck at {self.now_s} s: {jobs}, "
+            f"the simulation is stuck at {self.now_s} s: {waiting_jobs(self.waiting)}, "
             f"the first since {self.since_s} s, and {self.why}"
         )
 
@@ -44,8 +84,8 @@ class ResultsError(ServerError):
     """The disk is at fault: the results could not be written."""
 
 
-class SessionRefused(ServerError):  # noqa: N818 - an answer, not an error
-    """The client is at fault: it asks for a session there can't be.
+class SessionRefused(ServerError):  # noqa: N818 - an answer to a client, not a fault of ours
+    """The client is at fault: it asks for a session that the server does not open.
 
     Args:
         code: the protocol's error code.
@@ -62,4 +102,12 @@ class SessionRefused(ServerError):  # noqa: N818 - an answer, not an error
 
 
 class BindError(ServerError):
-    """The address can't be listened at."""
+    """The server can't listen at the address."""
+
+
+def waiting_jobs(names: Sequence[int] | Sequence[str]) -> str:
+    """Return how many jobs wait, and the names of the first: `3 jobs wait (1, 2, 3)`."""
+    count = len(names)
+    first: Iterable[int | str] = names[:MAX_NAMED]
+    named = ", ".join(map(str, first)) + ", ..." * (count > MAX_NAMED)
+    return f"1 job waits ({named})" if count == 1 else f"{count} jobs wait ({named})"

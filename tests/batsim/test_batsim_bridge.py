@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.opening import Options
 from hpcosim_batsim.bridge.replies import read_reply
-from hpcosim_batsim.errors import BadReplyError, InputError, StuckError
+from hpcosim_batsim.errors import BadReplyError, BatsimError, InputError, StuckError
 from hpcosim_batsim.inputs.external_events import read_external_events
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.platform_xml import read_platform
@@ -28,7 +28,6 @@ from hpcosim_batsim.install import install_as_batsim
 from hpcosim_batsim.outputs.csv_files import write_outputs
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_cli.batsim import REFUSED, app
-from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_server.record.results import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_recording import rows_of
@@ -906,7 +905,7 @@ def test_executable_is_only_written_where_there_is_none(tmp_path: Path) -> None:
     ours = install_as_batsim(tmp_path / "bin")
     assert install_as_batsim(tmp_path / "bin") == ours
     (tmp_path / "batsim").write_text("the real one")
-    with pytest.raises(ScenariosError, match="it is left alone"):
+    with pytest.raises(BatsimError, match="it is left alone"):
         install_as_batsim(tmp_path)
     assert (tmp_path / "batsim").read_text() == "the real one"
 

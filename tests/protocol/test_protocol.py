@@ -54,7 +54,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.events import snake_case
 from hpcosim_protocol.schema import DIALECT, schemas, to_text, write
-from hpcosim_server.engine.simulation import MOST_REFUSED_IN_A_ROW, Rules, Simulation
+from hpcosim_server.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulation
 from hpcosim_server.physics.node_power import NEXT
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.service import REMEMBERED, Limits, Service
@@ -303,7 +303,7 @@ def test_spec_has_the_limits_of_the_code() -> None:
     """The numbers the specification gives for this server are those in its code."""
     words = " ".join(SPEC.split())
     assert f"at most {MOST_FRAMES - 2} frames as the client sends them" in words
-    assert f"more than {MOST_REFUSED_IN_A_ROW} requests in a row" in words
+    assert f"more than {MAX_REJECTED_IN_A_ROW} requests in a row" in words
     assert f"for the last {REMEMBERED} sessions" in words
     assert f"({Limits().message_bytes // 2**20} MiB in this server" in words
 

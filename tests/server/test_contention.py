@@ -26,9 +26,8 @@ from hpcosim_protocol import (
     task_speed,
 )
 from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics import execution
-from hpcosim_server.physics.contention import check_contention
-from hpcosim_server.physics.execution import SharedProcessor
+from hpcosim_server.physics import contention
+from hpcosim_server.physics.contention import SharedProcessor, check_contention
 from hpcosim_server.record.metrics import measure, outcome_of
 from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobTable, job_table
@@ -492,7 +491,7 @@ def test_an_event_looks_at_its_own_processors_only(
         speeds.append(task_speed(*args))
         return speeds[-1]
 
-    monkeypatch.setattr(execution, "task_speed", count)
+    monkeypatch.setattr(contention, "task_speed", count)
     simulation.advance([AllocateJob(nodes + 1, [7])], wake_on=["job_started"])
     assert len(looked_at) == 1
     assert 1 <= len(speeds) <= 2

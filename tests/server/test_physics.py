@@ -290,21 +290,22 @@ def stage(**more: Any) -> Simulation:
 def state_of(simulation: Simulation) -> Any:
     """Return a deep copy of all that a decision can change."""
     cluster = simulation.cluster
-    jobs = [*simulation._waiting.values(), *simulation._running.values()]
+    jobs = simulation.jobs
     return deepcopy(
         (
             simulation.now_s,
             cluster.free,
-            cluster._tasks,
+            cluster.levels(range(len(cluster.free))),
             simulation.power.state,
-            [(meter._computing_w, meter.energy_j, meter._active) for meter in cluster.meters],
-            list(simulation._waiting),
-            list(simulation._running),
-            [(job.spec, job.started_s, job.nodes, job.tasks, job.state) for job in jobs],
-            sorted(simulation._alarms),
-            [(at_s, rank, timer.cancelled) for at_s, rank, _, timer in simulation._clock._heap],
+            [meter.energy_j for meter in cluster.meters],
+            list(jobs.waiting),
+            list(jobs.running),
+            [(job.spec, job.started_s, job.nodes, job.tasks) for job in jobs.in_order()],
+            simulation.alarms.times_s(),
+            len(simulation.clock),
+            simulation.clock.next_s(),
             columns(simulation),
-            sorted(simulation._ids),
+            sorted(simulation.job_ids),
         )
     )
 

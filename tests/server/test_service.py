@@ -32,7 +32,6 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.service import Limits, Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.status import Failure
-from support.invariants import check_invariants
 
 SCENARIO = """
 name: small
@@ -1236,7 +1235,7 @@ def test_no_decisions_can_make_a_simulation_unsound(
     for seq, (decisions, wake_on, elapsed_s) in enumerate(steps, start=1):
         fields = {"wake_on": wake_on, "elapsed_s": elapsed_s}
         answer = fuzzed.decide(mirror.session, seq, *decisions, **fields)
-        check_invariants(simulation)
+        simulation.validate()
         if answer["type"] != "events":
             assert answer.get("code") in (None, "simulation_stuck")
             return

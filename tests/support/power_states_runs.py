@@ -74,7 +74,7 @@ def drive(simulation: Simulation, *script: tuple[float, list[Decision]]) -> list
 def finish(simulation: Simulation) -> list[Event]:
     """Let a simulation come to its end, jobs that wait turned away, and return the rest of it."""
     events: list[Event] = []
-    decisions: list[Decision] = [RejectJob(job_id) for job_id in simulation._waiting]
+    decisions: list[Decision] = [RejectJob(job_id) for job_id in simulation.jobs.waiting]
     while True:
         batch = simulation.advance(decisions, wake_on=KINDS)
         if batch.ended:

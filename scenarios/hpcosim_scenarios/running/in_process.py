@@ -52,7 +52,7 @@ def run_in_process(
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
         )
-        run.complete, run.ended_because = True, "every job is over"
+        opened.complete()
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)
         raise RunError(str(error)) from error

@@ -20,7 +20,7 @@ from hpcosim_batsim.bridge.run import new_run
 from hpcosim_batsim.errors import BadReplyError, StuckError
 from hpcosim_batsim.inputs.external_events import ExternalEvent
 from hpcosim_batsim.inputs.model import Platform, Workload
-from hpcosim_server.errors import MOST_NAMED
+from hpcosim_server.errors import waiting_jobs
 from hpcosim_workloads.table import LATEST_S
 
 
@@ -132,9 +132,9 @@ class Bridge:
         now_s = self._simulation.now_s
         waiting = [job.full_id for job in self.run.known.jobs if job.state == "waiting"]
         if waiting:
-            named = ", ".join(waiting[:MOST_NAMED]) + ", ..." * (len(waiting) > MOST_NAMED)
-            some = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
-            raise StuckError(now_s, f"{some} ({named}), and the scheduler does nothing about it")
+            raise StuckError(
+                now_s, f"{waiting_jobs(waiting)}, and the scheduler does nothing about it"
+            )
         if self.run.registering:
             raise StuckError(
                 now_s,

@@ -17,7 +17,7 @@ from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.model import Delay, ParallelHomogeneous
 from hpcosim_batsim.inputs.profiles import progress, task_of
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
-from hpcosim_server.physics.allocation import Refusal
+from hpcosim_server.errors import Rejection
 
 
 def carry_out(run: Run, data: replies.Data, where: str) -> None:
@@ -33,9 +33,8 @@ def carry_out(run: Run, data: replies.Data, where: str) -> None:
     """
     try:
         _CARRY_OUT[type(data)](run, data)
-    except (Refusal, InputError, ValueError) as error:
-        why = error.reason if isinstance(error, Refusal) else str(error)
-        what = f"{replies.wire_name(data)}: {why}"
+    except (Rejection, InputError, ValueError) as error:
+        what = f"{replies.wire_name(data)}: {error}"
         raise BadReplyError(what, where, run.simulation.now_s) from None
 
 

@@ -22,7 +22,7 @@ from hpcosim_protocol import (
     NoMoreJobs,
     SetAlarm,
 )
-from hpcosim_server.physics.allocation import Refusal
+from hpcosim_server.errors import Rejection
 
 _FINAL: dict[JobState, FinalState] = {
     "completed": "COMPLETED_SUCCESSFULLY",
@@ -55,7 +55,7 @@ def _on_completed(run: Run, event: JobCompleted) -> None:
     if event.state == "rejected":
         return
     if run.phases.pop(job.number, None) is not None:
-        with suppress(Refusal):  # it goes off at this very instant
+        with suppress(Rejection):  # it goes off at this very instant
             run.simulation.carry_out(CancelAlarm(job.number))
     return_code = _NO_RETURN_CODE
     if event.state == "completed":

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hpcosim_batsim.bridge.node_kinds import kind_of
+from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.inputs.model import Platform
 from hpcosim_protocol import NodeGroup, PowerStates, Processor, SetNodePower
-from hpcosim_server.engine.simulation import Simulation
 
 _Shape = tuple[tuple[Processor, ...], PowerStates | None]
 
@@ -44,7 +44,7 @@ class Hosts:
     """
 
     def __init__(
-        self, platform: Platform, simulation: Simulation, slots: int, *, energy: bool
+        self, platform: Platform, simulation: SteppedEngine, slots: int, *, energy: bool
     ) -> None:
         self._platform = platform
         self._simulation = simulation
@@ -129,7 +129,7 @@ class Hosts:
         self._simulation.carry_out(SetNodePower(host, "on" if on else "sleeping"))
 
     def _turn(self, host: int, *, load: float = 0.0, sleeps_in: int | None = None) -> None:
-        self._simulation.turn_node(host, self._kind(host, load, sleeps_in))
+        self._simulation.change_kind(host, self._kind(host, load, sleeps_in))
 
     def _kind(self, host: int, load: float, sleeps_in: int | None) -> NodeGroup:
         pstate = self.pstates[host]

@@ -12,14 +12,15 @@ from hpcosim_batsim.bridge.jobs import KnownJob, KnownJobs
 from hpcosim_batsim.bridge.node_kinds import cluster_of
 from hpcosim_batsim.bridge.opening import Options, opening
 from hpcosim_batsim.bridge.phases import Loads
+from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.model import Platform, Workload
-from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_server.engine.rules import Rules
 
 SHARED_SLOTS = 1000  # jobs on a host at a time, with sharing
 FIRST_CALL = 2**40  # alarms of lower numbers are of jobs
 
-_RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, turn_away=False, start_s=0.0)
+_RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Run:
     options: Options
     platform: Platform
     known: KnownJobs
-    simulation: Simulation
+    simulation: SteppedEngine
     hosts: Hosts
     queue: list[str]
     registering: bool
@@ -64,7 +65,7 @@ def new_run(workloads: Sequence[Workload], platform: Platform, options: Options)
     slots = SHARED_SLOTS if options.compute_sharing else 1
     pstates = [host.pstate for host in platform.hosts]
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
-    simulation = Simulation(cluster, known.table(), _RULES)
+    simulation = SteppedEngine(cluster, known.table(), _RULES)
     hosts = Hosts(platform, simulation, slots, energy=options.energy)
     begins = say.event(0.0, "SIMULATION_BEGINS", say.to_json(opening(platform, workloads, options)))
     return Run(options, platform, known, simulation, hosts, [begins], options.dynamic_jobs)

@@ -27,7 +27,7 @@ from hpcosim_batsim.inputs.model import (
     StateChange,
 )
 from hpcosim_protocol import NodeGroup, PowerState
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.engine.engine import Engine as Simulation
 from hpcosim_server.physics.cluster import Cluster, Part
 from hpcosim_server.record.recording import POWER_STATES, STATES, Recording
 

@@ -1,33 +1,21 @@
-"""Whether a job may have the nodes a scheduler wants for it."""
+"""Whether a job may have the nodes a scheduler wants for it, and a node may be switched."""
 
 from __future__ import annotations
 
 import math
 
-from hpcosim_protocol import AllocateJob, Platform, PowerState, RejectionCode, SetNodePower
+from hpcosim_protocol import AllocateJob, Platform, PowerState, SetNodePower
+from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.physics.node_power import NodePower
 from hpcosim_workloads.table import JobSpec
-
-
-class Refusal(Exception):  # noqa: N818 - an answer, not an error
-    """A decision can't be carried out.
-
-    Args:
-        code: the reason, for programs.
-        reason: the reason, for people.
-    """
-
-    def __init__(self, code: RejectionCode, reason: str) -> None:
-        super().__init__(code, reason)
-        self.code = code
-        self.reason = reason
 
 
 def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[int]:
     """Return how many tasks of the job run on each node wanted.
 
     Raises:
-        Refusal: the nodes can't be had, or are not what the job asks for.
+        Rejection: the nodes can't be given to the job, or are not what it asks for.
     """
     nodes = wanted.nodes
     _check_nodes(cluster, nodes)
@@ -37,7 +25,7 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
     else:
         tasks = _filled_in_order(cluster, job, nodes)
     if job.placement == "one_node" and len(nodes) > 1:
-        raise Refusal(
+        raise Rejection(
             "bad_allocation", f"job {job.job_id} asks for one node; {len(nodes)} were given"
         )
     if job.placement == "whole_nodes":
@@ -45,38 +33,41 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
     return tasks
 
 
-def check_power(states: list[PowerState], nodes: list[int], wake_on_allocation: bool) -> bool:
-    """Return whether all these nodes are on.
+def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) -> None:
+    """Check that a job can run on these nodes as they are, or wait for them to be switched on.
 
     Raises:
-        Refusal: one is not, and the job can't wait for it.
+        Rejection: a node is not on, and the job can't wait for it.
     """
-    off = [node for node in nodes if states[node] != "on"]
-    for node in off:
-        if states[node] == "switching_off" or not wake_on_allocation:
-            raise Refusal("wrong_power_state", f"node {node} is {states[node]}, not on")
-    return not off
+    if power.are_on(nodes):
+        return
+    for node in nodes:
+        state = power.state[node]
+        if state == "switching_off" or not (state == "on" or wake_on_allocation):
+            raise Rejection("wrong_power_state", f"node {node} is {state}, not on")
 
 
 def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePower) -> None:
-    """Make sure that a node may be switched as wanted.
+    """Check that a node may be switched as wanted.
 
     Raises:
-        Refusal: it may not.
+        Rejection: it may not; says why.
     """
     node, state = wanted.node, wanted.state
     if not 0 <= node < len(states):
-        raise Refusal(
+        raise Rejection(
             "unknown_node", f"there is no node {node}; they go from 0 to {len(states) - 1}"
         )
     if cluster.kinds[cluster.group_of[node]].power_states is None:
-        raise Refusal("not_allowed", f"node {node} has no power states: it is always on")
+        raise Rejection("not_allowed", f"node {node} has no power states: it is always on")
     if state not in ("on", "sleeping"):
-        raise Refusal("wrong_power_state", f"a node is brought to on or sleeping, not {state}")
+        raise Rejection("wrong_power_state", f"a node is brought to on or sleeping, not {state}")
     if states[node] != ("sleeping" if state == "on" else "on"):
-        raise Refusal("wrong_power_state", f"node {node} is {states[node]} and can't go to {state}")
+        raise Rejection(
+            "wrong_power_state", f"node {node} is {states[node]} and can't go to {state}"
+        )
     if cluster.free[node] < cluster.capacity[node]:
-        raise Refusal("node_busy", f"node {node} runs a job or is held for one")
+        raise Rejection("node_busy", f"node {node} runs a job or is held for one")
 
 
 def impossible(cluster: Cluster, job: JobSpec) -> str:
@@ -110,29 +101,31 @@ def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
 
 def _check_nodes(cluster: Cluster, nodes: list[int]) -> None:
     if not nodes:
-        raise Refusal("bad_allocation", "no nodes were given")
+        raise Rejection("bad_allocation", "no nodes were given")
     count = len(cluster.free)
     if min(nodes) < 0 or max(nodes) >= count:
         stranger = next(node for node in nodes if not 0 <= node < count)
-        raise Refusal("unknown_node", f"there is no node {stranger}; they go from 0 to {count - 1}")
+        raise Rejection(
+            "unknown_node", f"there is no node {stranger}; they go from 0 to {count - 1}"
+        )
     if len(set(nodes)) < len(nodes):
-        raise Refusal("bad_allocation", "a node was given twice")
+        raise Rejection("bad_allocation", "a node was given twice")
 
 
 def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[int]:
     tasks = [cluster.free[node] for node in nodes]
     if not all(tasks):
         node = nodes[tasks.index(0)]
-        raise Refusal("node_busy", f"node {node} has no free core")
+        raise Rejection("node_busy", f"node {node} has no free core")
     excess = sum(tasks) - job.cores
     if excess < 0:
-        raise Refusal(
+        raise Rejection(
             "bad_allocation",
             f"job {job.job_id} asks for {job.cores} cores; the nodes have {sum(tasks)} free",
         )
     tasks[-1] -= excess
     if tasks[-1] < 1:
-        raise Refusal(
+        raise Rejection(
             "bad_allocation",
             f"job {job.job_id} asks for {job.cores} cores; node {nodes[-1]} is not needed",
         )
@@ -141,17 +134,17 @@ def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[i
 
 def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[int]) -> None:
     if len(tasks) != len(nodes):
-        raise Refusal("bad_allocation", f"{len(nodes)} nodes but {len(tasks)} numbers of cores")
+        raise Rejection("bad_allocation", f"{len(nodes)} nodes but {len(tasks)} numbers of cores")
     if min(tasks) < 1:
-        raise Refusal("bad_allocation", "a node was given with no core")
+        raise Rejection("bad_allocation", "a node was given with no core")
     if sum(tasks) != job.cores:
-        raise Refusal(
+        raise Rejection(
             "bad_allocation",
             f"job {job.job_id} asks for {job.cores} cores; {sum(tasks)} were given",
         )
     for node, wanted in zip(nodes, tasks, strict=True):
         if wanted > cluster.free[node]:
-            raise Refusal(
+            raise Rejection(
                 "node_busy", f"node {node} has {cluster.free[node]} free cores, not {wanted}"
             )
 
@@ -159,4 +152,4 @@ def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[i
 def _check_idle(cluster: Cluster, nodes: list[int]) -> None:
     for node in nodes:
         if cluster.free[node] < cluster.capacity[node]:
-            raise Refusal("node_busy", f"node {node} is not idle as a whole")
+            raise Rejection("node_busy", f"node {node} is not idle as a whole")

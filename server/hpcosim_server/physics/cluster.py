@@ -119,26 +119,34 @@ class Cluster:
         """
         parts = []
         for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
-            columns = self._by_processor(its_nodes, its_tasks)
-            idle_before = self._count_idle(its_nodes) if len(columns) > 1 else 0
+            if len(meter.processors) == 1:
+                woken = _start(self._tasks[0], its_nodes, its_tasks)
+                meter.change(now_s, woken, (woken,), (sum(its_tasks),))
+                parts.append(Part(meter, its_nodes, [its_tasks]))
+                continue
+            columns = self._by_processor(meter.processors, its_nodes, its_tasks)
+            computing = self._count_idle(its_nodes)
             active = [
                 _start(busy, its_nodes, column)
                 for busy, column in zip(self._tasks, columns, strict=False)
             ]
-            computing = active[0] if len(columns) == 1 else idle_before
             meter.change(now_s, computing, active, [sum(column) for column in columns])
             parts.append(Part(meter, its_nodes, columns))
         return parts
 
     def vacate(self, now_s: float, parts: list[Part]) -> None:
         """Undo an `occupy`."""
-        for part in self._as_they_are(parts):
+        for part in self._by_present_kind(parts):
             columns = part.by_processor
+            if len(columns) == 1:
+                stilled = _stop(self._tasks[0], part.nodes, columns[0])
+                part.meter.change(now_s, -stilled, (-stilled,), (-sum(columns[0]),))
+                continue
             active = [
                 -_stop(busy, part.nodes, column)
                 for busy, column in zip(self._tasks, columns, strict=False)
             ]
-            computing = active[0] if len(columns) == 1 else -self._count_idle(part.nodes)
+            computing = -self._count_idle(part.nodes)
             part.meter.change(now_s, computing, active, [-sum(column) for column in columns])
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -154,8 +162,8 @@ class Cluster:
         for meter in self.meters:
             meter.settle(now_s)
 
-    def _as_they_are(self, parts: list[Part]) -> list[Part]:
-        """Return parts by the kinds the nodes have now; some may have turned into others."""
+    def _by_present_kind(self, parts: list[Part]) -> list[Part]:
+        """Return parts by the kinds that their nodes have now; some kinds may have changed."""
         if len(self.kinds) == len(self.platform.nodes):
             return parts
         return [
@@ -182,11 +190,10 @@ class Cluster:
             parts[group][2].append(count)
         return parts.values()
 
-    def _by_processor(self, nodes: list[int], tasks: list[int]) -> list[list[int]]:
-        """Return how many tasks go on each processor, for nodes of one group."""
-        processors = self.kinds[self.group_of[nodes[0]]].processors
-        if len(processors) == 1:
-            return [tasks]
+    def _by_processor(
+        self, processors: Sequence[Processor], nodes: list[int], tasks: list[int]
+    ) -> list[list[int]]:
+        """Return how many tasks go on each of these processors, which each of the nodes has."""
         columns: list[list[int]] = [[] for _ in processors]
         for node, left in zip(nodes, tasks, strict=True):
             for column, busy, processor in zip(columns, self._tasks, processors, strict=False):
@@ -199,9 +206,11 @@ def _start(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
     """Add tasks to processors and return how many of these were idle before."""
     woken = 0
     for node, count in zip(nodes, tasks, strict=True):
-        if count and not busy[node]:
-            woken += 1
-        busy[node] += count
+        if count:
+            before = busy[node]
+            if not before:
+                woken += 1
+            busy[node] = before + count
     return woken
 
 
@@ -209,7 +218,9 @@ def _stop(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
     """Take tasks from processors and return how many of these are idle then."""
     stilled = 0
     for node, count in zip(nodes, tasks, strict=True):
-        busy[node] -= count
-        if count and not busy[node]:
-            stilled += 1
+        if count:
+            left = busy[node] - count
+            if not left:
+                stilled += 1
+            busy[node] = left
     return stilled

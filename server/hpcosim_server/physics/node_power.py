@@ -1,15 +1,15 @@
-"""Which nodes are on, asleep, or on the way; and that they only go where a node can."""
+"""Which nodes are on, asleep, or on the way; they go only where a node can."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hpcosim_protocol import NodeGroup, PowerState
+from hpcosim_server.errors import IllegalTransition
 from hpcosim_server.physics.cluster import Cluster
-from hpcosim_server.record.recording import Recording
 
 NEXT: Mapping[PowerState, PowerState] = {
     "on": "switching_off",
@@ -17,71 +17,56 @@ NEXT: Mapping[PowerState, PowerState] = {
     "sleeping": "switching_on",
     "switching_on": "on",
 }
-"""The only transitions there are: each state has one that may follow it."""
-
-
-class IllegalTransition(Exception):  # noqa: N818 - it is our own fault
-    """The simulator is at fault: a node was to go where none can.
-
-    Args:
-        node: which.
-        after: where it was to go.
-        history: when it entered which state.
-    """
-
-    def __init__(
-        self, node: int, after: PowerState, history: list[tuple[float, PowerState]]
-    ) -> None:
-        super().__init__(node, after, history)
-        self.node = node
-        self.after = after
-        self.history = history
-
-    def __str__(self) -> str:
-        been = ", ".join(f"{state} at {time_s} s" for time_s, state in self.history)
-        return f"node {self.node} can't go to {self.after}; it was {been or 'on all along'}"
+"""The legal transitions: each state has one that may follow it."""
 
 
 class NodePower:
     """The power state of every node. All are on at the start.
 
-    Attributes:
-        state: of each node.
-        since_s: when each entered it.
-        shutdowns: how often a node began to be switched off.
-
     Args:
-        cluster: their energies are metered there.
-        recording: every change is noted there.
-        rng: for the times of transitions that vary.
+        cluster: meters the energy of the nodes.
+        rng: draws the times of transitions that vary.
+
+    Attributes:
+        state: the state of each node.
+        since_s: when each node entered it, s; -infinity: it was in it from the start.
+        off: how many nodes are not on.
+        shutdowns: how often a node began to be switched off.
     """
 
-    def __init__(self, cluster: Cluster, recording: Recording, rng: np.random.Generator) -> None:
+    def __init__(self, cluster: Cluster, rng: np.random.Generator) -> None:
         self._cluster = cluster
-        self._recording = recording
         self._rng = rng
         self.state: list[PowerState] = ["on"] * len(cluster.capacity)
         self.since_s = [-math.inf] * len(cluster.capacity)
+        self.off = 0
         self.shutdowns = 0
 
+    def are_on(self, nodes: Sequence[int]) -> bool:
+        """Tell whether all these nodes are on."""
+        # Where every node is on there is no need to look at each.
+        return not self.off or all(self.state[node] == "on" for node in nodes)
+
     def enter(self, now_s: float, node: int, after: PowerState) -> float:
-        """Let a node enter a state, and return for how long it will last.
+        """Let a node enter a state, and return for how long the state will last.
 
         Returns:
-            Seconds; infinity for `on` and `sleeping`, which last until somebody ends them.
+            Seconds; infinity for `on` and `sleeping`, which last until a decision ends them.
 
         Raises:
-            IllegalTransition: it can't from the one it is in, or has tasks.
+            IllegalTransition: the state may not follow the present one, or the node has tasks.
         """
         before, cluster = self.state[node], self._cluster
-        idle = not any(cluster.levels([node])[0])
-        if NEXT[before] != after or not idle:
-            raise IllegalTransition(node, after, self._recording.power_history(node))
+        if NEXT[before] != after:
+            why = f"it has been {before} since {self.since_s[node]} s"
+            raise IllegalTransition(f"node {node}", before, after, why)
+        if any(cluster.levels([node])[0]):
+            raise IllegalTransition(f"node {node}", before, after, "it has tasks")
         group = cluster.group_of[node]
         cluster.meters[group].switch(now_s, before, after)
         self.state[node] = after
         self.since_s[node] = now_s
-        self._recording.powered(now_s, node, after)
+        self.off += (before == "on") - (after == "on")
         self.shutdowns += after == "switching_off"
         return self._lasts_s(cluster.kinds[group], after)
 

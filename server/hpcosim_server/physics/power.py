@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from hpcosim_protocol import NodeGroup, PowerState
@@ -75,7 +76,7 @@ class GroupMeter:
         self.settled_s = now_s
 
     def change(
-        self, now_s: float, computing_nodes: int, active: list[int], tasks: list[int]
+        self, now_s: float, computing_nodes: int, active: Sequence[int], tasks: Sequence[int]
     ) -> None:
         """Change the counts at `now_s`.
 
@@ -85,18 +86,21 @@ class GroupMeter:
             active: for each processor of a node, by how many more of these are active.
             tasks: likewise, by how many more of their cores have a task.
         """
-        self.settle(now_s)
-        self._nodes[COMPUTING] += computing_nodes
-        self._nodes[IDLE] -= computing_nodes
-        self._computing_w = 0.0
+        if now_s > self.settled_s:
+            self.settle(now_s)
+        nodes = self._nodes
+        nodes[IDLE] -= computing_nodes
+        nodes[COMPUTING] = computing = nodes[COMPUTING] + computing_nodes
+        computing_w = 0.0
         for slot, more in enumerate(active):
-            self._active[slot] += more
-            self._tasks[slot] += tasks[slot]
-            self._computing_w += (
-                self._idle_w[slot] * (self._nodes[COMPUTING] - self._active[slot])
-                + self._static_w[slot] * self._active[slot]
-                + self._dynamic_w[slot] * self._tasks[slot]
+            self._active[slot] = busy = self._active[slot] + more
+            self._tasks[slot] = load = self._tasks[slot] + tasks[slot]
+            computing_w += (
+                self._idle_w[slot] * (computing - busy)
+                + self._static_w[slot] * busy
+                + self._dynamic_w[slot] * load
             )
+        self._computing_w = computing_w
 
     def join(self, now_s: float, idle_nodes: int) -> None:
         """Let nodes on which nothing runs, and that are on, join the group or leave it."""

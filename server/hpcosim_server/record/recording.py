@@ -97,8 +97,8 @@ class Recording:
         self.state[row] = 1
         self.first_place[row] = len(self.nodes)
         self.places[row] = len(nodes)
-        self.nodes.extend(nodes)
-        self.tasks.extend(tasks)
+        self.nodes.fromlist(nodes)
+        self.tasks.fromlist(tasks)
         self.changes.append(row)
 
     def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structlog
-from msgspec.structs import asdict
 
 from hpcosim_protocol import (
     ClientMessage,
@@ -26,10 +24,17 @@ from hpcosim_protocol import (
     decode_client_message,
     encode,
 )
-from hpcosim_server.errors import ResultsError, SessionRefused
-from hpcosim_server.record.results import Also, write_results
+from hpcosim_server.errors import SessionRefused
+from hpcosim_server.record.results import Also
+from hpcosim_server.service.reporting import (
+    folder_name,
+    log_progress,
+    names_of,
+    progress_of,
+    write_session,
+)
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.status import Cause, Failure, Progress, Status
+from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
 
@@ -103,7 +108,7 @@ class Service:
         self._sessions_left = sessions
         self._folder_per_session = folder_per_session
         self._also = also
-        self._tell = tell or _log_progress
+        self._tell = tell or log_progress
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._over: OrderedDict[str, Epitaph] = OrderedDict()
@@ -169,9 +174,8 @@ class Service:
         self._progress_due_s = wall_s + PROGRESS_EVERY_S
         now_s = self._listened_s()
         for session in list(self._open.values()):
-            if session.heard_s > session.told_s:
-                session.told_s = now_s
-                self._tell(_progress(session))
+            if session.has_news(now_s):
+                self._tell(progress_of(session))
             if now_s - session.heard_s > self.limits.idle_s:
                 session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
                 self._close(session, "client_silent")
@@ -212,7 +216,7 @@ class Service:
             return epitaph.last_answer
         session = self._find(request.session)
         answer = session.decide(request)
-        session.heard_s = self._listened_s()
+        session.hear(self._listened_s())
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
         return answer
@@ -220,7 +224,7 @@ class Service:
     def _hello(self, hello: Hello) -> bytes:
         if hello.session:
             session = self._find(hello.session)
-            session.heard_s = self._listened_s()
+            session.hear(self._listened_s())
             return session.resume()
         known = self._by_nonce.get(hello.nonce) if hello.nonce else None
         if known is not None:
@@ -243,7 +247,7 @@ class Service:
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session
-        log.info("session_opened", **_names(session), jobs=opened.jobs, seed=opened.run.seed)
+        log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
     def _listened_s(self) -> float:
@@ -276,11 +280,11 @@ class Service:
         if len(self._over) > REMEMBERED:
             self._over.popitem(last=False)
         self._to_write.append(session)
-        self._tell(_progress(session))
+        self._tell(progress_of(session))
         if failed:
             self._fail(failed, session.ended_because)
         level = log.warning if failed else log.info
-        level("session_closed", **_names(session), why=session.ended_because, failed=bool(failed))
+        level("session_closed", **names_of(session), why=session.ended_because, failed=bool(failed))
 
     def _fail(self, cause: Cause, why: str) -> None:
         failure = Failure(cause, why)
@@ -291,46 +295,9 @@ class Service:
     def _write(self, session: Session) -> None:
         if self._out is None:
             return
-        folder = self._out / _folder_name(session) if self._folder_per_session else self._out
-        try:
-            write_results(folder, session.opened.simulation, session.opened.run, self._also)
-        except ResultsError as error:
-            self._fail("results_not_written", str(error))
-            log.error("results_not_written", **_names(session), why=str(error))
-        else:
-            log.info("results_written", **_names(session), folder=str(folder))
-
-
-def _progress(session: Session) -> Progress:
-    simulation = session.opened.simulation
-    return Progress(
-        **_names(session),
-        now_s=simulation.now_s,
-        jobs_over=simulation.recording.over,
-        jobs=session.opened.jobs,
-    )
-
-
-def _log_progress(status: Status) -> None:
-    if isinstance(status, Progress):  # failures have log entries of their own
-        log.info("progress", **asdict(status))
-
-
-def _names(session: Session) -> dict[str, str]:
-    """Return what tells a session from others in the log."""
-    run = session.opened.run
-    return {
-        "session": session.label,
-        "scenario": run.scenario,
-        "scheduler": run.scheduler,
-    }
-
-
-def _folder_name(session: Session) -> str:
-    """Return a name for a folder in which nothing the client sent can be a path."""
-    run = session.opened.run
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{run.scenario}-{run.scheduler}")
-    return f"{plain[:80]}-{session.label}"
+        folder = self._out / folder_name(session) if self._folder_per_session else self._out
+        if failure := write_session(folder, session, self._also):
+            self._fail("results_not_written", failure)
 
 
 def _error(

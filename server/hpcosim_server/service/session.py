@@ -1,4 +1,4 @@
-"""One client's simulation: requests in, answers out, no socket."""
+"""One client's simulation: requests in, replies out, no socket."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Opened:
     """What a hello opens.
 
     Attributes:
-        simulation: a new one.
-        run: what it is a run of.
+        simulation: a new simulation.
+        run: what `run.json` says of it.
         jobs: how many jobs the workload has.
     """
 
@@ -37,28 +37,35 @@ class Opened:
     run: Run
     jobs: int
 
+    def complete(self) -> None:
+        """Note in `run` that every job is over."""
+        self.run.complete, self.run.ended_because = True, "every job is over"
+
 
 class Session:
     """A simulation and the one client that decides in it.
 
+    Args:
+        hello: the message that opened it.
+        opened: the simulation.
+        options: what the client is told that holds.
+        now_s: the time by the service's clock, s.
+
     Attributes:
-        name: a secret between server and client; who knows it is the client.
+        name: a secret between server and client: whoever knows it is the client.
         label: the part of the name that is no secret, for the log and for folders.
         opened: the simulation.
-        heard_s: when the client's last message came, by the service's clock.
-        told_s: when the log was last told how far it has got.
-        ended_because: why it is over; empty: it is not.
-        seq: of the last request answered.
-        last_answer: the answer to it.
-        hello: what opened it.
+        heard_s: when the client's last message came, by the service's clock, s.
+        seq: the number of the last request that was answered.
+        last_answer: the reply to it.
+        hello: the message that opened the session.
     """
 
     def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
         self.name = secrets.token_hex(12)
         self.label = self.name[:8]
         self.opened = opened
-        self.heard_s = self.told_s = now_s
-        self.ended_because = ""
+        self.heard_s = self._reported_s = now_s
         self.seq = 0
         self.last_answer = b""
         self._last_request: Decisions | None = None
@@ -66,8 +73,24 @@ class Session:
         self._options = options
         self._welcome = encode(self._make_welcome())
 
+    @property
+    def ended_because(self) -> str:
+        """Why the session is over; empty: it is not."""
+        return self.opened.run.ended_because
+
+    def hear(self, now_s: float) -> None:
+        """Note that a message of the client came."""
+        self.heard_s = now_s
+
+    def has_news(self, now_s: float) -> bool:
+        """Tell whether the client was heard since this was last true."""
+        news = self.heard_s > self._reported_s
+        if news:
+            self._reported_s = now_s
+        return news
+
     def welcome(self) -> bytes:
-        """Return the answer to the hello that opened the session, as often as it is sent."""
+        """Return the reply to the hello that opened the session, the same each time."""
         return self._welcome
 
     def resume(self) -> bytes:
@@ -77,7 +100,7 @@ class Session:
         return encode(welcome)
 
     def decide(self, request: Decisions) -> bytes:
-        """Answer a request; the same `seq` gets the same answer again."""
+        """Answer a request; the same request again gets the same reply."""
         if request.seq == self.seq and request == self._last_request:
             return self.last_answer
         refusal = self._refusal(request)
@@ -88,9 +111,8 @@ class Session:
         return answer
 
     def end(self, why: str) -> None:
-        """Close the session, if it is not closed."""
+        """End the session for a reason, unless it has ended."""
         if not self.ended_because:
-            self.ended_because = why
             self.opened.run.ended_because = why
 
     def _advance(self, request: Decisions) -> ServerMessage:
@@ -106,8 +128,7 @@ class Session:
             return Error(code="simulation_stuck", message=str(stuck), fatal=True, seq=request.seq)
         if not batch.ended:
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
-        self.opened.run.complete = True
-        self.end("every job is over")
+        self.opened.complete()
         metrics = metrics_of(self.opened.simulation, self.opened.run)
         return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
 

@@ -1,4 +1,4 @@
-"""The verbs of the simulation for shells of other protocols, and nodes that turn into others."""
+"""The engine, advanced instant by instant, and nodes that change their kind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,
@@ -24,8 +25,8 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.allocation import Refusal
+from hpcosim_server.engine.rules import Rules
+from hpcosim_server.errors import Rejection
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of, jobs_of
 
@@ -35,7 +36,9 @@ FAST = NodeGroup(1, (Processor(1, 2.0, 90.0, 30.0, 0.5),), 0.0, PowerStates(5.0,
 
 def test_step_brings_one_instant_at_a_time() -> None:
     """Each step ends where the next thing happens, whatever woke schedulers before."""
-    simulation = Simulation(cluster_of(2), jobs_of((0, 10, 1), (5, 10, 1)), Rules(start_s=0.0))
+    simulation = SteppedEngine(
+        cluster_of(2), jobs_of((0, 10, 1), (5, 10, 1)), Rules(initial_time_s=0.0)
+    )
     assert simulation.step() == [SimulationBegan(0.0), JobSubmitted(0.0, 1, 1, 10.0)]
     simulation.carry_out(AllocateJob(1, [0]))
     assert simulation.take_events() == [JobStarted(0.0, 1, [0], [1])]
@@ -46,7 +49,7 @@ def test_step_brings_one_instant_at_a_time() -> None:
 
 def test_step_stops_where_nothing_happens_by_then() -> None:
     """Time passes up to the time given, not beyond, and not at all without one."""
-    simulation = Simulation(cluster_of(1), jobs_of((5, 10, 1)), Rules(start_s=0.0))
+    simulation = SteppedEngine(cluster_of(1), jobs_of((5, 10, 1)), Rules(initial_time_s=0.0))
     simulation.step(3.0)
     assert simulation.now_s == 3.0
     simulation.step(5.0)
@@ -58,9 +61,9 @@ def test_step_stops_where_nothing_happens_by_then() -> None:
 def test_steps_go_on_after_the_last_job() -> None:
     """Alarms and nodes on the way outlive the jobs."""
     platform = cluster_of(1)
-    simulation = Simulation(platform, jobs_of((0, 1, 1)), Rules(start_s=0.0))
+    simulation = SteppedEngine(platform, jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.turn_node(0, FAST)
+    simulation.change_kind(0, FAST)
     simulation.carry_out(AllocateJob(1, [0]))
     simulation.step()
     simulation.carry_out(SetAlarm(4.0, 7))
@@ -71,23 +74,23 @@ def test_steps_go_on_after_the_last_job() -> None:
 
 
 def test_clock_starts_where_the_rules_say() -> None:
-    """With `start_s` there is time, and energy is used, before the first submission."""
-    simulation = Simulation(cluster_of(1), jobs_of((5, 1, 1)), Rules(start_s=0.0))
+    """With `initial_time_s` there is time, and energy is used, before the first submission."""
+    simulation = SteppedEngine(cluster_of(1), jobs_of((5, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
     simulation.settle()
     assert simulation.start_s == 0.0
     assert simulation.cluster.meters[0].energy_j == 5 * 50.0
 
 
-def test_job_that_can_never_run_is_told_of_where_none_is_turned_away() -> None:
-    """Without `turn_away` the scheduler hears of it, and can reject it."""
-    simulation = Simulation(cluster_of(1), jobs_of((0, 1, 2)), Rules(turn_away=False))
+def test_job_that_can_never_run_joins_the_queue() -> None:
+    """The scheduler is told of it, and can reject it."""
+    simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 2)))
     assert JobSubmitted(0.0, 1, 2, 1.0) in simulation.step()
 
 
 def test_reshaped_job_runs_as_told() -> None:
     """A job takes the nodes and the time it was reshaped to."""
-    simulation = Simulation(cluster_of(4), jobs_of((0, 10, 4, 99)), Rules())
+    simulation = SteppedEngine(cluster_of(4), jobs_of((0, 10, 4, 99)), Rules())
     simulation.step()
     simulation.reshape(1, 2, 20.0)
     simulation.carry_out(AllocateJob(1, [1, 3]))
@@ -96,30 +99,30 @@ def test_reshaped_job_runs_as_told() -> None:
 
 def test_running_job_is_not_reshaped() -> None:
     """What runs stays as it is."""
-    simulation = Simulation(cluster_of(2), jobs_of((0, 10, 1)), Rules())
+    simulation = SteppedEngine(cluster_of(2), jobs_of((0, 10, 1)), Rules())
     simulation.step()
     simulation.carry_out(AllocateJob(1, [0]))
-    with pytest.raises(Refusal, match="job 1 is running"):
+    with pytest.raises(Rejection, match="job 1 is running"):
         simulation.reshape(1, 2, 20.0)
 
 
 def test_submitted_job_is_told_of_at_once() -> None:
     """`submit` adds a job now."""
-    simulation = Simulation(cluster_of(1), jobs_of((0, 1, 1)), Rules())
+    simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 1)), Rules())
     simulation.step()
     simulation.step(9.0)
     simulation.submit(JobSpec(8, 9.0, 2.0, math.inf, 1, "cores"))
     assert simulation.take_events() == [JobSubmitted(9.0, 8, 1, math.inf)]
 
 
-def test_turned_node_draws_the_power_of_its_new_kind() -> None:
+def test_node_draws_the_power_of_its_new_kind() -> None:
     """Idle, computing and again idle, each at what the kind says; a job is charged its share."""
-    simulation = Simulation(cluster_of(2), jobs_of((0, 10, 1)), Rules(start_s=0.0))
+    simulation = SteppedEngine(cluster_of(2), jobs_of((0, 10, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.turn_node(1, SLOW)  # 20 W idle, 42 W computing; the other draws 50 W idle
+    simulation.change_kind(1, SLOW)  # 20 W idle, 42 W computing; the other draws 50 W idle
     simulation.carry_out(AllocateJob(1, [1]))
     simulation.step(4.0)
-    simulation.turn_node(1, FAST)  # 45 W idle, 120 W computing
+    simulation.change_kind(1, FAST)  # 45 W idle, 120 W computing
     simulation.step(10.0)
     simulation.step(12.0)
     simulation.settle()
@@ -128,11 +131,11 @@ def test_turned_node_draws_the_power_of_its_new_kind() -> None:
     assert simulation.job_energies_j()[0] == 4 * 42.0 + 6 * 120.0
 
 
-def test_turned_node_sleeps_as_its_new_kind_does() -> None:
+def test_node_sleeps_as_its_new_kind_does() -> None:
     """The times and the powers of switching are those of the kind."""
-    simulation = Simulation(cluster_of(1), jobs_of((0, 1, 1)), Rules(start_s=0.0))
+    simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.turn_node(0, FAST)
+    simulation.change_kind(0, FAST)
     simulation.carry_out(SetNodePower(0, "sleeping"))
     simulation.step()
     simulation.step(10.0)
@@ -150,9 +153,11 @@ def test_turned_node_sleeps_as_its_new_kind_does() -> None:
     st.integers(0, 1),
 )
 def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], which: int) -> None:
-    """However nodes turn under jobs that come and go, no joule is lost or won."""
+    """However nodes change their kind under jobs that come and go, no joule is lost or won."""
     kinds = [SLOW, FAST]
-    simulation = Simulation(cluster_of(3), jobs_of(*[(0, 1e6, 1)] * 30), Rules(start_s=0.0))
+    simulation = SteppedEngine(
+        cluster_of(3), jobs_of(*[(0, 1e6, 1)] * 30), Rules(initial_time_s=0.0)
+    )
     simulation.step()
     on: dict[int, int] = {}
     watts = [(50.0, 110.0)] * 3
@@ -161,7 +166,7 @@ def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], w
         if act == "turn":
             kind = kinds[which]
             which = 1 - which
-            simulation.turn_node(node, kind)
+            simulation.change_kind(node, kind)
             watts[node] = (kind.idle_w, kind.static_w + kind.dynamic_w)
         elif act == "begin" and node not in on:
             simulation.carry_out(AllocateJob(next_job, [node]))

@@ -1,0 +1,106 @@
+"""What a scheduler decides, carried out by the engine.
+
+There is one function for each type of decision. It checks the decision and rejects it with a
+`Rejection`, in which case nothing has changed; or it changes the engine, which adds the events of
+that to its outbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hpcosim_protocol import (
+    AllocateJob,
+    CancelAlarm,
+    Decision,
+    KillJob,
+    RejectJob,
+    SetAlarm,
+    SetNodePower,
+    SubmitJob,
+)
+from hpcosim_server.engine.engine import Engine
+from hpcosim_server.errors import Rejection
+from hpcosim_server.physics.allocation import (
+    check_power,
+    check_switch,
+    impossible,
+    tasks_by_node,
+)
+from hpcosim_workloads.table import LATEST_S, JobSpec
+
+MAX_POWER_CHANGES = 20_000_000  # in a session
+
+
+def carry_out(engine: Engine, decision: Decision) -> None:
+    """Carry out a decision now.
+
+    Raises:
+        Rejection: the decision is rejected; nothing has changed.
+    """
+    _CARRY_OUT[type(decision)](engine, decision)
+
+
+def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
+    job = engine.jobs.waiting_job(wanted.job_id)
+    tasks = tasks_by_node(engine.cluster, job.spec, wanted)
+    check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
+    engine.allocate(job, list(wanted.nodes), tasks)
+
+
+def _reject_job(engine: Engine, wanted: RejectJob) -> None:
+    engine.end(engine.jobs.waiting_job(wanted.job_id), "rejected")
+
+
+def _kill_job(engine: Engine, wanted: KillJob) -> None:
+    engine.end(engine.jobs.placed_job(wanted.job_id), "killed")
+
+
+def _set_node_power(engine: Engine, wanted: SetNodePower) -> None:
+    check_switch(engine.cluster, engine.power.state, wanted)
+    if len(engine.recording.power_s) >= MAX_POWER_CHANGES:
+        raise Rejection("not_allowed", f"a session has at most {MAX_POWER_CHANGES} switchings")
+    engine.switching.switch(
+        wanted.node, "switching_on" if wanted.state == "on" else "switching_off"
+    )
+
+
+def _set_alarm(engine: Engine, wanted: SetAlarm) -> None:
+    engine.alarms.set(wanted.alarm_id, wanted.at_s)
+
+
+def _cancel_alarm(engine: Engine, wanted: CancelAlarm) -> None:
+    engine.alarms.cancel(wanted.alarm_id)
+
+
+def _submit_job(engine: Engine, wanted: SubmitJob) -> None:
+    rules, job_ids = engine.rules, engine.job_ids
+    if not rules.dynamic_jobs:
+        raise Rejection("not_allowed", "the scenario does not say dynamic_jobs: true")
+    if wanted.job_id in job_ids:
+        raise Rejection("job_exists", f"there was a job {wanted.job_id} before")
+    if len(job_ids) >= rules.max_jobs:
+        raise Rejection("not_allowed", f"a session has at most {rules.max_jobs} jobs")
+    requested_s = wanted.run_s if wanted.requested_s is None else wanted.requested_s
+    if not all(0 < time_s <= LATEST_S for time_s in (wanted.run_s, requested_s)):
+        raise Rejection("bad_job", f"a job's times must be above 0 and up to {LATEST_S} s")
+    spec = JobSpec(
+        wanted.job_id, engine.now_s, wanted.run_s, requested_s, wanted.cores, wanted.placement
+    )
+    reason = impossible(engine.cluster, spec) if wanted.cores > 0 else "asks for no cores"
+    if reason:
+        raise Rejection("bad_job", f"the job {reason}")
+    job_ids.add(wanted.job_id)
+    engine.submit(spec)
+
+
+_CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
+    AllocateJob: _allocate_job,
+    RejectJob: _reject_job,
+    KillJob: _kill_job,
+    SetNodePower: _set_node_power,
+    SetAlarm: _set_alarm,
+    CancelAlarm: _cancel_alarm,
+    SubmitJob: _submit_job,
+}

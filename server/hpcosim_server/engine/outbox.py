@@ -1,0 +1,58 @@
+"""Events that no shell has taken yet, and which of them wake a scheduler.
+
+Each kind of event has a bit, so that whether to wake a scheduler is one test of two numbers at
+each instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import get_args
+
+from hpcosim_protocol import ALWAYS_WAKE_ON, DEFAULT_WAKE_ON, DecisionRejected, Event, EventKind
+from hpcosim_protocol.events import snake_case
+
+_BIT: Mapping[str, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventKind))}
+_BIT_OF_TYPE: Mapping[type[Event], int] = {
+    kind: _BIT[snake_case(kind.__name__)] for kind in get_args(Event)
+}
+REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
+
+
+def mask_of(kinds: Iterable[EventKind]) -> int:
+    """Return the bits of these kinds and of those that always wake."""
+    return _mask_of(frozenset(kinds))
+
+
+class Outbox:
+    """Collects events until a shell takes them.
+
+    Attributes:
+        events: in the order they came.
+        kinds: the bits of their kinds.
+    """
+
+    __slots__ = ("events", "kinds")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.kinds = 0
+
+    def tell(self, event: Event) -> None:
+        """Add an event."""
+        self.events.append(event)
+        self.kinds |= _BIT_OF_TYPE[type(event)]
+
+    def take(self) -> list[Event]:
+        """Return the events and forget them."""
+        events, self.events, self.kinds = self.events, [], 0
+        return events
+
+
+@lru_cache(maxsize=256)
+def _mask_of(kinds: frozenset[EventKind]) -> int:
+    return sum(_BIT[kind] for kind in kinds | ALWAYS_WAKE_ON)
+
+
+DEFAULT_MASK = mask_of(DEFAULT_WAKE_ON)

@@ -1,0 +1,36 @@
+"""The state of an engine as events, for a client that comes back."""
+
+from __future__ import annotations
+
+from hpcosim_protocol import (
+    Event,
+    JobAllocated,
+    JobStarted,
+    NodePowerChanged,
+    NoMoreJobs,
+    SimulationBegan,
+)
+from hpcosim_server.engine.engine import Engine, submission_of
+
+
+def snapshot_of(engine: Engine) -> list[Event]:
+    """Return the events that bring an empty view to the present state."""
+    power, jobs = engine.power, engine.jobs
+    events: list[Event] = [SimulationBegan(engine.start_s)]
+    events += [
+        NodePowerChanged(power.since_s[node], node, state)
+        for node, state in enumerate(power.state)
+        if state != "on"
+    ]
+    events += [submission_of(job.spec) for job in jobs.in_order()]
+    events += [
+        JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
+        for job in jobs.allocated.values()
+    ]
+    events += [
+        JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
+        for job in jobs.running.values()
+    ]
+    if engine.all_submitted:
+        events.append(NoMoreJobs(engine.now_s))
+    return events

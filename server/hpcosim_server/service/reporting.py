@@ -1,0 +1,71 @@
+"""What a session leaves behind: lines of the log and a results folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import structlog
+from msgspec.structs import asdict
+
+from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.results import Also, write_results
+from hpcosim_server.service.session import Session
+from hpcosim_server.service.status import Progress, Status
+
+log = structlog.get_logger()
+
+
+def progress_of(session: Session) -> Progress:
+    """Return how far a session has got."""
+    simulation = session.opened.simulation
+    return Progress(
+        **names_of(session),
+        now_s=simulation.now_s,
+        jobs_over=simulation.recording.over,
+        jobs=session.opened.jobs,
+    )
+
+
+def log_progress(status: Status) -> None:
+    """Log how far a session has got; failures have log entries of their own."""
+    if isinstance(status, Progress):
+        log.info("progress", **asdict(status))
+
+
+def names_of(session: Session) -> Mapping[str, str]:
+    """Return the fields that tell a session from others in the log."""
+    run = session.opened.run
+    return {
+        "session": session.label,
+        "scenario": run.scenario,
+        "scheduler": run.scheduler,
+    }
+
+
+def folder_name(session: Session) -> str:
+    """Return a name for a session's folder, in which nothing the client sent can be a path."""
+    run = session.opened.run
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{run.scenario}-{run.scheduler}")
+    return f"{plain[:80]}-{session.label}"
+
+
+def write_session(folder: Path, session: Session, also: Sequence[Also]) -> str:
+    """Write the results of a session and log that.
+
+    Args:
+        folder: the results folder.
+        session: which is over.
+        also: other formats to write the results in.
+
+    Returns:
+        What went wrong; empty: nothing did.
+    """
+    try:
+        write_results(folder, session.opened.simulation, session.opened.run, also)
+    except ResultsError as error:
+        log.error("results_not_written", **names_of(session), why=str(error))
+        return str(error)
+    log.info("results_written", **names_of(session), folder=str(folder))
+    return ""
