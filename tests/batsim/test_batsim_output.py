@@ -688,7 +688,7 @@ def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
         [*command, str(tmp_path / "no"), "--format", "swf"], capture_output=True, text=True
     )
     assert bad.returncode == 2
-    assert "'swf' is not" in bad.stderr
+    assert "expected one of batsim, got 'swf'" in bad.stderr
     assert not (tmp_path / "no").exists()
 
 

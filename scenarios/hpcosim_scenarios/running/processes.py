@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.progress import Report, ignore
@@ -67,7 +68,7 @@ def run_processes(
             schedule += [timeout, str(SEEN_FROM_HERE_S)]
         with (
             _server([*serve, *server_options]) as (server, status),
-            _process("the scheduler", [*schedule, *scheduler_options]) as client,
+            _Process("the scheduler", [*schedule, *scheduler_options]) as client,
         ):
             _watch(server, status, client, report)
     metrics: dict[str, int | float] = json.loads((out / "metrics.json").read_text())
@@ -82,7 +83,9 @@ def _free_tcp_address() -> str:
 
 
 class _Process:
-    """A process of ours. Its standard error is read as it comes, so that it never blocks on it.
+    """A process of ours, which does not outlive the block that it is the context of.
+
+    Its standard error is read as it comes, so that it never blocks on it.
 
     Args:
         name: what errors call it.
@@ -105,6 +108,12 @@ class _Process:
         self._words: deque[str] = deque(maxlen=WORDS)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def fault(self) -> RunError:
         """Return the error of a process that failed: its last words, or how it died."""
@@ -132,24 +141,12 @@ class _Process:
 
 
 @contextmanager
-def _process(
-    name: str, command: Sequence[str], keep_open: Sequence[int] = ()
-) -> Iterator[_Process]:
-    """Start a process that does not outlive the block."""
-    process = _Process(name, command, keep_open)
-    try:
-        yield process
-    finally:
-        process.stop()
-
-
-@contextmanager
 def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
     """Start a server that does not outlive the block, and yield its status, too."""
     reading, writing = os.pipe()
     try:
         command = [*command, "--status-fd", str(writing)]
-        with _process("the server", command, (writing,)) as server:
+        with _Process("the server", command, (writing,)) as server:
             os.close(writing)
             writing = -1
             yield server, StatusReader(reading)
