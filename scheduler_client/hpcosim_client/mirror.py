@@ -44,7 +44,7 @@ class Mirror:
         arrived: jobs that joined the queue since the last decision, in that order.
         left: jobs that stopped running since the last decision.
         alarms: numbers of the alarms that went off since the last decision.
-        pending_alarms: time of each alarm that is set, s, by number.
+        pending_alarms: time of each alarm that is set as far as was decided, s, by number.
         rejected: decisions that were rejected since the last decision.
         placements: the kinds of placement asked for so far.
         no_more_jobs: the last job of the workload has been submitted.

@@ -84,10 +84,26 @@ def test_a_name_that_the_package_does_not_have() -> None:
         _ = getattr(hpcosim_client, "Veiw")  # noqa: B009
 
 
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a process of its own has imported after some code."""
+    code = f"import sys\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
 def test_importing_the_package_imports_no_other() -> None:
     """A command that only needs to know that it is there starts at once."""
-    code = "import sys, hpcosim_client; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    modules = set(done.stdout.split())
+    modules = modules_after("import hpcosim_client")
     assert "hpcosim_client" in modules
     assert not {"numpy", "zmq", "msgspec", "hpcosim_protocol"} & modules
+
+
+def test_settings_are_validated_without_numpy() -> None:
+    """A scenario is read without loading a policy."""
+    modules = modules_after(
+        "from hpcosim_client import parse_power\n"
+        "from hpcosim_client.catalogue.trained import check_trained\n"
+        "from hpcosim_client.heuristics.awareness import parse_awareness\n"
+    )
+    assert "hpcosim_client.power.settings" in modules
+    assert not {"numpy", "zmq", "hpcosim_client.view"} & modules

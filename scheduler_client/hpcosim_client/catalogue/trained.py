@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.extras import rl_extra
-from hpcosim_client.view import Policy
+
+if TYPE_CHECKING:  # names are checked without NumPy
+    from hpcosim_client.view import Policy
 
 SAMPLED = "-sampled"
-"""Behind the name of one that draws its choices by their probabilities."""
+"""The end of the name of a trained scheduler that samples its choices."""
 
 
 def _pairing(model: Path, sample: bool) -> Policy:
@@ -29,25 +32,30 @@ TRAINED: Mapping[str, Callable[[Path, bool], Policy]] = {
     "pairing": _pairing,
     "deep-eas": _deep_eas,
 }
-"""Makes one of a file, and of whether it draws."""
+"""Makes a policy from the file of its model, and from whether it samples its choices."""
 
 
 def is_trained(name: str) -> bool:
-    """Return whether a scheduler's name is one of these, with or without a file."""
+    """Return whether a name is a trained scheduler's, with or without a file."""
     return name.partition(":")[0].removesuffix(SAMPLED) in TRAINED
 
 
 def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
     """Return the name of a trained scheduler with its file.
 
+    Args:
+        name: name of a scheduler.
+        model: file of its model; None: none is given.
+        sample: it samples its choices instead of taking the best.
+
     Raises:
-        PolicyError: a file, or drawing, is for trained schedulers alone.
+        PolicyError: a model or sampling is given, but the scheduler is not trained.
     """
     if model is None and not sample:
         return name
     if not is_trained(name) or ":" in name:
         known = ", ".join(TRAINED)
-        raise PolicyError(f"{name} takes no model, and draws as it does; trained are {known}")
+        raise PolicyError(f"{name}: --model and --sample apply only to trained schedulers: {known}")
     return f"{name}{SAMPLED if sample else ''}" + (f":{model}" if model else "")
 
 

@@ -95,7 +95,8 @@ class CountProfile:
         return None
 
     def _add(self, amount: int, start_s: float, end_s: float) -> None:
-        first = split_step(self._times_s, self._free, start_s)
-        last = split_step(self._times_s, self._free, end_s)
+        times_s, free = self._times_s, self._free
+        first = split_step(times_s, free, start_s)
+        last = split_step(times_s, free, end_s)
         for step in range(first, last):
-            self._free[step] += amount
+            free[step] += amount

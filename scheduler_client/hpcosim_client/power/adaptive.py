@@ -1,4 +1,4 @@
-"""Timeouts, and a price of waiting, that follow the hour and the load: a learned linear rule."""
+"""A learned linear rule that sets timeouts and a price of waiting by hour and load."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.view import View
 
 FEW = 8
-"""So many idle nodes, the first to be given to jobs, have a timeout of their own."""
+"""Number of idle nodes, the first that jobs are given, that have a timeout of their own."""
 
 LOOK_S = 300.0
-"""The rule is asked at every event, and this long after it was, s."""
+"""Simulated seconds after which the rule is evaluated again if no event comes before."""
 
 FEATURES = 9
 LEAST = np.log([20.0, 20.0, 350.0])
@@ -29,7 +29,7 @@ FORMAT = "hpcosim adaptive timeouts 1"
 
 
 class Controls(NamedTuple):
-    """What the rule says of a moment.
+    """The outputs of the rule at one moment.
 
     Attributes:
         few_s: timeout of the first `FEW` idle nodes, s.
@@ -55,12 +55,16 @@ class Rule(NamedTuple):
 
 
 def adaptive(rule: Rule) -> Manager:
-    """Return the manager that switches off idle nodes by timeouts it sets anew at every look.
+    """Return the manager that switches off idle nodes by timeouts that follow hour and load.
 
-    Idle is as `IdleClock` has it. Of the idle nodes the lowest-numbered come first, as jobs are
-    given them first: a few that soon are needed again may wait longer than the rest. The price
-    of waiting decides whether sleeping nodes are woken for a job, or it waits for others; it holds
-    for the decisions after this one, of job schedulers that are aware of power states.
+    `IdleClock` defines idle. The rule is evaluated at every event, and after `LOOK_S` without one.
+    The lowest-numbered idle nodes come first, as jobs are given them first: a few that soon are
+    needed again may stay on longer than the rest. The price of waiting decides whether sleeping
+    nodes are woken for a job or the job waits for others; it takes effect from the next decision
+    of a job scheduler that is aware of power states.
+
+    Args:
+        rule: the rule, from `load_rule`.
     """
     idle, submissions = IdleClock(), Submissions()
 
@@ -81,7 +85,7 @@ def adaptive(rule: Rule) -> Manager:
 
 
 def features(view: View, submissions: int, origin_s: float) -> Floats:
-    """Return what the rule looks at, float64[9], each about from -1 to 1.
+    """Return the inputs of the rule, float64[9], each about from -1 to 1.
 
     1; sine and cosine of the time of day and of half a day; whether it is weekend; submissions
     of the last hour n, n / (n + 20); share of the nodes that jobs hold; jobs in the queue, 10 at
@@ -96,7 +100,7 @@ def features(view: View, submissions: int, origin_s: float) -> Floats:
 
 
 def controls(weights: Floats, seen: Floats) -> Controls:
-    """Return what the rule says, within bounds, for weights float64[3, 9] and features."""
+    """Return the outputs of the rule, within bounds, for weights float64[3, 9] and features."""
     few_s, rest_s, price_w = np.exp(np.clip(weights @ seen, LEAST, MOST)).tolist()
     return Controls(few_s, rest_s, price_w)
 
@@ -122,11 +126,11 @@ def load_rule(path: Path, origin_s: float | None = None) -> Rule:
     """Return the rule in a file.
 
     Args:
-        path: the file.
-        origin_s: instead of the file's own.
+        path: a file that `save_rule` wrote.
+        origin_s: see `Rule`; None: as the file says.
 
     Raises:
-        PolicyError: there is none; it says which file, and what would be right.
+        PolicyError: the file holds no rule; the message says what was expected.
     """
     from safetensors import SafetensorError, safe_open
 

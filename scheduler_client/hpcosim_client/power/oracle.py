@@ -53,10 +53,10 @@ class Plan(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def by_plan(plan: Plan) -> Policy:
-    """Return the policy that starts jobs, and switches nodes, as a plan says.
+    """Return the policy that starts jobs and switches nodes by a plan.
 
     Raises:
-        PolicyError: while it runs, as `oracle`.
+        PolicyError: when it decides, as `oracle`.
     """
     return managed(on_time(plan.start_s), oracle(plan.switches))
 
