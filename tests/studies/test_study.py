@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -94,9 +95,18 @@ def test_a_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def environment(name: str) -> str | None:
     """Return an environment variable of the process that runs this."""
-    import os
-
     return os.environ.get(name)
+
+
+def test_a_killed_process_is_an_error() -> None:
+    """The message names the study and how far it got."""
+    with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
+        in_parallel(killed, [1, 1], workers=2, title="tiny")
+
+
+def killed(status: int) -> None:
+    """End the process that runs this."""
+    os._exit(status)
 
 
 def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
