@@ -358,7 +358,7 @@ def reproduce(
 ) -> None:
     """Run all experiments of a paper, or a part of them; make its tables and figures."""
     with errors_in_one_line():
-        from hpcosim_studies.catalogue import reproduce_study
+        from hpcosim_studies import reproduce_study
 
         folder = out or Path("results") / study.value
         reproduce_study(study.value, folder, train=train)

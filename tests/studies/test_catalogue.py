@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_cli.main import Study
 from hpcosim_studies.catalogue import STUDIES, papers_folder, reproduce_study
 from hpcosim_studies.deep_eas.cases import CURVES, HELD, OPTIMUM, SWEEPS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
 from hpcosim_studies.power.reproduce import PARTS
-
-
-def test_the_command_offers_every_study() -> None:
-    """And no other."""
-    assert tuple(Study) == tuple(STUDIES)
 
 
 @pytest.mark.parametrize("module", sorted({entry.module for entry in STUDIES.values()}))
