@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.measures import Measure, change, document, table
@@ -50,6 +50,13 @@ def test_overrides_reach_into_lists(tiny: Path) -> None:
     """With a third node the second job need not wait."""
     run = Run(tiny, {}, overrides={"platform.nodes.0.count": 3})
     assert metrics_of(run)["mean_wait_s"] == 0
+
+
+@pytest.mark.parametrize("field", ["platform.nodes.1.count", "platform.nodes.first.count"])
+def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
+    """There is one group of nodes, and it has no name."""
+    with pytest.raises(ScenarioError, match=f"'{field}' can't be set: no such place"):
+        metrics_of(Run(tiny, {}, overrides={field: 1}))
 
 
 def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
