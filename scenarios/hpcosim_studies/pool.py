@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TypeVar
 
 from hpcosim_scenarios.running.progress import shown
+from hpcosim_studies.errors import StudyError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -38,13 +40,23 @@ def in_parallel(
         tasks: its arguments.
         workers: processes; 1: this one; None: one for each core.
         title: what the progress shown is of.
+
+    Raises:
+        StudyError: a process was killed, as for lack of memory.
+        What the function raises.
     """
     count = min(workers or cores(), len(tasks))
     results = []
-    with shown(title) as report, _mapped(function, tasks, count) as found:
-        for result in found:
-            results.append(result)
-            report(0.0, len(results), len(tasks))
+    try:
+        with shown(title) as report, _mapped(function, tasks, count) as found:
+            for result in found:
+                results.append(result)
+                report(0.0, len(results), len(tasks))
+    except BrokenProcessPool:
+        raise StudyError(
+            f"{title}: one of {count} worker processes was killed after {len(results)} of "
+            f"{len(tasks)} tasks; with fewer workers each has more memory"
+        ) from None
     return results
 
 

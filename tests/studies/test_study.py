@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.measures import Measure, change, document, table
@@ -49,6 +50,13 @@ def test_overrides_reach_into_lists(tiny: Path) -> None:
     """With a third node the second job need not wait."""
     run = Run(tiny, {}, overrides={"platform.nodes.0.count": 3})
     assert metrics_of(run)["mean_wait_s"] == 0
+
+
+@pytest.mark.parametrize("field", ["platform.nodes.1.count", "platform.nodes.first.count"])
+def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
+    """There is one group of nodes, and it has no name."""
+    with pytest.raises(ScenarioError, match=f"'{field}' can't be set: no such place"):
+        metrics_of(Run(tiny, {}, overrides={field: 1}))
 
 
 def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
@@ -94,9 +102,18 @@ def test_a_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def environment(name: str) -> str | None:
     """Return an environment variable of the process that runs this."""
-    import os
-
     return os.environ.get(name)
+
+
+def test_a_killed_process_is_an_error() -> None:
+    """The message names the study and how far it got."""
+    with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
+        in_parallel(killed, [1, 1], workers=2, title="tiny")
+
+
+def killed(status: int) -> None:
+    """End the process that runs this."""
+    os._exit(status)
 
 
 def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hpcosim_studies.measures import Measure, table
 from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent
 from hpcosim_studies.power.paper import Cluster
 from hpcosim_studies.rows import Rows, groups
-from hpcosim_studies.runs import Run
+from hpcosim_studies.runs import NO_OVERRIDES, Run
 
 ALWAYS_ON = "always_on"
 TIMEOUT = "timeout"
@@ -65,7 +65,7 @@ class Place(NamedTuple):
 
     scenario: Path
     cluster: str = ""
-    overrides: Cluster = {}  # noqa: RUF012 - never changed
+    overrides: Cluster = NO_OVERRIDES
     whole: bool = False
 
 
