@@ -15,7 +15,7 @@ from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_studies import DEEP_EAS
-from hpcosim_studies.deep_eas import agents, curves, optima, reproduce, sweep
+from hpcosim_studies.deep_eas import agents, optima, reproduce, sweep
 from hpcosim_studies.deep_eas.agents import Outcome, read_outcomes, write_outcomes
 from hpcosim_studies.deep_eas.held import Watched, held
 from hpcosim_studies.deep_eas.optimum import optimum
@@ -31,9 +31,10 @@ from hpcosim_studies.deep_eas.studies import (
     Trained,
     trainings,
 )
-from hpcosim_training.deep_eas.jobs import step_jobs
-from hpcosim_training.deep_eas.outcome import weights
-from hpcosim_training.deep_eas.sequences import Machines
+from hpcosim_training.environments.step_costs import weights
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import Machines
+from hpcosim_training.learning.curve import read_curve
 from support.step_machines import Drawn, machines, table
 
 CORES = 4
@@ -187,7 +188,7 @@ def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
     """Each has a line, a learning curve, and a model of its scenario and form."""
     assert [Trained(*one[:3]) for one in read_outcomes(FOLDER / "agents.csv")] == ALL
     for task in ALL:
-        assert curves.read(FOLDER / "curves" / f"{task.name}.csv")
+        assert read_curve(FOLDER / "curves" / f"{task.name}.csv")
         assert (FOLDER / agents.model_name(task.scenario, task.form)).exists()
 
 

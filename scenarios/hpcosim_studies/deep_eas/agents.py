@@ -20,9 +20,9 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_studies.deep_eas.studies import FOLDER, Trained
-from hpcosim_training.curve import CURVE, read_lines
-from hpcosim_training.deep_eas.settings import FORMS
-from hpcosim_training.deep_eas.train import NETWORK, train_deep_eas
+from hpcosim_training.learners.deep_eas.settings import FORMS
+from hpcosim_training.learners.deep_eas.train import NETWORK, train_deep_eas
+from hpcosim_training.learning.curve import CURVE, read_curve
 
 MEASURE = "mean_normalised_edp"
 AGENTS = "agents.csv"
@@ -91,11 +91,11 @@ def train_one(task: Trained, out: Path) -> None:
     training = dataclasses.replace(FORMS[task.form], **changes)
     train_deep_eas(path, folder, training)
     _save_untrained(folder, task.seed)
-    curve = read_lines(folder)
+    curve = read_curve(folder)
     outcome = Outcome(
         *task,
-        sum(float(line[-1]) for line in curve),
-        int(curve[-1][0]),
+        sum(done.seconds for done in curve),
+        curve[-1].iteration,
         int(load_deep_eas(folder / NETWORK)[1].training["best_at"]),
         *(
             edp(path, f"deep-eas{drawn}:{folder / model}")

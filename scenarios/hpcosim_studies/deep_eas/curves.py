@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from hpcosim_studies.canvas import panels, titled
 from hpcosim_studies.deep_eas.agents import CURVES
 from hpcosim_studies.deep_eas.studies import BUSIEST, PAPERS_CURVE, Trained
 from hpcosim_studies.deep_eas.sweep import ESJF, FORMS
-from hpcosim_training.deep_eas.session import Iteration
+from hpcosim_training.learning.curve import Iteration, read_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,17 +19,6 @@ if TYPE_CHECKING:
 COLOUR = dict(zip(FORMS, COLOURS, strict=False))
 PAPERS = -42.88
 MOST = 2.0  # times ESJF; what is worse is not drawn
-
-
-def read(path: Path) -> list[Iteration]:
-    """Return a learning curve.
-
-    Raises:
-        OSError: it can't be read.
-    """
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
-    return [Iteration(int(row[0]), int(row[1]), *map(float, row[2:])) for row in rows]
 
 
 def table(tasks: Sequence[Trained], source: Path) -> str:
@@ -46,7 +34,7 @@ def table(tasks: Sequence[Trained], source: Path) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for task in tasks:
-        curve = read(source / CURVES / f"{task.name}.csv")
+        curve = read_curve(source / CURVES / f"{task.name}.csv")
         points = list(_validations(curve))
         least = min(value for _, value in points)
         lines.append(
@@ -89,7 +77,7 @@ def _draw(axes: Axes, tasks: Sequence[Trained], source: Path) -> None:
     axes.axhline(1.0, color=COLOURS[7], linewidth=1.5, label=ESJF.upper())
     for form in dict.fromkeys(task.form for task in tasks):
         for task in (one for one in tasks if one.form == form):
-            points = list(_validations(read(source / CURVES / f"{task.name}.csv")))
+            points = list(_validations(read_curve(source / CURVES / f"{task.name}.csv")))
             title = FORMS[form] if task.seed == 0 else None
             axes.plot(*zip(*points, strict=True), color=COLOUR[form], linewidth=1.0, label=title)
     axes.legend(frameon=False, fontsize=8)

@@ -16,11 +16,11 @@ from hpcosim_scenarios.running.progress import shown
 from hpcosim_studies.canvas import panels, titled
 from hpcosim_studies.deep_eas.optimum import Bound, optimum
 from hpcosim_studies.deep_eas.studies import Case
-from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
-from hpcosim_training.deep_eas.jobs import StepJobs, step_jobs
-from hpcosim_training.deep_eas.outcome import mean_edp
-from hpcosim_training.deep_eas.rollout import exploit, run_esjf
-from hpcosim_training.deep_eas.sequences import Machines, Sequences
+from hpcosim_training.environments.step_binding import StepBindingVectorEnv
+from hpcosim_training.environments.step_costs import mean_edp
+from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
+from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 
 STEPS = (4, 7, 10, 13)
 SEQUENCES = 20  # of each length
@@ -72,8 +72,8 @@ def find_optima(case: Case, model: Path) -> list[Small]:
                 Small(
                     steps,
                     count / SEQUENCES,
-                    _run(machines, jobs, run_esjf),
-                    _run(machines, jobs, lambda runs: exploit(network, runs)),
+                    _run(machines, jobs, play_esjf),
+                    _run(machines, jobs, lambda env: play_greedy(network, env)),
                     sum(bound.found for bound in bounds) / count,
                     sum(bound.least for bound in bounds) / count,
                 )
@@ -82,14 +82,14 @@ def find_optima(case: Case, model: Path) -> list[Small]:
     return found
 
 
-def _run(machines: Machines, jobs: StepJobs, play: Callable[[Sequences], None]) -> float:
-    runs = Sequences(machines, jobs)
-    play(runs)
-    return mean_edp(runs)
+def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEnv], None]) -> float:
+    env = StepBindingVectorEnv(machines=machines, jobs=jobs)
+    play(env)
+    return mean_edp(env.runs)
 
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
-    alone = jobs.some([one])
+    alone = jobs.take([one])
     there = alone.there[0]
     # A machine on which nothing runs could start what it is to start later, so all is over in an
     # optimal schedule once all could have run one after the other.

@@ -92,7 +92,7 @@ class Trained(NamedTuple):
 
     Attributes:
         scenario: the name of the file of the one it is trained on.
-        form: a key of `hpcosim_training.deep_eas.settings.FORMS`.
+        form: a key of `hpcosim_training.learners.deep_eas.settings.FORMS`.
         seed: of its training.
     """
 

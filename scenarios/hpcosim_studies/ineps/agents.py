@@ -20,8 +20,8 @@ from hpcosim_studies.ineps.heuristics import Results, run_all
 from hpcosim_studies.ineps.optima import OPTIMA, find_optima, read_optima
 from hpcosim_studies.ineps.outcomes import read_outcomes
 from hpcosim_studies.ineps.schedules_figure import draw_schedules
-from hpcosim_training.pairing.progress import read_curve
-from hpcosim_training.pairing.train import ACTOR
+from hpcosim_training.learners.pairing.train import ACTOR
+from hpcosim_training.learning.curve import read_curve
 
 
 def reproduce(study: str, out: Path, *, train: bool = False) -> None:
@@ -78,7 +78,7 @@ def keep_best(study: str, out: Path) -> None:
     """Copy the files of the best seeds, ours and the papers', to the names they are known by.
 
     The best is that of the least objective in validation, or where there is none, of the drawn
-    choices of its last ten simulations: nothing is chosen by a test.
+    choices of its last ten iterations: nothing is chosen by a test.
     """
     for variant in (PAPERS, OURS):
         for objective in MEASURES:
@@ -96,5 +96,5 @@ def _learned(folder: Path) -> float:
     _, about = load_pairing(folder / ACTOR)
     if "validation" in about.training:
         return float(about.training["validation"])
-    last: Sequence[float] = [done.mean for done in read_curve(folder)[-10:]]
+    last: Sequence[float] = [done.measures["objective"] for done in read_curve(folder)[-10:]]
     return sum(last) / len(last)

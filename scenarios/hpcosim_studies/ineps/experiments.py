@@ -2,7 +2,7 @@
 
 The papers' settings are tables 4.5, 4.10, 4.13 and 4.17 of the thesis and table 5 of the paper;
 their trajectories of 6 and of 18 jobs are whole workloads. What else they have is in the defaults
-of `Hyperparameters`.
+of `PairingTraining`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
-from hpcosim_training.pairing.environment import usual_reward
-from hpcosim_training.pairing.session import Training
-from hpcosim_training.pairing.settings import FORESEEING, Hyperparameters
-from hpcosim_training.pairing.windows import Windows
+from hpcosim_training.environments.pairing_task import usual_reward
+from hpcosim_training.learners.pairing.settings import (
+    FORESEEING,
+    PairingTraining,
+    Windows,
+)
+from hpcosim_training.learners.pairing.settings import (
+    PAPERS as PAPERS_TRAINING,
+)
 
 PAPERS, OURS, UNTRAINED = "papers", "foreseen", "untrained"
 
@@ -44,21 +49,6 @@ FEWER = (0, 1, 2)
 """Of what is changed about an agent, and where a run takes some ten minutes."""
 
 
-class Learning(NamedTuple):
-    """How agents of one form learn.
-
-    Attributes:
-        hyperparameters: see there.
-        windows: the parts of the workload they learn from.
-        validate_every, validation_windows: see `Training`.
-    """
-
-    hyperparameters: Hyperparameters
-    windows: Windows = Windows()
-    validate_every: int = 0
-    validation_windows: int = 0
-
-
 class Experiment(NamedTuple):
     """An experiment of the papers.
 
@@ -72,12 +62,12 @@ class Experiment(NamedTuple):
 
     trained_on: str
     tested_on: tuple[str, ...]
-    papers: Learning
-    ours: Learning
+    papers: PairingTraining
+    ours: PairingTraining
     variants: tuple[str, ...] = (PAPERS, OURS)
     papers_seeds: tuple[int, ...] = SEEDS
 
-    def learning(self, variant: str) -> Learning:
+    def learning(self, variant: str) -> PairingTraining:
         """Return how a variant learns."""
         return self.ours if VARIANTS[variant].sees == "foreseen" else self.papers
 
@@ -90,51 +80,52 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "pairing-exp1": Experiment(
         "exp1",
         ("exp1",),
-        Learning(Hyperparameters(trajectories=3, minibatch=18, swa=False)),
-        Learning(
-            replace(
-                FORESEEING,
-                simulations=60,
-                trajectories=32,
-                epochs=6,
-                minibatch=256,
-                actor_rate=1e-3,
-                entropy=0.05,
-            ),
-            validate_every=1,
+        replace(PAPERS_TRAINING, episodes=3, minibatch=18, swa=False, validate_every=0),
+        replace(
+            FORESEEING,
+            iterations=60,
+            episodes=32,
+            epochs=6,
+            minibatch=256,
+            learning_rate=1e-3,
+            entropy_coefficient=0.05,
         ),
         tuple(VARIANTS),
     ),
     "pairing-exp2": Experiment(
         "exp2",
         ("exp2",),
-        Learning(Hyperparameters(trajectories=5, minibatch=45, swa=False)),
-        Learning(
-            replace(
-                FORESEEING,
-                simulations=100,
-                trajectories=24,
-                epochs=6,
-                minibatch=256,
-                actor_rate=5e-4,
-                entropy=0.02,
-            ),
-            validate_every=1,
+        replace(PAPERS_TRAINING, episodes=5, minibatch=45, swa=False, validate_every=0),
+        replace(
+            FORESEEING,
+            iterations=100,
+            episodes=24,
+            epochs=6,
+            minibatch=256,
+            learning_rate=5e-4,
+            entropy_coefficient=0.02,
         ),
         tuple(VARIANTS),
     ),
     "pairing-exp3": Experiment(
         "exp3",
         ("exp3",),
-        Learning(Hyperparameters(trajectories=5, minibatch=32), Windows(jobs=90)),
-        Learning(replace(FORESEEING, simulations=30, trajectories=8), validate_every=2),
+        replace(PAPERS_TRAINING, windows=Windows(jobs=90), validate_every=0),
+        replace(FORESEEING, iterations=30, episodes=8, validate_every=2),
         papers_seeds=FEWER,
     ),
     "pairing-exp4": Experiment(
         "exp4_mixed",
         ("exp4_mem", "exp4_comp"),
-        Learning(Hyperparameters(trajectories=3, minibatch=25), Windows(jobs=50)),
-        Learning(FORESEEING, Windows(jobs=100, kinds=True), 5, validation_windows=12),
+        replace(
+            PAPERS_TRAINING, episodes=3, minibatch=25, windows=Windows(jobs=50), validate_every=0
+        ),
+        replace(
+            FORESEEING,
+            windows=Windows(jobs=100, kinds=True),
+            validate_every=5,
+            validation_windows=12,
+        ),
     ),
 }
 """By the study that runs it."""
@@ -165,22 +156,14 @@ class Trained(NamedTuple):
         return "-".join((*untrained, *words, self.objective, str(self.seed)))
 
     @property
-    def training(self) -> Training:
+    def training(self) -> PairingTraining:
         """How it is trained."""
-        learning = EXPERIMENTS[self.study].learning(self.variant)
-        hyperparameters = learning.hyperparameters
+        training = EXPERIMENTS[self.study].learning(self.variant)
         if not self.trained:
-            hyperparameters = replace(hyperparameters, simulations=0, imitation=0)
+            training = replace(training, iterations=0, cloning_epochs=0, validate_every=0)
         pairing = changed(VARIANTS[self.variant], objective=self.objective)
-        return Training(
-            pairing=pairing,
-            hyperparameters=hyperparameters,
-            windows=learning.windows,
-            seed=self.seed,
-            reward=usual_reward(pairing.sees),
-            validate_every=learning.validate_every if self.trained else 0,
-            validation_windows=learning.validation_windows,
-        )
+        reward = usual_reward(pairing.sees)
+        return replace(training, pairing=pairing, seed=self.seed, reward=reward)
 
 
 def trainings(study: str) -> list[Trained]:

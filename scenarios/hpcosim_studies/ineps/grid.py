@@ -16,8 +16,8 @@ from hpcosim_studies.ineps.outcomes import (
     try_out,
     write_outcomes,
 )
-from hpcosim_training.pairing.progress import read_curve
-from hpcosim_training.pairing.train import ACTOR, train_pairing
+from hpcosim_training.learners.pairing.train import ACTOR, train_pairing
+from hpcosim_training.learning.curve import read_curve
 
 AGENTS = "agents.csv"
 WORKERS = 2

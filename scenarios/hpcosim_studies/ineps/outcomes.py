@@ -14,9 +14,10 @@ from hpcosim_client.agents.pairing.networks import Actor
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_studies import FOLDER
-from hpcosim_training.pairing.environment import PairingEnvironment, Task
-from hpcosim_training.pairing.rollout import exploit, explore
-from hpcosim_training.subject import totals
+from hpcosim_training.environments.arguments import totals
+from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.play import play_greedy, play_sampled
 
 RUNS = 100
 AT_A_TIME = 20  # runs side by side
@@ -75,7 +76,7 @@ def try_out(
     actor, said = load_pairing(model)
     new = _maker(experiment, said.pairing)
     best = new()
-    exploit(actor, [best])
+    play_greedy(actor, [best])
     totals_of_best = totals(best.simulation)
     drawn = list(_drawn(actor, new, about[2]))
     return Outcome(
@@ -88,21 +89,20 @@ def try_out(
     )
 
 
-def _maker(experiment: str, pairing: Pairing) -> Callable[[], PairingEnvironment]:
+def _maker(experiment: str, pairing: Pairing) -> Callable[[], JobNodePairingEnv]:
     library = Library([FOLDER / "ineps" / f"{experiment}.yaml"])
     scenario, jobs = library.first, library.first_jobs
-    task = Task(scenario.platform, pairing, "spent", rules_of(scenario), scenario.seed)
-    return lambda: PairingEnvironment(task, jobs)
+    task = PairingTask(scenario.platform, pairing, "spent", rules_of(scenario), scenario.seed)
+    return lambda: JobNodePairingEnv(task=task, jobs=jobs)
 
 
 def _drawn(
-    actor: Actor, new: Callable[[], PairingEnvironment], seed: int
+    actor: Actor, new: Callable[[], JobNodePairingEnv], seed: int
 ) -> Iterable[dict[str, float]]:
     for first in range(0, RUNS, AT_A_TIME):
         runs = [new() for _ in range(AT_A_TIME)]
-        explore(
-            actor, runs, [np.random.default_rng([seed, DRAWS, first + i]) for i in range(AT_A_TIME)]
-        )
+        rngs = [np.random.default_rng([seed, DRAWS, first + i]) for i in range(AT_A_TIME)]
+        play_sampled(actor, runs, rngs)
         yield from (totals(run.simulation) for run in runs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import permutations
 from multiprocessing import get_context
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from hpcosim_studies.power.agents import TRAINED_BESIDE
 from hpcosim_studies.power.readings import TEST, TRAIN_LATE, UNTRAINED
 from hpcosim_studies.power.runs import KEPT, run_test
-from hpcosim_training.power.curriculum import ACTOR
+from hpcosim_training.learners.power.train import ACTOR
 
 NONE = "real"
 CURRICULA = (*("-".join(order) for order in permutations(("sampled", "real", "synthetic"))), NONE)
@@ -58,7 +59,7 @@ class Trained(NamedTuple):
 def train_grid(grid: Grid, out: Path, tasks: Sequence[Trained], workers: int) -> None:
     """Train and test all, several at a time; what is there already is not done again.
 
-    Into the folder goes a folder for each training, see `training.power.curriculum.train`, and
+    Into the folder goes a folder for each training, see `learners.power.train.train`, and
     `curricula.csv` with the metrics of each on the test part.
 
     Args:
@@ -83,25 +84,24 @@ def all_tasks(grid: Grid) -> list[Trained]:
 
 def train_one(task: Trained, grid: Grid, out: Path) -> None:
     """Train one, if that was not done before; of `untrained` only the first weights are kept."""
-    from hpcosim_training.power.a2c import A2CSettings
-    from hpcosim_training.power.ppo import PPOSettings
-    from hpcosim_training.power.train import Training, train_power
+    from hpcosim_training.learners.power.settings import ALGORITHMS
+    from hpcosim_training.learners.power.train import train_power
 
     if (out / task.name / ACTOR).exists():
         return
-    rate = grid.learning_rate
-    settings = A2CSettings(learning_rate=rate) if task.algorithm == "a2c" else PPOSettings()
+    settings = ALGORITHMS[task.algorithm]
+    if task.algorithm == "a2c":
+        settings = replace(settings, learning_rate=grid.learning_rate)
     times = {NONE: 3, UNTRAINED: 0}.get(task.curriculum, 1)
-    training = Training(
+    training = replace(
+        settings,
         curriculum=[] if task.curriculum == UNTRAINED else task.curriculum.split("-"),
-        epochs=times * grid.epochs,
-        algorithm="a2c" if task.algorithm == "a2c" else "ppo",
+        iterations=times * grid.epochs,
         seed=task.seed,
         synthetic_days=grid.days,
-        settings=settings,
     )
     beside = {"scheduler.power_awareness": TRAINED_BESIDE[task.algorithm]}
-    train_power(TRAIN_LATE, out / task.name, training, beside)
+    train_power(TRAIN_LATE, out / task.name, training, overrides=beside)
 
 
 def write_table(out: Path, tasks: Sequence[Trained]) -> None:
