@@ -31,7 +31,7 @@ from hpcosim_training.learning.returns import (  # noqa: E402
     generalised_advantages,
 )
 from hpcosim_training.learning.rollout import Rollout, collect, joined  # noqa: E402
-from hpcosim_training.learning.session import Outcome, TrainingSession  # noqa: E402
+from hpcosim_training.learning.session import Learner, Outcome, TrainingSession  # noqa: E402
 from hpcosim_training.learning.settings import TrainingSettings, description  # noqa: E402
 from hpcosim_training.learning.update import clone, learn  # noqa: E402
 
@@ -334,9 +334,13 @@ def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.Mon
 
 def test_an_actor_clones_demonstrations() -> None:
     """It learns the actions shown, and the critic the returns."""
-    agent = lamp_agent(TrainingSettings(learning_rate=0.05))
+    settings = TrainingSettings(learning_rate=0.05, discount=1.0, cloning_epochs=60)
+    agent = lamp_agent(settings)
     lamps, shown = Lamps(torch.eye(2).repeat(64, 1)), torch.tensor([1, 0]).repeat(64)
-    losses = clone(agent, lamps, shown, np.full(128, 3.0), 60, np.random.default_rng(0))
+    rewards, episode = np.full(128, 3.0), np.arange(128)
+    never, nothing = np.zeros(128, dtype=np.bool_), torch.zeros((128, 1))
+    rollout = Rollout(lamps, shown, nothing, rewards, episode, None, never)
+    losses = clone(agent, rollout, settings, np.random.default_rng(0))
     assert chance_of_right(agent) < 0.1
     assert losses.policy < 0.1
     assert agent.value(lamps).mean().item() == pytest.approx(3.0, abs=0.3)
@@ -359,7 +363,7 @@ def test_learning_rates_fall(settings: TrainingSettings, shares: list[float]) ->
 # Sessions
 
 
-class LampLearner:
+class LampLearner(Learner):
     """The lamps as a problem; `scores` are its validations, one after the other."""
 
     measures = ("right",)

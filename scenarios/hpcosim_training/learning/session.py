@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
     measures: Mapping[str, float] = {}
 
 
-class Learner(Protocol):
+class Learner(ABC):
     """An agent, and the problem it learns.
 
     Attributes:
@@ -42,18 +42,12 @@ class Learner(Protocol):
     """
 
     agent: Agent[Any, Any]
+    settings: TrainingSettings
     iterations: int
+    measures: tuple[str, ...]
     description: str
 
-    @property
-    def settings(self) -> TrainingSettings: ...  # noqa: D102
-
-    @property
-    def measures(self) -> tuple[str, ...]: ...  # noqa: D102
-
-    def clone(self) -> Outcome:
-        """Learn from demonstrations; called if `cloning_epochs` is above 0."""
-
+    @abstractmethod
     def iterate(self, done: int, remaining: float) -> Outcome:
         """Make a rollout and learn from it.
 
@@ -62,8 +56,13 @@ class Learner(Protocol):
             remaining: the share of the training that remains, 1 to 0.
         """
 
+    def clone(self) -> Outcome:
+        """Learn from demonstrations; called if `cloning_epochs` is above 0."""
+        raise NotImplementedError("there is no teacher: cloning_epochs must be 0")
+
     def validate(self, actor: Any) -> float:
         """Return the score of an actor's greedy actions, lower is better."""
+        raise NotImplementedError("there is no validation: validate_every must be 0")
 
 
 class TrainingSession:
@@ -107,7 +106,8 @@ class TrainingSession:
         """
         self._out.mkdir(parents=True, exist_ok=True)
         settings = self._learner.settings
-        with self._curve() as curve:
+        after = self.progress.iterations if self._resumed else None
+        with Curve(self._out, self._learner.measures, after) as curve:
             if not self._resumed and (settings.cloning_epochs or settings.validate_every):
                 self._finish(self._begin, curve, told)
             while not self.over:
@@ -124,10 +124,6 @@ class TrainingSession:
         if self.progress.best is not None:
             said |= {"validation": self.progress.best, "best_at": self.progress.best_at}
         return said
-
-    def _curve(self) -> AbstractContextManager[Curve]:
-        after = self.progress.iterations if self._resumed else None
-        return Curve(self._out, self._learner.measures, after)
 
     def _begin(self) -> Outcome:
         if not self._learner.settings.cloning_epochs:

@@ -97,8 +97,7 @@ def description(settings: TrainingSettings, **more: Any) -> str:
         settings: its settings, but those that are `UNRELATED`.
         **more: what else it depends on.
     """
-    said = {**msgspec.to_builtins(settings), **msgspec.to_builtins(more)}
-    return json.dumps({k: v for k, v in said.items() if k not in UNRELATED}, sort_keys=True)
+    return json.dumps(flat(settings) | msgspec.to_builtins(more), sort_keys=True)
 
 
 def flat(
@@ -107,14 +106,16 @@ def flat(
     """Return the settings by name for the file of a network, `a_b` for the field b of a.
 
     Args:
-        settings: the settings; those that are None are left out.
-        leave_out: names to leave out.
+        settings: the settings; those that are None or `UNRELATED` are left out.
+        leave_out: other names to leave out.
     """
     found: dict[str, str | int | float | bool] = {}
     for name, value in msgspec.to_builtins(settings).items():
+        if name in UNRELATED or name in leave_out:
+            continue
         nested = value if isinstance(value, dict) else {"": value}
         for inner, one in nested.items():
-            text = ",".join(map(str, one)) if isinstance(one, list | tuple) else one
-            if name not in {*leave_out, *UNRELATED} and text is not None:
+            if one is not None:
+                text = ",".join(one) if isinstance(one, list | tuple) else one
                 found[f"{name}_{inner}" if inner else name] = text
     return found

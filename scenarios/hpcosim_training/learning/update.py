@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from hpcosim_client.job import Floats
 from hpcosim_training.learning.agent import Agent
 from hpcosim_training.learning.distributions import mean_where
 from hpcosim_training.learning.losses import Loss, loss_of, policy_gradient
-from hpcosim_training.learning.returns import generalised_advantages
+from hpcosim_training.learning.returns import discounted_returns, generalised_advantages
 from hpcosim_training.learning.rollout import Observations, Rollout
 from hpcosim_training.learning.settings import TrainingSettings
 
@@ -36,25 +35,6 @@ class Losses(NamedTuple):
     policy: float = np.nan
     value: float = np.nan
     entropy: float = np.nan
-
-
-@dataclass(frozen=True, slots=True)
-class Samples(Generic[Obs]):
-    """What an update learns from, for D decisions.
-
-    Attributes:
-        observations: what was observed.
-        actions: int64[D], or int64[D, parts].
-        log_probabilities: float32[D, parts], when the actions were drawn.
-        advantages: float32[D].
-        targets: float32[D], what the critic should say.
-    """
-
-    observations: Obs
-    actions: Tensor
-    log_probabilities: Tensor
-    advantages: Tensor
-    targets: Tensor
 
 
 def learn(
@@ -80,49 +60,59 @@ def learn(
     advantages = generalised_advantages(
         rollout.rewards, values, rollout.episode, last, settings.discount, settings.gae_lambda
     )
-    targets = torch.from_numpy((advantages + values).astype(np.float32))
+    targets = advantages + values
     if settings.normalise_advantages and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    samples = Samples(
-        rollout.observations,
-        rollout.actions,
-        rollout.log_probabilities,
-        torch.from_numpy(advantages.astype(np.float32)),
-        targets,
-    )
     entropy = settings.entropy_coefficient * (remaining if settings.anneal else 1.0)
-    minibatch = settings.minibatch or len(rollout)
     steps = _update(
-        agent, samples, loss_of(settings), settings.epochs, minibatch, rng, entropy, settings.max_kl
+        agent,
+        rollout,
+        _tensor(advantages),
+        _tensor(targets),
+        loss_of(settings),
+        settings.epochs,
+        settings.minibatch or len(rollout),
+        rng,
+        entropy,
+        settings.max_kl,
     )
     return mean_losses(list(steps))
 
 
 def clone(
     agent: Agent[Any, Obs],
-    observations: Obs,
-    actions: Tensor,
-    returns: Floats,
-    epochs: int,
+    demonstrations: Rollout[Obs],
+    settings: TrainingSettings,
     rng: np.random.Generator,
 ) -> Losses:
     """Update an agent by behaviour cloning: the actor learns actions, the critic their returns.
 
     Args:
         agent: the agent.
-        observations: of the demonstrations.
-        actions: int64[D], the actions to learn.
-        returns: float64[D], the returns that followed.
-        epochs: how often it goes through all demonstrations.
+        demonstrations: whole episodes; their log-probabilities are not used.
+        settings: the discount of returns, and the epochs.
         rng: orders minibatches.
 
     Returns:
-        The losses; that of the actor is the cross-entropy, nats.
+        The losses of the last epoch; that of the actor is the cross-entropy, nats.
     """
-    ones = torch.ones(len(actions))
-    targets = torch.from_numpy(returns.astype(np.float32))
-    samples = Samples(observations, actions, ones[:, None], ones, targets)
-    steps = list(_update(agent, samples, policy_gradient, epochs, CLONING_MINIBATCH, rng))
+    last = np.zeros(len(demonstrations.truncated))
+    returns = discounted_returns(
+        demonstrations.rewards, demonstrations.episode, last, settings.discount
+    )
+    epochs, same = settings.cloning_epochs, torch.ones(len(demonstrations))
+    steps = list(
+        _update(
+            agent,
+            demonstrations,
+            same,
+            _tensor(returns),
+            policy_gradient,
+            epochs,
+            CLONING_MINIBATCH,
+            rng,
+        )
+    )
     return mean_losses(steps[-(len(steps) // epochs) :])
 
 
@@ -133,7 +123,9 @@ def mean_losses(steps: list[Losses]) -> Losses:
 
 def _update(
     agent: Agent[Any, Obs],
-    samples: Samples[Obs],
+    rollout: Rollout[Obs],
+    advantages: Tensor,
+    targets: Tensor,
     loss: Loss,
     epochs: int,
     minibatch: int,
@@ -141,12 +133,14 @@ def _update(
     entropy_coefficient: float = 0.0,
     max_kl: float | None = None,
 ) -> Iterator[Losses]:
-    """Go through all samples, and yield the losses of each step."""
+    """Go through all decisions, and yield the losses of each step."""
     for _ in range(epochs):
-        order = torch.from_numpy(rng.permutation(len(samples.targets)))
+        order = torch.from_numpy(rng.permutation(len(rollout)))
         falls = []
         for rows in torch.split(order, minibatch):
-            losses, fall = _step(agent, samples, rows, loss, entropy_coefficient)
+            losses, fall = _step(
+                agent, rollout, advantages, targets, rows, loss, entropy_coefficient
+            )
             falls.append(fall)
             yield losses
         if max_kl is not None and np.mean(falls) > max_kl:
@@ -155,7 +149,9 @@ def _update(
 
 def _step(
     agent: Agent[Any, Obs],
-    samples: Samples[Obs],
+    rollout: Rollout[Obs],
+    advantages: Tensor,
+    targets: Tensor,
     rows: Tensor,
     loss: Loss,
     entropy_coefficient: float,
@@ -164,15 +160,15 @@ def _step(
     sums, fall = np.zeros(3), 0.0
     for some in torch.split(rows, AT_A_TIME):
         share = len(some) / len(rows)
-        observations = samples.observations.take(some)
-        before = samples.log_probabilities[some]
-        evaluation = agent.evaluate(observations, samples.actions[some])
-        policy = loss(evaluation, before, samples.advantages[some])
+        observations = rollout.observations.take(some)
+        before = rollout.log_probabilities[some]
+        evaluation = agent.evaluate(observations, rollout.actions[some])
+        policy = loss(evaluation, before, advantages[some])
         entropy = mean_where(evaluation.entropies, evaluation.counted)
         (share * (policy - entropy_coefficient * entropy)).backward()  # type: ignore[no-untyped-call]
         value = torch.tensor(torch.nan)
         if agent.critic is not None:
-            value = nn.functional.mse_loss(agent.value(observations), samples.targets[some])
+            value = nn.functional.mse_loss(agent.value(observations), targets[some])
             (share * value).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             moved = mean_where(before - evaluation.log_probabilities, evaluation.counted)
@@ -192,3 +188,7 @@ def _values(agent: Agent[Any, Obs], observations: Obs, count: int) -> Floats:
             for rows in torch.split(torch.arange(count), AT_A_TIME)
         ]
     return np.asarray(torch.cat(parts).numpy(), dtype=np.float64)
+
+
+def _tensor(values: Floats) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32))

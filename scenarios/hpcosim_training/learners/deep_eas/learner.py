@@ -23,7 +23,7 @@ from hpcosim_training.learners.deep_eas.play import BindingRuns, play_esjf, play
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined
-from hpcosim_training.learning.session import Outcome
+from hpcosim_training.learning.session import Learner, Outcome
 from hpcosim_training.learning.settings import description
 from hpcosim_training.learning.update import learn
 from hpcosim_training.learning.workers import Map
@@ -49,8 +49,8 @@ class Part(NamedTuple):
     jobs: int
 
 
-class DeepEasLearner:
-    """Deep-EAS that learns; see `session.Learner`.
+class DeepEasLearner(Learner):
+    """Deep-EAS that learns.
 
     Args:
         machines: the machines.
@@ -67,6 +67,7 @@ class DeepEasLearner:
         WorkloadError: hardly a job is submitted.
     """
 
+    settings: DeepEasTraining
     measures = ("normalised_edp",)
 
     def __init__(
@@ -84,10 +85,6 @@ class DeepEasLearner:
         self.description = description(
             training, model=model, watts=machines.watts.tolist(), scale=machines.scale.tolist()
         )
-
-    def clone(self) -> Outcome:
-        """There are no demonstrations."""
-        raise NotImplementedError("Deep-EAS has no teacher; cloning_epochs must be 0")
 
     def iterate(self, done: int, remaining: float) -> Outcome:
         """Learn from new runs of the agent as it is."""

@@ -44,13 +44,8 @@ def train_deep_eas(
     `checkpoint.pt`. The same arguments give the same bytes of weights. Torch is held to
     one thread, so that trainings can run side by side.
 
-    Args:
-        path: the scenario's file; its own scheduler is ignored.
-        out: the folder.
-        training: how; the number of machines and their cores are the scenario's.
-        resume: resume from the folder's checkpoint.
-        overrides: values of the scenario to change, by dotted path.
-        told: is called with each iteration when it is over.
+    Arguments are those of `train_pairing`; the number of machines and their cores are the
+    scenario's.
 
     Returns:
         The network's file.

@@ -31,7 +31,7 @@ from hpcosim_training.learners.pairing.teacher import (
 )
 from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined
-from hpcosim_training.learning.session import Outcome
+from hpcosim_training.learning.session import Learner, Outcome
 from hpcosim_training.learning.settings import description
 from hpcosim_training.learning.update import clone, learn
 from hpcosim_training.learning.workers import Map
@@ -69,8 +69,8 @@ class Ground(NamedTuple):
         return scaled(self.task, self.windows.draw(rng, self.jobs), self.teacher)
 
 
-class PairingLearner:
-    """A pairing agent that learns; see `session.Learner`.
+class PairingLearner(Learner):
+    """A pairing agent that learns.
 
     Args:
         scenario: its platform and rules are used.
@@ -80,6 +80,7 @@ class PairingLearner:
         parallel: makes rollouts, one or more at a time.
     """
 
+    settings: PairingTraining
     measures = ("objective", "least_objective")
 
     def __init__(
@@ -102,12 +103,11 @@ class PairingLearner:
 
     def clone(self) -> Outcome:
         """Learn what the teachers choose."""
-        ground, rng, settings = self._ground, self._ground.rng(0, CLONING), self.settings
+        ground, rng = self._ground, self._ground.rng(0, CLONING)
         envs = [scaled(ground.task, part, ground.teacher) for part in self._parts]
-        runs = zip(envs, self._teaching.by_environment, strict=True)
-        shown = demonstrate(runs, rng, settings.discount)
-        losses = clone(self.agent, *shown, settings.cloning_epochs, rng)
-        return Outcome("cloning", len(shown.actions), losses=losses)
+        shown = demonstrate(list(zip(envs, self._teaching.by_environment, strict=True)), rng)
+        losses = clone(self.agent, shown, self.settings, rng)
+        return Outcome("cloning", len(shown), losses=losses)
 
     def iterate(self, done: int, remaining: float) -> Outcome:
         """Learn from new episodes of the agent as it is."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hpcosim_client.agents.pairing import foreseen_rows as columns
 from hpcosim_client.agents.pairing.choices import Choices, Rows
@@ -19,7 +18,7 @@ from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
 from hpcosim_training.learners.pairing.play import carry_out
-from hpcosim_training.learning.returns import discounted_returns
+from hpcosim_training.learning.rollout import Rollout
 from hpcosim_workloads.table import JobTable
 
 Rule = Callable[[Rows, Rows], Floats]
@@ -112,32 +111,16 @@ def best_teaching(envs: Sequence[JobNodePairingEnv]) -> Teaching:
 DEVIATE = 0.1  # how often a demonstration leaves the teacher, to show its choices from there
 
 
-class Demonstrations(NamedTuple):
-    """What teachers would choose, and what followed.
-
-    Attributes:
-        observations: of the D decisions.
-        actions: int64[D], what the teacher would choose.
-        returns: float64[D], the returns that followed.
-    """
-
-    observations: PairBatch
-    actions: Tensor
-    returns: Floats
-
-
 def demonstrate(
-    runs: Iterable[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator, discount: float
-) -> Demonstrations:
-    """Return what teachers would choose in the states that the runs come to.
+    runs: Sequence[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator
+) -> Rollout[PairBatch]:
+    """Return what teachers would choose in the states that runs come to, and the rewards there.
 
     Args:
         runs: the environments, each run once, and the teacher of each.
         rng: draws the deviations.
-        discount: gamma, of the returns.
     """
     seen, chosen, rewards, episode = [], [], [], []
-    number = -1
     for number, (env, teacher) in enumerate(runs):
         env.reset()
         while not env.done:
@@ -148,10 +131,15 @@ def demonstrate(
             if rng.random() < DEVIATE:
                 choice = int(rng.integers(len(env.choices.rows)))
             rewards.append(carry_out(env, choice))
-    returns = discounted_returns(
-        np.array(rewards), np.array(episode), np.zeros(number + 1), discount
+    return Rollout(
+        batch_of(seen),
+        torch.tensor(chosen),
+        torch.zeros((len(chosen), 1)),
+        np.array(rewards),
+        np.array(episode),
+        None,
+        np.zeros(len(runs), dtype=np.bool_),
     )
-    return Demonstrations(batch_of(seen), torch.tensor(chosen), returns)
 
 
 def scaled(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairingEnv:

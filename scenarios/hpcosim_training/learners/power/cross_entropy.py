@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,7 +110,7 @@ def train_adaptive(
     """
     library = Library([path], overrides)
     out.mkdir(parents=True, exist_ok=True)
-    trial = Trial(library.first, library.first_jobs, search)
+    cost_j = partial(_cost_j, library.first, library.first_jobs, search)
     mean, sd = _first()
     rng = np.random.default_rng(search.seed)
     with parallel_map(search.workers) as parallel, (out / CURVE).open("w", newline="") as file:
@@ -118,7 +119,7 @@ def train_adaptive(
         for number in range(1, search.generations + 1):
             began_s = time.monotonic()
             mean, sd, costs_j = improved(
-                mean, sd, search, rng, lambda drawn: np.array(parallel(trial.cost_j, drawn))
+                mean, sd, search, rng, lambda drawn: np.array(parallel(cost_j, drawn))
             )
             figures = (float(costs_j[0]), float(costs_j.min()), float(np.median(costs_j)))
             done = Generation(number, *figures, time.monotonic() - began_s)
@@ -153,29 +154,15 @@ def improved(
     return mean, sd, costs_j
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The evaluation of rules on a workload.
-
-    Attributes:
-        scenario: its platform, job scheduler and rules are used.
-        jobs: the workload.
-        search: the weight of waiting.
-    """
-
-    scenario: Scenario
-    jobs: JobTable
-    search: AdaptiveSearch
-
-    def cost_j(self, weights: Floats) -> float:
-        """Return the cost of a run under a rule, weights float64[3, 9], J."""
-        scheduler = self.scenario.scheduler
-        rule = Rule(weights, self.search.origin_s)
-        policy = managed(make_policy(scheduler.name, scheduler.power_awareness), adaptive(rule))
-        metrics = run_in_process(open_scenario(self.scenario, self.jobs, "adaptive"), policy)
-        waited_s = metrics["mean_wait_s"] * len(self.jobs)
-        cost_j = float(metrics["wasted_energy_j"] + self.search.wait_w * waited_s)
-        return math.inf if math.isnan(cost_j) else cost_j
+def _cost_j(scenario: Scenario, jobs: JobTable, search: AdaptiveSearch, weights: Floats) -> float:
+    """Return the cost of a run of a workload under a rule, weights float64[3, 9], J."""
+    scheduler = scenario.scheduler
+    rule = Rule(weights, search.origin_s)
+    policy = managed(make_policy(scheduler.name, scheduler.power_awareness), adaptive(rule))
+    metrics = run_in_process(open_scenario(scenario, jobs, "adaptive"), policy)
+    waited_s = metrics["mean_wait_s"] * len(jobs)
+    cost_j = float(metrics["wasted_energy_j"] + search.wait_w * waited_s)
+    return math.inf if math.isnan(cost_j) else cost_j
 
 
 def _first() -> tuple[Floats, Floats]:

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.agents.node_power.network import About, Actor, Shape
+from hpcosim_client.agents.node_power.network import About, Shape
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import PowerTask
 from hpcosim_training.learners.power.agent import join, new_agent, sampled, side_by_side
 from hpcosim_training.learners.power.curriculum import Workload, stretches
 from hpcosim_training.learners.power.settings import PowerTraining
 from hpcosim_training.learning.rollout import collect
-from hpcosim_training.learning.session import Outcome
+from hpcosim_training.learning.session import Learner, Outcome
 from hpcosim_training.learning.settings import description, flat
 from hpcosim_training.learning.update import learn, mean_losses
 
 
-class PowerLearner:
-    """A power manager that learns; see `session.Learner`.
+class PowerLearner(Learner):
+    """A power manager that learns.
 
     Args:
         task: the task.
@@ -32,6 +32,7 @@ class PowerLearner:
         shape: the sizes of the networks.
     """
 
+    settings: PowerTraining
     measures = ("mean_reward", "wasted_j", "mean_wait_s")
 
     def __init__(
@@ -48,10 +49,6 @@ class PowerLearner:
         self.agent = new_agent(training, self.shape)
         jobs = [len(workload.jobs) for workload in curriculum]
         self.description = description(training, shape=self.shape, jobs=jobs)
-
-    def clone(self) -> Outcome:
-        """There are no demonstrations."""
-        raise NotImplementedError("a power manager has no teacher; cloning_epochs must be 0")
 
     def iterate(self, done: int, remaining: float) -> Outcome:
         """Learn from a workload once, each stretch of it to its end."""
@@ -74,10 +71,6 @@ class PowerLearner:
             mean_losses(losses),
             {"mean_reward": rewards / decisions, **_totals(envs)},
         )
-
-    def validate(self, _: Actor) -> float:
-        """There is no validation."""
-        raise NotImplementedError("a power manager has no validation; validate_every must be 0")
 
     def about(self) -> About:
         """Return what the file of the actor says."""

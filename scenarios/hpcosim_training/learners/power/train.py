@@ -34,13 +34,8 @@ def train_power(
     The same arguments give the same bytes of weights. Torch is held to one thread, which is no
     slower for these networks, so that trainings can run side by side.
 
-    Args:
-        path: the scenario's file; its own power manager is ignored.
-        out: the folder, see `train`.
-        training: how.
-        resume: resume from the folder's checkpoint.
-        overrides: values of the scenario to change, by dotted path.
-        told: is called with each iteration when it is over.
+    Arguments are those of `train_pairing`; for what is written see `train`. The scenario's own
+    power manager is ignored.
 
     Returns:
         The actor's file, for a scenario's `scheduler.power`.
