@@ -18,7 +18,6 @@ from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
-from hpcosim_training.learners.pairing.play import carry_out
 from hpcosim_training.learners.pairing.settings import PAPERS, Windows
 from hpcosim_training.learners.pairing.train import train_pairing
 
@@ -51,7 +50,7 @@ def _decisions_per_s(pairing: Pairing, runs: int) -> float:
     for _ in range(runs):
         environment.reset()
         while not environment.done:
-            carry_out(environment, int(rng.integers(len(environment.choices.rows))))
+            environment.choose(int(rng.integers(len(environment.choices.rows))))
             decisions += 1
     return decisions / (time.perf_counter() - began_s)
 

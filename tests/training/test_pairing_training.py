@@ -22,7 +22,6 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
 from hpcosim_training.errors import CheckpointError
-from hpcosim_training.learners.pairing.play import carry_out
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
 from support.paths import SCENARIOS
@@ -49,7 +48,7 @@ def test_foreseen_rewards_add_up_to_minus_the_objective(path: Path, objective: s
     environment.reset()
     rewards = 0.0
     while not environment.done:
-        rewards += carry_out(environment, int(rng.integers(len(environment.choices.rows))))
+        rewards += environment.choose(int(rng.integers(len(environment.choices.rows))))
     assert rewards == pytest.approx(-environment.objective, rel=1e-9)
 
 
@@ -63,7 +62,7 @@ def test_what_is_shown_lies_between_0_and_1(sees: str) -> None:
         rows = environment.choices.rows
         assert rows.min() >= 0.0
         assert rows.max() <= 1.0
-        carry_out(environment, int(rng.integers(len(rows))))
+        environment.choose(int(rng.integers(len(rows))))
 
 
 def test_waiting_ends_by_its_bound() -> None:
@@ -71,7 +70,7 @@ def test_waiting_ends_by_its_bound() -> None:
     environment = environment_of(EXPERIMENT_1, Pairing(wait_s=0.5, most_wait_s=2.0))
     environment.reset()
     while not environment.done:
-        carry_out(environment, len(environment.choices.rows) - 1)
+        environment.choose(len(environment.choices.rows) - 1)
     starts_s = environment.simulation.recording.start_s
     assert len(starts_s) == 6
     assert max(starts_s) < 200.0
@@ -84,7 +83,7 @@ def test_one_placement_an_event() -> None:
     )
     environment.reset()
     while not environment.done:
-        carry_out(environment, 0)
+        environment.choose(0)
     starts_s = environment.simulation.recording.start_s
     assert len(set(starts_s)) == len(starts_s)
 
@@ -100,7 +99,7 @@ def test_while_nothing_fits_nothing_is_asked(sees: str) -> None:
     while not environment.done:
         asked_s.append(environment.simulation.now_s)
         assert len(environment.choices.rows) >= 1
-        carry_out(environment, 0)
+        environment.choose(0)
     assert asked_s == [0.0, 10.0, 20.0]
 
 
@@ -123,7 +122,7 @@ def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
         choices = environment.choices
         pairs = [choices.pair(choice) for choice in range(len(choices.rows))]
         offered.append((environment.simulation.now_s, [pair and pair[1] for pair in pairs]))
-        carry_out(environment, 0)
+        environment.choose(0)
     assert offered == [(0.0, [0]), (10.0, [0])]
 
 

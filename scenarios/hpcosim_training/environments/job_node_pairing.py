@@ -189,21 +189,29 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
             raise ResetNeeded(f"{self._over}: reset before the next step")
         choice = self._choice(action)
         taken = int(self.choices.actions[choice])
-        pair = self.choices.pair(choice)
-        usual = 0.0 if pair is None else self._usual_costs.get(kind_of(pair[0]), 0.0)
-        self._rounds.take(self._view, self.choices, choice)
-        self._advance()
-        reward = self._reward(usual)
-        self._decisions += 1
+        reward = self.choose(choice)
         truncated = not self.done and self._decisions == self._most_decisions
-        if self.done:
-            self._over = "the episode was terminated, every job is over"
-        elif truncated:
+        if truncated:
             self._over = f"the episode was truncated after {self._decisions} decisions"
         info = self._info()
         if self._invalid == "first":
             info["action_taken"] = taken
         return self._observation(), reward, self.done, truncated, info
+
+    def choose(self, choice: int) -> float:
+        """Take one of `choices`, and return the reward: `step` without observation and mask.
+
+        Args:
+            choice: the index of the choice; the episode must not be over.
+        """
+        pair = self.choices.pair(choice)
+        usual = 0.0 if pair is None else self._usual_costs.get(kind_of(pair[0]), 0.0)
+        self._rounds.take(self._view, self.choices, choice)
+        self._advance()
+        self._decisions += 1
+        if self.done:
+            self._over = "the episode was terminated, every job is over"
+        return self._reward(usual)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which actions are allowed now; sb3-contrib asks for a method of this name.

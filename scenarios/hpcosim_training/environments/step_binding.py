@@ -50,7 +50,7 @@ from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
-from hpcosim_training.environments.step_costs import accrued, weights
+from hpcosim_training.environments.step_costs import accrued, prices
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
 from hpcosim_training.environments.step_runs import StepRuns
@@ -113,7 +113,6 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
                 "or of both machines= and jobs="
             )
         self._rngs: list[np.random.Generator] = []
-        self._weights: Floats = np.zeros(0)
         self.num_envs = num_envs
         self.single_observation_space = _space(self.machines.settings)
         self.single_action_space = Discrete(self.machines.settings.actions)
@@ -136,7 +135,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         """
         jobs = self._jobs if self._jobs is not None else self._drawn(seed)
         self.runs = StepRuns(self.machines, jobs)
-        self._weights = weights(self.machines, jobs)
+        self._prices = prices(self.runs)
         self._accrued = self._cost(np.arange(self.num_envs))
         return self._observation(), self._info()
 
@@ -175,7 +174,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
     def _cost(self, some: Ints) -> Floats:
         """Return what some runs have cost so far, float64[runs]; of those over, altogether."""
         runs = self.runs
-        return accrued(runs, self._weights, some, np.where(runs.done, ALL_JOBS, runs.now)[some])
+        return accrued(runs, self._prices, some, np.where(runs.done, ALL_JOBS, runs.now)[some])
 
     def _observation(self) -> Observation:
         parts = self.runs.scene._asdict()

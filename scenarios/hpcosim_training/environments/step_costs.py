@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.step_jobs import StepJobs
@@ -16,8 +17,8 @@ def normalised_edps(runs: StepRuns) -> Floats:
 
     All runs must be done.
     """
-    each, end = weights(runs.machines, runs.jobs), _end(runs, slice(None))
-    own = np.take_along_axis(each, _machine(runs, slice(None)), axis=1)[:, 0]
+    each, end = weights(runs.machines, runs.jobs), _end(runs)
+    own = np.take_along_axis(each, _machine(runs), axis=1)[:, 0]
     return np.where(runs.jobs.there, own * (end - runs.jobs.submit), 0.0)
 
 
@@ -36,27 +37,44 @@ def weights(machines: Machines, jobs: StepJobs) -> Floats:
     return np.asarray(energy / least**2)
 
 
-def accrued(runs: StepRuns, weight: Floats, some: Ints, steps: Ints) -> Floats:
+class Prices(NamedTuple):
+    """What a step of each job costs.
+
+    Attributes:
+        own: float64[runs, machines, jobs], on each machine, see `weights`.
+        least: float64[runs, jobs], on the machine where that is least.
+    """
+
+    own: Floats
+    least: Floats
+
+
+def prices(runs: StepRuns) -> Prices:
+    """Return what a step of each job of some runs costs."""
+    own = weights(runs.machines, runs.jobs)
+    return Prices(own, own.min(axis=1))
+
+
+def accrued(runs: StepRuns, price: Prices, some: Ints, steps: Ints) -> Floats:
     """Return what some runs have cost before a step, float64[runs] (paper, equation 2, summed).
 
-    Each step costs the weights of all jobs in the system. A job that is not bound counts as if on
+    Each step costs the prices of all jobs in the system. A job that is not bound counts as if on
     the machine where that is least. The step in which it is bound costs the rest of what it has
     accrued on its own machine. So a run costs the sum of its normalised energy-delay products.
 
     Args:
         runs: the runs.
-        weight: their `weights`.
+        price: their `prices`.
         some: int64[runs], numbers of runs.
         steps: int64[runs], the step of each; not later than now, unless the run is done.
     """
-    at, jobs = steps[:, None], runs.jobs.take(some)
-    each = weight[some]
-    own = np.take_along_axis(each, _machine(runs, some), axis=1)[:, 0]
-    bound, begun = runs.bound[some], runs.start[some] != NOT_YET
+    at, bound, start = steps[:, None], runs.bound[some], runs.start[some]
+    place = some[:, None], np.maximum(runs.machine[some], 0), np.arange(bound.shape[1])
     is_bound = (bound != NOT_YET) & (bound < at)
-    until = np.where(begun & is_bound, np.minimum(_end(runs, some), at), at)
-    cost = np.where(is_bound, own, each.min(axis=1)) * np.maximum(until - jobs.submit, 0)
-    total: Floats = np.where(jobs.there, cost, 0.0).sum(axis=1)
+    ends = np.where(is_bound & (start != NOT_YET), start + runs.jobs.actual[place], at)
+    lasted = np.maximum(np.minimum(ends, at) - runs.jobs.submit[some], 0)
+    cost = np.where(is_bound, price.own[place], price.least[some]) * lasted
+    total: Floats = np.where(runs.jobs.there[some], cost, 0.0).sum(axis=1)
     return total
 
 
@@ -65,18 +83,18 @@ def costs_to_go(runs: StepRuns) -> Floats:
 
     All runs must be done.
     """
-    weight, some = weights(runs.machines, runs.jobs), np.arange(len(runs.now))
-    last = int(_end(runs, slice(None))[runs.jobs.there].max()) + 1
-    so_far = [accrued(runs, weight, some, np.full(len(some), step)) for step in range(last + 1)]
+    price, some = prices(runs), np.arange(len(runs.now))
+    last = int(_end(runs)[runs.jobs.there].max()) + 1
+    so_far = [accrued(runs, price, some, np.full(len(some), step)) for step in range(last + 1)]
     return so_far[-1][:, None] - np.stack(so_far, axis=1)
 
 
-def _machine(runs: StepRuns, some: Ints | slice) -> Ints:
-    machine: Ints = np.maximum(runs.machine[some], 0)[:, None]
+def _machine(runs: StepRuns) -> Ints:
+    machine: Ints = np.maximum(runs.machine, 0)[:, None]
     return machine
 
 
-def _end(runs: StepRuns, some: Ints | slice) -> NDArray[np.int64]:
-    actual = np.take_along_axis(runs.jobs.actual[some], _machine(runs, some), axis=1)[:, 0]
-    end: Ints = runs.start[some] + actual
+def _end(runs: StepRuns) -> Ints:
+    actual = np.take_along_axis(runs.jobs.actual, _machine(runs), axis=1)[:, 0]
+    end: Ints = runs.start + actual
     return end

@@ -51,22 +51,28 @@ class Runs(Protocol[Obs_co]):
         """Carry out an action in each active run; return their rewards, float64[active]."""
 
 
+def gymnasium_step(env: gymnasium.Env[Any, Any], action: Any) -> tuple[float, bool]:
+    """Take a step of an environment; return the reward, and whether the episode is over."""
+    _, reward, terminated, truncated, _ = env.step(action)
+    return float(reward), terminated or truncated
+
+
 class SideBySide(Generic[E, Obs]):
     """Gymnasium environments as `Runs`; all are reset.
 
     Args:
         envs: the environments.
         observe: returns what some of them observe.
-        action_of: returns the action of an environment for the action of an actor.
+        step: takes a step of an environment; returns the reward, and whether it is over.
     """
 
     def __init__(
         self,
         envs: Sequence[E],
         observe: Callable[[Sequence[E]], Obs],
-        action_of: Callable[[E, Any], Any] = lambda _, action: action,
+        step: Callable[[E, Any], tuple[float, bool]] = gymnasium_step,
     ) -> None:
-        self._envs, self._observe, self._action_of = envs, observe, action_of
+        self._envs, self._observe, self._step = envs, observe, step
         for env in envs:
             env.reset()
         self.active = np.ones(len(envs), dtype=np.bool_)
@@ -80,9 +86,8 @@ class SideBySide(Generic[E, Obs]):
         runs = np.flatnonzero(self.active).tolist()
         rewards = np.zeros(len(runs))
         for at, (run, action) in enumerate(zip(runs, actions, strict=True)):
-            env = self._envs[run]
-            _, reward, terminated, truncated, _ = env.step(self._action_of(env, action))
-            rewards[at], self.active[run] = float(reward), not (terminated or truncated)
+            rewards[at], over = self._step(self._envs[run], action)
+            self.active[run] = not over
         return rewards
 
 

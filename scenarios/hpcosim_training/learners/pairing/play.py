@@ -14,17 +14,12 @@ from hpcosim_training.learning.distributions import sample_categorical
 from hpcosim_training.learning.rollout import Sample, SideBySide, play
 
 
-def carry_out(env: JobNodePairingEnv, choice: int) -> float:
-    """Take one of the environment's `choices`, and return the reward."""
-    return env.step(env.choices.actions[choice])[1]
-
-
 def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairingEnv, PairBatch]:
     """Return environments that run side by side; all are reset."""
     return SideBySide(
         envs,
         lambda some: batch_of([env.choices for env in some]),
-        lambda env, choice: env.choices.actions[choice],
+        lambda env, choice: (env.choose(choice), env.done),
     )
 
 

@@ -17,7 +17,6 @@ from hpcosim_client.job import Floats
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
-from hpcosim_training.learners.pairing.play import carry_out
 from hpcosim_training.learning.rollout import Rollout
 from hpcosim_workloads.table import JobTable
 
@@ -80,7 +79,7 @@ def follow(teacher: Teacher, env: JobNodePairingEnv) -> float:
     """Run an environment with a teacher's choices, and return the objective."""
     env.reset()
     while not env.done:
-        carry_out(env, teacher.choose(env.choices))
+        env.choose(teacher.choose(env.choices))
     return env.objective
 
 
@@ -130,7 +129,7 @@ def demonstrate(
             episode.append(number)
             if rng.random() < DEVIATE:
                 choice = int(rng.integers(len(env.choices.rows)))
-            rewards.append(carry_out(env, choice))
+            rewards.append(env.choose(choice))
     return Rollout(
         batch_of(seen),
         torch.tensor(chosen),
@@ -162,7 +161,7 @@ def scaled(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairin
     taught.reset()
     while not taught.done:
         choice = teacher.choose(taught.choices)
-        pair, reward = taught.choices.pair(choice), carry_out(taught, choice)
+        pair, reward = taught.choices.pair(choice), taught.choose(choice)
         if pair is not None:
             spent.setdefault(kind_of(pair[0]), []).append(-reward)
     usual = {kind: float(np.mean(costs)) for kind, costs in spent.items()}
