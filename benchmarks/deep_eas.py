@@ -20,15 +20,17 @@ from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_training.deep_eas.critic import watch
-from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
-from hpcosim_training.deep_eas.jobs import step_jobs
-from hpcosim_training.deep_eas.rollout import explore
-from hpcosim_training.deep_eas.sequences import Sequences
+from hpcosim_training.environments.step_binding import StepBindingVectorEnv
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_training.learners.deep_eas.agent import join
+from hpcosim_training.learners.deep_eas.play import BindingRuns, sampled
+from hpcosim_training.learning.rollout import collect
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
 FORMS: tuple[Sees, ...] = ("picture", "pairs")
 SIDE_BY_SIDE = 256
+TRAJECTORIES = 8  # runs that share a random generator
 
 
 def run(smoke: bool) -> dict[str, float]:
@@ -111,7 +113,9 @@ def _side_by_side(library: Library, network: Network, runs: int) -> float:
     scenario, rng = library.first, np.random.default_rng(0)
     machines = machines_of(scenario, network.settings, SCENARIO)
     tables = [sequence(model_of(scenario, SCENARIO), rng) for _ in range(runs)]
-    sequences = Sequences(machines, step_jobs(machines.settings, machines.scale, tables))
+    jobs = step_jobs(machines.settings, machines.scale, tables)
+    env = StepBindingVectorEnv(machines=machines, jobs=jobs)
+    rngs = [np.random.default_rng(number) for number in range(-(-runs // TRAJECTORIES))]
     began_s = time.perf_counter()
-    decisions = explore(network, sequences, rng, watch)
-    return decisions.size / (time.perf_counter() - began_s)
+    rollout = collect(BindingRuns(env), sampled(network, rngs, TRAJECTORIES), join)
+    return len(rollout) / (time.perf_counter() - began_s)

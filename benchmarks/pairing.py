@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,11 +16,10 @@ from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
 from hpcosim_client.agents.pairing.networks import draw
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.running.library import Library
-from hpcosim_training.pairing.environment import PairingEnvironment, Task
-from hpcosim_training.pairing.session import Training
-from hpcosim_training.pairing.settings import Hyperparameters
-from hpcosim_training.pairing.train import train_pairing
-from hpcosim_training.pairing.windows import Windows
+from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.settings import PAPERS, Windows
+from hpcosim_training.learners.pairing.train import train_pairing
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 FORMS = {
@@ -36,20 +36,21 @@ def run(smoke: bool) -> dict[str, float]:
         figures[f"Experiment 2, environment, {name}, decisions/s"] = rate
     for name, pairing in FORMS.items():
         figures[f"40 nodes x 10 jobs, {name}, over tcp, ms/decision"] = _over_the_wire_ms(pairing)
-    figures["Experiment 3, papers' training, s/simulation"] = _training_s(1 if smoke else 5)
+    figures["Experiment 3, papers' training, s/iteration"] = _training_s(1 if smoke else 5)
     return figures
 
 
 def _decisions_per_s(pairing: Pairing, runs: int) -> float:
     """Return how many decisions the environment takes a second, each drawn evenly."""
     library = Library([INEPS / "exp2.yaml"])
-    task = Task(library.first.platform, pairing, "spent")
-    environment, rng = PairingEnvironment(task, library.first_jobs), np.random.default_rng(0)
+    task = PairingTask(library.first.platform, pairing, "spent")
+    environment = JobNodePairingEnv(task=task, jobs=library.first_jobs)
+    rng = np.random.default_rng(0)
     decisions, began_s = 0, time.perf_counter()
     for _ in range(runs):
         environment.reset()
         while not environment.done:
-            environment.step(int(rng.integers(len(environment.choices.rows))))
+            environment.choose(int(rng.integers(len(environment.choices.rows))))
             decisions += 1
     return decisions / (time.perf_counter() - began_s)
 
@@ -69,12 +70,13 @@ def _over_the_wire_ms(pairing: Pairing) -> float:
     return 1000.0 * wall_s / len(jobs)
 
 
-def _training_s(simulations: int) -> float:
-    """Return the wall time of a simulation of 5 trajectories of 90 jobs, learning included."""
+def _training_s(iterations: int) -> float:
+    """Return the wall time of an iteration of 5 episodes of 90 jobs, learning included."""
     pairing = msgspec.structs.replace(FORMS["papers"], placements_per_event="one")
-    training = Training(
+    training = dataclasses.replace(
+        PAPERS,
         pairing=pairing,
-        hyperparameters=Hyperparameters(simulations=simulations),
+        iterations=iterations,
         windows=Windows(jobs=90),
         reward="spent",
         validate_every=0,
@@ -82,4 +84,4 @@ def _training_s(simulations: int) -> float:
     with TemporaryDirectory() as folder:
         began_s = time.perf_counter()
         train_pairing(INEPS / "exp3.yaml", Path(folder), training)
-        return (time.perf_counter() - began_s) / simulations
+        return (time.perf_counter() - began_s) / iterations

@@ -1,4 +1,4 @@
-"""The command `hpcosim train`: train what learns, on a scenario."""
+"""The command `hpcosim train`: train agents on a scenario."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,21 +15,32 @@ from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
 
 if TYPE_CHECKING:
-    from hpcosim_training.deep_eas.session import Iteration
-    from hpcosim_training.pairing.progress import Simulation
-    from hpcosim_training.power.cross_entropy import Generation
-    from hpcosim_training.power.curriculum import Epoch
+    from hpcosim_training.learners.power.cross_entropy import Generation
+    from hpcosim_training.learning.curve import Iteration
+    from hpcosim_training.learning.settings import TrainingSettings
 
-app = typer.Typer(help="Train what learns, on a scenario.", no_args_is_help=True)
+T = TypeVar("T", bound="TrainingSettings")
 
-Out = Annotated[Path, typer.Option(help="Folder for what is learned, and how it was.")]
-TrainingSeed = Annotated[int, typer.Option(min=0, help="Of the training, not the scenario's.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes to run it in.")]
+app = typer.Typer(help="Train agents on a scenario.", no_args_is_help=True)
+
+# Options that all trainers share. What is not given keeps the default of the learner.
+Out = Annotated[Path, typer.Option(help="Folder for the network, checkpoint and learning curve.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the training, not of the scenario.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that make rollouts.")]
+Iterations = Annotated[int | None, typer.Option(min=0, help="Rollouts with updates.")]
+LearningRate = Annotated[float | None, typer.Option(min=1e-9, help="Learning rate of the actor.")]
+ValidateEvery = Annotated[
+    int | None, typer.Option(min=0, help="Iterations between validations; 0: keep the last actor.")
+]
+Patience = Annotated[
+    int, typer.Option(min=0, help="Stop after so many validations without improvement; 0: never.")
+]
+CheckpointEvery = Annotated[int, typer.Option(min=1, help="Iterations between checkpoints.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint.")]
 
 
-class Algorithm(StrEnum):
-    """How it learns."""
+class PowerAlgorithm(StrEnum):
+    """How a power manager learns."""
 
     a2c = "a2c"
     ppo = "ppo"
@@ -40,42 +51,50 @@ def power(
     scenario: ScenarioFile,
     out: Out,
     curriculum: Annotated[
-        str, typer.Option(help="What it learns from, in order: sampled, real, synthetic.")
+        str, typer.Option(help="Workloads to learn from, in order: sampled, real, synthetic.")
     ] = "sampled,real,synthetic",
-    epochs: Annotated[int, typer.Option(min=1, help="How often it learns from each.")] = 10,
-    algorithm: Annotated[Algorithm, typer.Option(help="How it learns.")] = Algorithm.a2c,
-    seed: TrainingSeed = 0,
     days: Annotated[
-        int, typer.Option(min=1, max=36_525, help="How many days the synthetic one fills.")
+        int, typer.Option(min=1, max=36_525, help="Days that the synthetic workload fills.")
     ] = 365,
     interval_s: Annotated[
         float, typer.Option(min=1.0, max=1e9, help="Seconds between two decisions.")
     ] = 1800.0,
     calendar: Annotated[
-        bool, typer.Option("--calendar", help="Let it know the time of day and of week.")
+        bool, typer.Option("--calendar", help="Observe the time of day and of week.")
     ] = False,
+    algorithm: Annotated[
+        PowerAlgorithm, typer.Option(help="Learning algorithm.")
+    ] = PowerAlgorithm.a2c,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="Passes through each workload.")
+    ] = None,
+    learning_rate: LearningRate = None,
+    seed: Seed = 0,
+    checkpoint_every: CheckpointEvery = 1,
+    resume: Resume = False,
     changes: Set = None,
     lenient: Lenient = False,
 ) -> None:
-    """Train a power manager for a scenario's nodes and scheduler, and say how it gets on."""
-    with errors_in_one_line():
-        from hpcosim_client.extras import rl_extra
+    """Train a power manager for a scenario's nodes and scheduler; print a line an iteration."""
+    with _training(out):
+        from hpcosim_training.learners.power.settings import ALGORITHMS
+        from hpcosim_training.learners.power.train import train_power
 
-        with rl_extra("training"):
-            from hpcosim_training.power.train import Training, train_power
-
-        training = Training(
+        training = _changed(
+            ALGORITHMS[algorithm.value],
             curriculum=_names(curriculum),
-            epochs=epochs,
-            algorithm=algorithm.value,
-            seed=seed,
+            synthetic_days=days,
             interval_s=interval_s,
             calendar=calendar,
-            synthetic_days=days,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            seed=seed,
+            checkpoint_every=checkpoint_every,
         )
         overrides = overrides_of(changes, None, lenient)
-        with _writing_to(out):
-            network = train_power(scenario, out, training, overrides, told=_tell)
+        network = train_power(
+            scenario, out, training, resume=resume, overrides=overrides, told=_tell
+        )
         typer.echo(f"network: {network}")
 
 
@@ -84,24 +103,23 @@ def adaptive(
     scenario: ScenarioFile,
     out: Out,
     wait_w: Annotated[
-        float, typer.Option(min=0.0, help="What a second of a job's wait counts for, J/s.")
+        float, typer.Option(min=0.0, help="Weight of a second of a job's wait, J/s.")
     ] = 350.0,
     origin_s: Annotated[
         float, typer.Option(min=0.0, help="The second of the week at which time is 0.")
     ] = 0.0,
-    generations: Annotated[int, typer.Option(min=1, help="How often rules are drawn.")] = 12,
+    generations: Annotated[int, typer.Option(min=1, help="Generations of rules.")] = 12,
     candidates: Annotated[int, typer.Option(min=5, help="Rules in a generation.")] = 12,
-    seed: TrainingSeed = 0,
+    seed: Seed = 0,
     workers: Workers = 1,
     changes: Set = None,
     lenient: Lenient = False,
 ) -> None:
-    """Learn timeouts that follow the hour and the load, for the power manager `adaptive`."""
-    with errors_in_one_line():
-        from hpcosim_client.extras import rl_extra
-        from hpcosim_training.power.cross_entropy import Search, train_adaptive
+    """Search for timeouts that follow the hour and the load, for the power manager `adaptive`."""
+    with _training(out):
+        from hpcosim_training.learners.power.cross_entropy import AdaptiveSearch, train_adaptive
 
-        search = Search(
+        search = AdaptiveSearch(
             wait_w=wait_w,
             origin_s=origin_s,
             generations=generations,
@@ -110,20 +128,19 @@ def adaptive(
             workers=workers,
         )
         overrides = overrides_of(changes, None, lenient)
-        with _writing_to(out), rl_extra("training"):
-            rule = train_adaptive(scenario, out, search, overrides, told=_tell_generation)
+        rule = train_adaptive(scenario, out, search, overrides=overrides, told=_tell_generation)
         typer.echo(f"rule: {rule}")
 
 
 class Objective(StrEnum):
-    """What is to be small."""
+    """What a pairing agent minimises."""
 
     energy = "energy"
     edp = "edp"
 
 
 class Sees(StrEnum):
-    """What a pairing agent is shown of a pair."""
+    """What a pairing agent observes of a pair."""
 
     papers = "papers"
     papers_no_energy = "papers_no_energy"
@@ -141,23 +158,20 @@ class Placements(StrEnum):
 def pairing(
     scenario: ScenarioFile,
     out: Out,
-    objective: Annotated[Objective, typer.Option(help="What is to be small.")] = Objective.energy,
-    sees: Annotated[Sees, typer.Option(help="What it is shown of a pair.")] = Sees.foreseen,
+    objective: Annotated[Objective, typer.Option(help="What to minimise.")] = Objective.energy,
+    sees: Annotated[Sees, typer.Option(help="What it observes of a pair.")] = Sees.foreseen,
     placements: Annotated[
         Placements, typer.Option(help="How many jobs it may place at an event.")
     ] = Placements.all,
     wait: Annotated[bool, typer.Option(help="Whether it may wait though something fits.")] = True,
     wait_s: Annotated[
-        float | None, typer.Option(min=1e-3, help="Ask again after so long; default: at events.")
+        float | None, typer.Option(min=1e-3, help="Decide again after so long; default: at events.")
     ] = None,
     most_wait_s: Annotated[
         float, typer.Option(min=1e-3, help="The longest it may wait though something fits.")
     ] = 600.0,
-    simulations: Annotated[
-        int | None, typer.Option(min=0, help="How often it learns; default: as suits what it sees.")
-    ] = None,
-    trajectories: Annotated[
-        int | None, typer.Option(min=1, help="Runs for each; default likewise.")
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Runs of the workload in each iteration.")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Jobs of a run, drawn anew each time; default: all.")
@@ -166,69 +180,65 @@ def pairing(
         bool, typer.Option("--kinds", help="Draw runs of jobs of some profiles, too.")
     ] = False,
     validation: Annotated[
-        Path | None, typer.Option(help="A scenario whose jobs it is tried on; default its own.")
+        Path | None, typer.Option(help="A scenario whose jobs validate it; default: its own.")
     ] = None,
     validation_windows: Annotated[
-        int, typer.Option(min=0, help="Try it on so many drawn parts instead of the whole.")
+        int, typer.Option(min=0, help="Validate on so many drawn parts instead of the whole.")
     ] = 0,
-    validate_every: Annotated[
-        int, typer.Option(min=0, help="Simulations between two tries; 0: keep the last.")
-    ] = 1,
-    patience: Annotated[
-        int, typer.Option(min=0, help="Stop after so many tries no better; 0: never.")
-    ] = 0,
-    seed: TrainingSeed = 0,
+    iterations: Iterations = None,
+    learning_rate: LearningRate = None,
+    validate_every: ValidateEvery = 1,
+    patience: Patience = 0,
+    seed: Seed = 0,
     workers: Workers = 1,
+    checkpoint_every: CheckpointEvery = 1,
     resume: Resume = False,
     changes: Set = None,
     lenient: Lenient = False,
 ) -> None:
-    """Train a pairing agent for a scenario's nodes and jobs, and say how it gets on."""
-    with errors_in_one_line():
-        from hpcosim_client.extras import rl_extra
+    """Train a pairing agent for a scenario's nodes and jobs; print a line an iteration."""
+    with _training(out):
+        from hpcosim_client.agents.pairing.settings import Pairing
+        from hpcosim_training.environments.pairing_task import usual_reward
+        from hpcosim_training.learners.pairing.settings import Windows, training_for
+        from hpcosim_training.learners.pairing.train import train_pairing
 
-        with rl_extra("training"):
-            from hpcosim_client.agents.pairing.settings import Pairing
-            from hpcosim_training.pairing.environment import usual_reward
-            from hpcosim_training.pairing.session import Training
-            from hpcosim_training.pairing.settings import hyperparameters_for
-            from hpcosim_training.pairing.train import train_pairing
-            from hpcosim_training.pairing.windows import Windows
-
-            training = Training(
-                pairing=Pairing(
-                    sees=sees.value,
-                    objective=objective.value,
-                    placements_per_event=placements.value,
-                    wait=wait,
-                    wait_s=wait_s,
-                    most_wait_s=most_wait_s,
-                ),
-                hyperparameters=hyperparameters_for(sees.value, simulations, trajectories),
-                windows=Windows(jobs, kinds),
-                seed=seed,
-                reward=usual_reward(sees.value),
-                validate_every=validate_every,
-                validation_windows=validation_windows,
-                patience=patience,
-                workers=workers,
-            )
-            overrides = overrides_of(changes, None, lenient)
-            with _writing_to(out):
-                network = train_pairing(
-                    scenario,
-                    out,
-                    training,
-                    validation=validation,
-                    resume=resume,
-                    overrides=overrides,
-                    told=_tell_simulation,
-                )
+        training = _changed(
+            training_for(sees.value),
+            pairing=Pairing(
+                sees=sees.value,
+                objective=objective.value,
+                placements_per_event=placements.value,
+                wait=wait,
+                wait_s=wait_s,
+                most_wait_s=most_wait_s,
+            ),
+            reward=usual_reward(sees.value),
+            windows=Windows(jobs, kinds),
+            episodes=episodes,
+            validation_windows=validation_windows,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+            workers=workers,
+            checkpoint_every=checkpoint_every,
+        )
+        network = train_pairing(
+            scenario,
+            out,
+            training,
+            validation=validation,
+            resume=resume,
+            overrides=overrides_of(changes, None, lenient),
+            told=_tell,
+        )
         typer.echo(f"network: {network}")
 
 
 class Form(StrEnum):
-    """What of Deep-EAS is trained."""
+    """The forms of Deep-EAS."""
 
     pairs = "pairs"
     picture = "picture"
@@ -242,59 +252,60 @@ def deep_eas(
     form: Annotated[
         Form,
         typer.Option(
-            help="pairs: ours; picture: the paper's picture and network, with PPO; paper: all as "
-            "in the paper."
+            help="pairs: ours; picture: the paper's picture and network, with PPO; paper: "
+            "everything as in the paper."
         ),
     ] = Form.pairs,
-    iterations: Annotated[int | None, typer.Option(min=1, help="How often it learns.")] = None,
     pool: Annotated[
         int | None, typer.Option(min=0, help="Sequences to learn from; 0: always new ones.")
     ] = None,
-    sequences: Annotated[int | None, typer.Option(min=1, help="Run each time.")] = None,
+    sequences: Annotated[int | None, typer.Option(min=1, help="Sequences an iteration.")] = None,
     trajectories: Annotated[int | None, typer.Option(min=2, help="Runs of each.")] = None,
-    rate: Annotated[float | None, typer.Option(min=1e-9, help="Learning rate of Adam.")] = None,
+    iterations: Iterations = None,
+    learning_rate: LearningRate = None,
     validate_every: Annotated[
-        int | None, typer.Option(min=1, help="Iterations between two tries; the best one is kept.")
+        int | None, typer.Option(min=1, help="Iterations between validations; the best is kept.")
     ] = None,
-    seed: TrainingSeed = 0,
+    patience: Patience = 0,
+    seed: Seed = 0,
+    workers: Workers = 1,
+    checkpoint_every: CheckpointEvery = 1,
     resume: Resume = False,
     changes: Set = None,
 ) -> None:
-    """Train Deep-EAS on sequences like a scenario's; what is not given is the form's."""
-    with errors_in_one_line():
-        from hpcosim_client.extras import rl_extra
+    """Train Deep-EAS on sequences like a scenario's; the defaults are the form's."""
+    with _training(out):
+        from hpcosim_training.learners.deep_eas.settings import FORMS
+        from hpcosim_training.learners.deep_eas.train import train_deep_eas
 
-        with rl_extra("training"):
-            from hpcosim_training.deep_eas.settings import FORMS
-            from hpcosim_training.deep_eas.train import train_deep_eas
-
-        given: dict[str, Any] = {
-            "iterations": iterations,
-            "pool": pool,
-            "sequences": sequences,
-            "trajectories": trajectories,
-            "rate": rate,
-            "validate_every": validate_every,
-        }
-        chosen = {name: value for name, value in given.items() if value is not None}
-        training = dataclasses.replace(FORMS[form.value], seed=seed, **chosen)
+        training = _changed(
+            FORMS[form.value],
+            pool=pool,
+            sequences=sequences,
+            trajectories=trajectories,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+            workers=workers,
+            checkpoint_every=checkpoint_every,
+        )
         overrides = overrides_of(changes, None, lenient=False)
-        with _writing_to(out):
-            network = train_deep_eas(
-                scenario, out, training, resume=resume, overrides=overrides, told=_tell_iteration
-            )
+        network = train_deep_eas(
+            scenario, out, training, resume=resume, overrides=overrides, told=_tell
+        )
         typer.echo(f"network: {network}")
 
 
-def _tell_iteration(done: Iteration) -> None:
-    typer.echo(
-        f"{done.iteration:4}  normalised EDP {done.normalised_edp:8.2f}  "
-        f"best choices / ESJF {done.validation:7.4f}  took {done.seconds:.1f} s"
-    )
+def _changed(training: T, **options: Any) -> T:
+    """Return settings with the options that were given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return dataclasses.replace(training, **given)
 
 
 def _names(curriculum: str) -> list[str]:
-    """Return the datasets named.
+    """Return the workloads named.
 
     Raises:
         ScenarioError: there is none.
@@ -308,27 +319,23 @@ def _names(curriculum: str) -> list[str]:
 
 
 @contextmanager
-def _writing_to(out: Path) -> Iterator[None]:
-    """Turn the error of a folder that can't be written to into one of ours.
-
-    Raises:
-        ResultsError: it can't.
-    """
+def _training(out: Path) -> Iterator[None]:
+    """Report errors in one line: ours, a missing extra, and a folder that can't be written to."""
+    from hpcosim_client.extras import rl_extra
     from hpcosim_server.errors import ResultsError
 
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise ResultsError(f"what was learned can't be written to {out}: {why}") from error
+    with errors_in_one_line(), rl_extra("training"):
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or error
+            raise ResultsError(f"what was learned can't be written to {out}: {why}") from error
 
 
-def _tell_simulation(done: Simulation) -> None:
-    typer.echo(
-        f"{done.simulation:4}  mean {done.mean:8.4f}  least {done.least:8.4f}  "
-        f"best choices {done.validation:8.4f}  entropy {done.entropy:6.3f}  "
-        f"took {done.seconds:.1f} s"
-    )
+def _tell(done: Iteration) -> None:
+    shown = {"return": done.mean_return, **done.measures, "validation": done.validation}
+    figures = "  ".join(f"{name} {value:.5g}" for name, value in shown.items() if value == value)
+    typer.echo(f"{done.iteration:4} {done.phase:9}  {figures}  took {done.seconds:.1f} s")
 
 
 def _tell_generation(generation: Generation) -> None:
@@ -336,13 +343,4 @@ def _tell_generation(generation: Generation) -> None:
     typer.echo(
         f"{number:4}  cost: mean {mean_j:9.4g} J  best {best_j:9.4g} J  "
         f"median {median_j:9.4g} J  took {seconds:.1f} s"
-    )
-
-
-def _tell(epoch: Epoch) -> None:
-    totals = epoch.totals
-    typer.echo(
-        f"{epoch.number:4} {epoch.dataset:9}  reward {totals.reward:9.4g}  "
-        f"wasted {totals.wasted_j:9.4g} J  mean wait {totals.mean_wait_s:9.4g} s  "
-        f"took {epoch.seconds:.1f} s"
     )

@@ -1,1 +1,4 @@
-"""Training agents, each kind in a package of its own. All but environments need the extra `rl`."""
+"""Train agents: environments, learning algorithms, and a learner for each problem.
+
+Everything except `environments` and `gymnasium_envs` needs torch, the extra `rl`.
+"""

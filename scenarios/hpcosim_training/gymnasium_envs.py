@@ -1,9 +1,10 @@
-"""The environments as Gymnasium knows them: one import registers all, and imports no simulator.
+"""Register the environments with Gymnasium; importing this module imports no simulator.
 
-| id | who is trained | see |
+| id | decision | spaces and rewards |
 |---|---|---|
-| `hpcosim/JobNodePairing-v1` | who pairs jobs with nodes | `training.pairing.gymnasium_env` |
-| `hpcosim/NodePower-v1` | who switches nodes on and off | `training.power.gymnasium_env` |
+| `hpcosim/JobNodePairing-v1` | pair jobs with nodes | `environments.job_node_pairing` |
+| `hpcosim/NodePower-v1` | switch nodes on and off | `environments.node_power` |
+| `hpcosim/StepBinding-v1` | bind jobs to machines, step by step | `environments.step_binding` |
 
 Either import this module first,
 
@@ -20,8 +21,12 @@ or have Gymnasium import it, which also works in a process that was not forked:
         "hpcosim_training.gymnasium_envs:hpcosim/JobNodePairing-v1", 4, "async", scenario=...
     )
 
-Gymnasium loads no plugins by itself since 1.0, so one of the two is needed. The extra `rl` has
-what this takes.
+`hpcosim/StepBinding-v1` has a vector environment of its own, on arrays:
+
+    many = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
+
+Gymnasium loads no plugins by itself since 1.0, so one of the two imports is needed. The extra `rl`
+installs everything that this needs.
 """
 
 from __future__ import annotations
@@ -30,8 +35,14 @@ import gymnasium
 
 JOB_NODE_PAIRING = "hpcosim/JobNodePairing-v1"
 NODE_POWER = "hpcosim/NodePower-v1"
+STEP_BINDING = "hpcosim/StepBinding-v1"
 
-_TRAINING = "hpcosim_training"
+_HERE = "hpcosim_training.environments"
 
-gymnasium.register(JOB_NODE_PAIRING, f"{_TRAINING}.pairing.gymnasium_env:JobNodePairingEnv")
-gymnasium.register(NODE_POWER, f"{_TRAINING}.power.gymnasium_env:NodePowerEnv")
+gymnasium.register(JOB_NODE_PAIRING, f"{_HERE}.job_node_pairing:JobNodePairingEnv")
+gymnasium.register(NODE_POWER, f"{_HERE}.node_power:NodePowerEnv")
+gymnasium.register(
+    STEP_BINDING,
+    f"{_HERE}.step_binding:StepBindingEnv",
+    vector_entry_point=f"{_HERE}.step_binding:StepBindingVectorEnv",
+)

@@ -30,7 +30,6 @@ from hpcosim_protocol import (
     PowerStates,
     Processor,
 )
-from hpcosim_training.power.cross_entropy import Search, improved, train_adaptive
 from support.simulating import jobs_of, simulate, starts
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
@@ -151,47 +150,3 @@ def test_a_file_that_is_no_rule_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(PolicyError, match=rf"{name}.*{why}"):
             load_rule(tmp_path / name)
-
-
-def test_a_generation_moves_to_its_elite() -> None:
-    """Where the cost is the distance to a point, the mean comes nearer and the spread shrinks."""
-    goal, search = np.full((3, 9), 0.5), Search(candidates=40, elite=8)
-    mean, sd, rng = np.zeros((3, 9)), np.full((3, 9), 0.3), np.random.default_rng(1)
-    costs = []
-    for _ in range(12):
-        mean, sd, costs_j = improved(
-            mean, sd, search, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
-        )
-        costs.append(costs_j[0])
-    assert costs[-1] < 0.5 * costs[0]
-    assert sd.mean() < 0.2
-
-
-SCENARIO = """
-name: tiny
-platform:
-  nodes:
-    - count: 4
-      processors: [{cores: 1, static_w: 100, dynamic_w: 0}]
-      power_states:
-        {sleep_w: 5, switch_on_s: 10, switch_on_w: 80, switch_off_s: 4, switch_off_w: 20}
-workload:
-  synthetic: {model: poisson, jobs: 30, mean_interarrival_s: 200, cores: [1, 4], run_s: [10, 400]}
-scheduler: {name: easy, power_awareness: planned}
-"""
-
-
-@pytest.mark.slow
-def test_the_same_seed_learns_the_same_bytes(tmp_path: Path) -> None:
-    """In one process or two; another seed learns others."""
-    path = tmp_path / "tiny.yaml"
-    path.write_text(SCENARIO)
-
-    def learned(name: str, seed: int, workers: int = 1) -> bytes:
-        search = Search(generations=2, candidates=3, elite=1, seed=seed, workers=workers)
-        return train_adaptive(path, tmp_path / name, search).read_bytes()
-
-    assert learned("a", 1) == learned("b", 1, workers=2) != learned("c", 2)
-    lines = (tmp_path / "a" / "curve.csv").read_text().splitlines()
-    assert lines[0].startswith("number,mean_j,best_j")
-    assert len(lines) == 3

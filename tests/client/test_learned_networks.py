@@ -1,12 +1,10 @@
-"""The learned power manager's networks, their files, and their training. They need torch."""
+"""The learned power manager's networks and their files. They need torch."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,6 @@ import numpy as np
 import pytest
 
 from hpcosim_client import PolicyError
-from hpcosim_client.power.manager import managed
-from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_server.record.metrics import measure
-from hpcosim_training.power.environment import PowerEnvironment, Task
-from hpcosim_workloads.table import JobTable
-from support.learned_power import drawn, new_scheduler, nodes_of, task_of
-from support.simulating import jobs_of, simulate
 
 WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
 torch: Any = pytest.importorskip("torch", reason=WHY)
@@ -28,11 +19,6 @@ safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
 from hpcosim_client.agents.node_power import network as nets  # noqa: E402
 from hpcosim_client.agents.node_power.manager import learned  # noqa: E402
-from hpcosim_training.power import learner  # noqa: E402
-from hpcosim_training.power.a2c import A2C, A2CSettings, discounted  # noqa: E402
-from hpcosim_training.power.curriculum import Dataset, Epoch, train  # noqa: E402
-from hpcosim_training.power.ppo import PPO, PPOSettings, generalised  # noqa: E402
-from hpcosim_training.power.train import Training, datasets, train_power  # noqa: E402
 
 TINY = nets.Shape(embedding=16, heads=4, layers=2)
 
@@ -46,11 +32,6 @@ def one_thread() -> None:
 def generator(seed: int = 0) -> Any:
     """Return a source of chance."""
     return torch.Generator().manual_seed(seed)
-
-
-def some_jobs(count: int = 40) -> JobTable:
-    """Return the same jobs every time."""
-    return drawn(np.random.default_rng(1), count)
 
 
 # Networks
@@ -189,172 +170,3 @@ def test_what_is_no_such_file_at_all_is_an_error(content: bytes | None, tmp_path
         path.write_bytes(content)
     with pytest.raises(PolicyError, match="can't be read as a trained network"):
         learned(path)
-
-
-# The manager
-
-
-@pytest.mark.parametrize("origin_s", [None, 3600.0])
-def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path: Path) -> None:
-    """Its run is that of the environment in which the best actions are taken."""
-    shape = TINY._replace(features=11 if origin_s is None else 15)
-    actor = nets.new_actor(shape, generator(8))
-    path = tmp_path / "actor.safetensors"
-    nets.save_actor(path, actor, nets.About(shape=shape, interval_s=20.0, origin_s=origin_s))
-    jobs, platform = some_jobs(), nodes_of(5)
-    env = PowerEnvironment(task_of(platform, origin_s=origin_s), jobs)
-    (seen, mask), done = env.reset(), False
-    while not done:
-        seen, mask, _, done = env.step(nets.best_actions(actor, seen, mask))
-    simulation = simulate(platform, jobs, managed(new_scheduler(), learned(path, 20.0)))
-    metrics = measure(simulation.record())
-    assert metrics == measure(env.simulation.record())
-    assert metrics["jobs_completed"] == len(jobs)
-
-
-# Training
-
-
-def test_probabilities_by_hand() -> None:
-    """The log-probability and the entropy of a choice are those of two logits' softmax."""
-    logits = torch.tensor([[[1.0, 2.5], [0.3, -4.0]]])
-    log_p = torch.log_softmax(logits, dim=-1)
-    actions = torch.tensor([[1, 0]])
-    expected = log_p.gather(2, actions[..., None])[..., 0]
-    assert torch.allclose(learner.log_probabilities(logits, actions), expected, atol=1e-6)
-    entropy = -(log_p * log_p.exp()).sum(dim=-1)
-    assert torch.allclose(learner.entropies(logits), entropy, atol=1e-6)
-
-
-def test_actions_are_drawn_only_where_there_is_a_choice() -> None:
-    """As often as the network says; a masked action never."""
-    logits = torch.zeros((20_000, 3, 2))
-    logits[:, 0, 1] = 1.0
-    mask = np.ones((20_000, 3, 2), dtype=np.bool_)
-    mask[:, 1, 0] = mask[:, 2, 1] = False
-    drawn_on = learner.sample(logits, mask, generator()).double().mean(dim=0).tolist()
-    assert drawn_on[0] == pytest.approx(1 / (1 + np.exp(-1)), abs=0.02)
-    assert drawn_on[1:] == [1.0, 0.0]
-
-
-def test_returns_by_hand() -> None:
-    """Bootstrapped where a run goes on, ended where it does not."""
-    rewards = [np.array([-1.0, -1.0]), np.array([-2.0, 0.0])]
-    goes_on = [np.array([1.0, 0.0]), np.array([1.0, 0.0])]
-    last = np.array([-10.0, 0.0])
-    assert discounted(rewards, goes_on, last, 0.5).tolist() == [[-4.5, -1.0], [-7.0, 0.0]]
-
-
-def test_generalised_advantages_by_hand() -> None:
-    """With lambda 1 they are the returns less the values; with 0, one step's surprise."""
-    rewards = [np.array([-1.0, -1.0]), np.array([-2.0, 0.0])]
-    goes_on = [np.array([1.0, 0.0]), np.array([1.0, 0.0])]
-    values = [np.array([-3.0, -1.5]), np.array([-5.0, 0.0]), np.array([-10.0, 0.0])]
-    returns = discounted(rewards, goes_on, values[2], 0.5)
-    whole = generalised(rewards, goes_on, values, 0.5, 1.0)
-    assert np.allclose(whole, returns - np.array(values[:2]))
-    one = generalised(rewards, goes_on, values, 0.5, 0.0)
-    assert np.allclose(one, [[-1 - 2.5 + 3, -1 + 1.5], [-2 - 5 + 5, 0.0]])
-
-
-def tiny_learner(algorithm: str, task: Task, seed: int = 0, **changes: Any) -> learner.Learner:
-    """Return a learner with small networks."""
-    if algorithm == "a2c":
-        settings = A2CSettings(runs=3, transitions=12)
-        return A2C(task, replace(settings, **changes), seed, TINY)
-    steps = PPOSettings(runs=3, steps=5, passes=2, minibatch=8)
-    return PPO(task, replace(steps, **changes), seed, TINY)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
-def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> None:
-    """And another seed others; nobody else's chance is touched, nor of account."""
-    written = []
-    for at, seed in enumerate([0, 0, 1]):
-        torch.manual_seed(at)
-        before = torch.random.get_rng_state()
-        someone = tiny_learner(algorithm, task_of(nodes_of(5)), seed)
-        train(someone, [Dataset("real", some_jobs())], 1, tmp_path / str(at))
-        written.append((tmp_path / str(at) / "actor.safetensors").read_bytes())
-        assert torch.equal(torch.random.get_rng_state(), before)
-    assert written[0] == written[1] != written[2]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
-def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None:
-    """With one job at a time on six nodes, the others learn to sleep."""
-    jobs = jobs_of((0.0, 600.0, 1), (650.0, 10.0, 1))
-    someone = tiny_learner(algorithm, task_of(nodes_of(6)), learning_rate=3e-3, runs=1)
-    first = someone.epoch(jobs)
-    for _ in range(15):
-        last = someone.epoch(jobs)
-    assert last.wasted_j < 0.6 * first.wasted_j
-
-
-@pytest.mark.slow
-def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_epoch(tmp_path: Path) -> None:
-    """Each workload so often, in order; the last actor is the one to use."""
-    someone, told = tiny_learner("a2c", task_of(nodes_of(5))), list[Epoch]()
-    curriculum = [Dataset("sampled", some_jobs(20)), Dataset("real", some_jobs(10))]
-    path = train(someone, curriculum, 2, tmp_path / "out", told.append)
-    with (path.parent / "curve.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["epoch"], row["dataset"]) for row in rows] == [
-        ("1", "sampled"),
-        ("2", "sampled"),
-        ("3", "real"),
-        ("4", "real"),
-    ]
-    assert [float(row["mean_reward"]) for row in rows] == [epoch.totals.reward for epoch in told]
-    assert path.read_bytes() == (path.parent / "epoch-004-real.safetensors").read_bytes()
-    assert nets.load_actor(path)[1].training["algorithm"] == "A2C"
-
-
-SCENARIO = """
-name: small
-platform:
-  nodes:
-    - count: 4
-      processors: [{cores: 1, static_w: 100, dynamic_w: 0}]
-      power_states: {sleep_w: 5, switch_on_s: 60, switch_on_w: 100, switch_off_s: 30,
-                     switch_off_w: 5}
-workload:
-  synthetic: {model: poisson, jobs: 30, mean_interarrival_s: 25000, cores: [1, 4]}
-scheduler: {name: easy, power_awareness: aware}
-"""
-
-
-@pytest.mark.slow
-def test_training_on_a_scenario(tmp_path: Path) -> None:
-    """From the file to an actor that runs beside the scenario's scheduler."""
-    (tmp_path / "small.yaml").write_text(SCENARIO)
-    training = Training(
-        curriculum=("sampled", "real"), epochs=1, interval_s=5000.0, calendar=True, seed=4
-    )
-    path = train_power(tmp_path / "small.yaml", tmp_path / "out", training)
-    about = nets.load_actor(path)[1]
-    assert (about.interval_s, about.origin_s, about.training["seed"]) == (5000.0, 0.0, 4)
-
-
-def test_training_needs_nodes_to_switch(tmp_path: Path) -> None:
-    """Without power states there is nothing to learn, and a name nobody knows is refused."""
-    always_on = re.sub(r"      power_states: \{.*?\}\n", "", SCENARIO, flags=re.DOTALL)
-    (tmp_path / "on.yaml").write_text(always_on)
-    with pytest.raises(ScenarioError, match="no nodes with power_states"):
-        train_power(tmp_path / "on.yaml", tmp_path / "out", Training())
-    with pytest.raises(ScenarioError, match="no dataset 'reel'"):
-        datasets(some_jobs(), ["reel"], 0)
-
-
-def test_a_dataset_is_the_same_wherever_it_stands() -> None:
-    """Curricula differ in their order alone."""
-    first, second = (
-        {
-            dataset.name: dataset.jobs.submit_s.tolist()
-            for dataset in datasets(some_jobs(), names, 7)
-        }
-        for names in (["sampled", "real"], ["real", "sampled"])
-    )
-    assert first == second

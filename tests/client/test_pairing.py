@@ -1,150 +1,43 @@
-"""The agent that pairs jobs with nodes: its rounds, what it foresees, its training, its files."""
+"""The agent that pairs jobs with nodes: its networks, its files, and its runs."""
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from hpcosim_cli.main import app
-from hpcosim_cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_client.agents.networks_file import write_network
-from hpcosim_client.agents.pairing.model import FORMAT, ROWS, About, load_pairing, save_pairing
+from hpcosim_client.agents.pairing.model import (
+    FORMAT,
+    ROWS,
+    About,
+    actor_of,
+    load_pairing,
+    save_pairing,
+)
 from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.errors import RunError
-from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import Transport, run_scenario
-from hpcosim_studies.papers import papers_folder
-from hpcosim_training.pairing.environment import PairingEnvironment, Task
-from hpcosim_training.pairing.session import Training
-from hpcosim_training.pairing.settings import FORESEEING, Hyperparameters
-from hpcosim_training.pairing.train import train_pairing
-from support.simulating import cluster_of, jobs_of
+from support.paths import SCENARIOS
 
-EXPERIMENT_1 = papers_folder() / "ineps" / "exp1.yaml"
-EXPERIMENT_2 = papers_folder() / "ineps" / "exp2.yaml"
-QUICK = dataclasses.replace(FORESEEING, simulations=2, trajectories=2, epochs=1, imitation=1)
+EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
+EXPERIMENT_2 = SCENARIOS / "papers" / "ineps" / "exp2.yaml"
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an agent that has learned a little on Experiment 1."""
-    out = tmp_path_factory.mktemp("trained")
-    return train_pairing(EXPERIMENT_1, out, Training(hyperparameters=QUICK))
-
-
-def _environment(path: Path, pairing: Pairing) -> PairingEnvironment:
-    library = Library([path])
-    reward = "foreseen" if pairing.sees == "foreseen" else "spent"
-    task = Task(library.first.platform, pairing, reward)  # type: ignore[arg-type]
-    return PairingEnvironment(task, library.first_jobs)
-
-
-@pytest.mark.parametrize("objective", ["energy", "edp"])
-@pytest.mark.parametrize("path", [EXPERIMENT_1, EXPERIMENT_2])
-def test_foreseen_rewards_add_up_to_minus_the_objective(path: Path, objective: str) -> None:
-    """Whatever is chosen, the rewards of a run sum to minus its energy, or its product."""
-    pairing = Pairing(objective=objective)  # type: ignore[arg-type]
-    environment, rng = _environment(path, pairing), np.random.default_rng(1)
-    environment.reset()
-    rewards = 0.0
-    while not environment.done:
-        rewards += environment.step(int(rng.integers(len(environment.choices.rows))))
-    assert rewards == pytest.approx(-environment.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("sees", ["papers", "papers_no_energy", "foreseen"])
-def test_what_is_shown_lies_between_0_and_1(sees: str) -> None:
-    """Every feature of every choice lies in [0, 1], whatever was chosen before."""
-    environment = _environment(EXPERIMENT_2, Pairing(sees=sees))  # type: ignore[arg-type]
-    rng = np.random.default_rng(2)
-    environment.reset()
-    while not environment.done:
-        rows = environment.choices.rows
-        assert rows.min() >= 0.0
-        assert rows.max() <= 1.0
-        environment.step(int(rng.integers(len(rows))))
-
-
-def test_waiting_ends_by_its_bound() -> None:
-    """An agent that always waits where it may still runs every job, and not much later."""
-    environment = _environment(EXPERIMENT_1, Pairing(wait_s=0.5, most_wait_s=2.0))
-    environment.reset()
-    while not environment.done:
-        environment.step(len(environment.choices.rows) - 1)
-    starts_s = environment.simulation.recording.start_s
-    assert len(starts_s) == 6
-    assert max(starts_s) < 200.0
-
-
-def test_one_placement_an_event() -> None:
-    """With `one`, no two jobs start at one instant."""
-    environment = _environment(
-        EXPERIMENT_2, Pairing(sees="papers", placements_per_event="one", wait=False)
-    )
-    environment.reset()
-    while not environment.done:
-        environment.step(0)
-    starts_s = environment.simulation.recording.start_s
-    assert len(set(starts_s)) == len(starts_s)
-
-
-@pytest.mark.slow
-def test_same_seed_same_weights(trained: Path, tmp_path: Path) -> None:
-    """Training twice by the same seed writes the same bytes, by another seed others."""
-    again = train_pairing(EXPERIMENT_1, tmp_path / "a", Training(hyperparameters=QUICK))
-    other = train_pairing(EXPERIMENT_1, tmp_path / "b", Training(hyperparameters=QUICK, seed=1))
-    assert again.read_bytes() == trained.read_bytes()
-    assert other.read_bytes() != trained.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    """Stopped by an error after a simulation and resumed, it ends with the same bytes."""
-    settings = dataclasses.replace(QUICK, simulations=4)
-    training = Training(hyperparameters=settings)
-    whole = train_pairing(EXPERIMENT_1, tmp_path / "whole", training)
-
-    class StoppedError(Exception):
-        pass
-
-    def stop(done: object) -> None:
-        if getattr(done, "simulation", 0) == 2:
-            raise StoppedError
-
-    with pytest.raises(StoppedError):
-        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop)
-    parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
-    assert parts.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
-    """Going on with other settings than it began with is an error that says so."""
-    train_pairing(EXPERIMENT_1, tmp_path, Training(hyperparameters=QUICK))
-    other = Training(hyperparameters=QUICK, seed=3)
-    with pytest.raises(PolicyError, match="another training"):
-        train_pairing(EXPERIMENT_1, tmp_path, other, resume=True)
-
-
-@pytest.mark.slow
-def test_the_papers_form_trains(tmp_path: Path) -> None:
-    """The papers' networks learn with their settings, and the averaged actor is what is kept."""
-    settings = Hyperparameters(simulations=4, trajectories=2, epochs=2)
-    pairing = Pairing(sees="papers", placements_per_event="one", wait=False)
-    training = Training(pairing=pairing, hyperparameters=settings, reward="spent", validate_every=0)
-    actor, about = load_pairing(train_pairing(EXPERIMENT_1, tmp_path, training))
-    assert isinstance(actor, PapersActor)
-    assert about.pairing.placements_per_event == "one"
+    """Return the file of an agent; its weights are as they were drawn."""
+    path = tmp_path_factory.mktemp("trained") / "actor.safetensors"
+    actor = actor_of(Pairing())
+    draw(actor, torch.Generator().manual_seed(0))
+    save_pairing(path, actor, About(pairing=Pairing()))
+    return path
 
 
 def test_the_papers_networks_have_the_layers_of_the_paper() -> None:
@@ -175,7 +68,7 @@ def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
 def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> None:
     """What was trained on two nodes schedules all jobs of forty."""
     metrics, _ = run_scenario(
-        papers_folder() / "ineps" / "exp3.yaml",
+        SCENARIOS / "papers" / "ineps" / "exp3.yaml",
         scheduler=f"pairing:{trained}",
         transport="inproc",
         out=tmp_path,
@@ -190,56 +83,6 @@ def test_a_model_of_other_rows_is_refused_by_version(trained: Path, tmp_path: Pa
     write_network(tmp_path / "old.safetensors", tensors, FORMAT, replace(about, rows=ROWS + 1))
     with pytest.raises(PolicyError, match=rf"rows of version {ROWS + 1}; these are of {ROWS}"):
         load_pairing(tmp_path / "old.safetensors")
-
-
-def test_training_without_power_data_is_refused(tmp_path: Path) -> None:
-    """Where nodes draw no power, `train pairing` says so in one line and writes nothing."""
-    dark = tmp_path / "dark.yaml"
-    dark.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", EXPERIMENT_1.read_text()))
-    out = tmp_path / "out"
-    result = CliRunner().invoke(train_app, ["pairing", str(dark), "--out", str(out)])
-    assert result.exit_code == 2
-    assert "draw no power" in result.output
-    assert len(result.output.strip().splitlines()) == 1
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("sees", ["papers", "foreseen"])
-def test_while_nothing_fits_nothing_is_asked(sees: str) -> None:
-    """With every pair masked there is no decision: the next comes when a job can go somewhere."""
-    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
-    task = Task(cluster_of(1, 2, static_w=5.0, dynamic_w=1.0), pairing, "spent")
-    environment = PairingEnvironment(task, jobs_of((0, 10, 2), (1, 10, 2), (2, 10, 2)))
-    environment.reset()
-    asked_s = []
-    while not environment.done:
-        asked_s.append(environment.simulation.now_s)
-        assert len(environment.choices.rows) >= 1
-        environment.step(0)
-    assert asked_s == [0.0, 10.0, 20.0]
-
-
-@pytest.mark.parametrize("sees", ["papers", "foreseen"])
-def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
-    """A job that may cost 100 J waits for the node it costs 70 J on; the other would take 520 J.
-
-    10 s x (5 W + 2 x 1 W) = 70 J, and with 50 W for 5 W 520 J.
-    """
-    processors = [Processor(2, 1.0, static_w, 1.0, 0.5) for static_w in (5.0, 50.0)]
-    platform = Platform(tuple(NodeGroup(1, (processor,)) for processor in processors))
-    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
-    jobs = dataclasses.replace(
-        jobs_of((0, 10, 2), (1, 10, 2)), max_energy_j=np.array([100.0, 100.0])
-    )
-    environment = PairingEnvironment(Task(platform, pairing, "spent"), jobs)
-    environment.reset()
-    offered = []
-    while not environment.done:
-        choices = environment.choices
-        pairs = [choices.pair(choice) for choice in range(len(choices.rows))]
-        offered.append((environment.simulation.now_s, [pair and pair[1] for pair in pairs]))
-        environment.step(0)
-    assert offered == [(0.0, [0]), (10.0, [0])]
 
 
 def test_drawn_choices_follow_the_scenarios_seed(trained: Path, tmp_path: Path) -> None:
@@ -279,7 +122,7 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
     transport: Transport, trained: Path, tmp_path: Path
 ) -> None:
     """The scheduler's own words come through, though the server is over before its process."""
-    demo = papers_folder().parent / "demo.yaml"
+    demo = SCENARIOS / "demo.yaml"
     with pytest.raises(RunError, match=r"asks for 34 cores.* at most 32 here"):
         run_scenario(demo, scheduler=f"pairing:{trained}", transport=transport, out=tmp_path)
 

@@ -445,8 +445,8 @@ def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: out/actor.safetensors}}")
     out = tmp_path / "out"
-    options = ["--curriculum", "sampled,real", "--epochs", 1, "--interval-s", 3600, "--calendar"]
-    status, text, error = train("power", file, "--out", out, *map(str, options))
+    options = "--curriculum sampled,real --iterations 1 --interval-s 3600 --calendar"
+    status, text, error = train("power", file, "--out", out, *options.split())
     assert (status, error) == (0, "")
     lines = [line.split() for line in text.splitlines()]
     assert [line[:2] for line in lines[:2]] == [["1", "sampled"], ["2", "real"]]
@@ -469,7 +469,7 @@ def test_bad_training_is_an_error_in_one_line(
     """What is wrong with it, and nothing is written."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    given = ["--out", "out", "--curriculum", "real", "--epochs", "1", *options]
+    given = ["--out", "out", "--curriculum", "real", "--iterations", "1", *options]
     status, text, error = train("power", night(tmp_path, "{}"), *given)
     assert (status != 0, text) == (True, "")
     assert error.startswith(f"error: {expected}")

@@ -32,9 +32,9 @@ from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_studies.papers import papers_folder, scenario_path
 from hpcosim_studies.rows import Row, read_rows
-from hpcosim_training.deep_eas.jobs import step_jobs
-from hpcosim_training.deep_eas.outcome import weights
-from hpcosim_training.deep_eas.sequences import Machines
+from hpcosim_training.environments.step_costs import weights
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import Machines
 from support.step_machines import Drawn, machines, table
 
 FOLDER = papers_folder() / "deep_eas"

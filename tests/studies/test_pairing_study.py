@@ -34,13 +34,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let agents of Experiment 1 learn next to nothing."""
     experiment = EXPERIMENTS["pairing-exp1"]
     papers, ours = (
-        dataclasses.replace(
-            learning,
-            hyperparameters=dataclasses.replace(
-                learning.hyperparameters, simulations=1, trajectories=1, epochs=1
-            ),
-        )
-        for learning in (experiment.papers, experiment.ours)
+        dataclasses.replace(training, iterations=1, episodes=1, epochs=1)
+        for training in (experiment.papers, experiment.ours)
     )
     changed = {"pairing-exp1": experiment._replace(papers=papers, ours=ours)}
     monkeypatch.setattr(experiments, "EXPERIMENTS", {**EXPERIMENTS, **changed})
@@ -73,10 +68,11 @@ def test_small_experiments_have_every_variant(study: str) -> None:
 def test_the_papers_settings() -> None:
     """What the thesis' table 4.13 says of Experiment 3 is what trains there."""
     training = Trained("pairing-exp3", PAPERS, "energy", 0).training
-    said = training.hyperparameters
-    assert (said.simulations, said.trajectories, said.minibatch, said.epochs) == (100, 5, 32, 50)
-    assert (said.clip, said.discount, said.trace, said.swa) == (0.1, 0.99, 0.95, True)
-    assert (said.actor_rate, said.critic_rate) == (0.001, 0.001)
+    assert (training.iterations, training.episodes) == (100, 5)
+    assert (training.minibatch, training.epochs) == (32, 50)
+    assert (training.clip, training.discount, training.gae_lambda) == (0.1, 0.99, 0.95)
+    assert (training.learning_rate, training.critic_learning_rate) == (0.001, None)
+    assert training.swa
     assert training.windows.jobs == 90
     assert training.reward == "spent"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcosim_client import Policy, make_policy
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_training.power.environment import Task
+from hpcosim_training.environments.power_task import PowerTask
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 
@@ -26,9 +26,9 @@ def new_scheduler() -> Policy:
     return make_policy("easy")
 
 
-def task_of(platform: Platform, **changes: Any) -> Task:
+def task_of(platform: Platform, **changes: Any) -> PowerTask:
     """Return a task with a decision every 20 s."""
-    return replace(Task(platform, new_scheduler, 20.0), **changes)
+    return replace(PowerTask(platform, new_scheduler, 20.0), **changes)
 
 
 def drawn(rng: np.random.Generator, count: int) -> JobTable:

@@ -1,4 +1,4 @@
-"""The Gymnasium environments: their contract, and that they are our own, told otherwise."""
+"""The Gymnasium environments: their contract, observations, masks and rewards."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.record.metrics import measure
-from hpcosim_training.pairing.environment import PairingEnvironment, Task
-from hpcosim_training.power.environment import PowerEnvironment
+from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
 from hpcosim_workloads.table import JobTable
 from support.learned_power import drawn, nodes_of
 from support.learned_power import task_of as power_task_of
@@ -34,11 +33,20 @@ gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
 from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from hpcosim_training.gymnasium_envs import JOB_NODE_PAIRING, NODE_POWER  # noqa: E402
-from hpcosim_training.pairing.gymnasium_env import JobNodePairingEnv  # noqa: E402
-from hpcosim_training.power.gymnasium_env import NodePowerEnv  # noqa: E402
+from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv  # noqa: E402
+from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
+from hpcosim_training.environments.step_binding import (  # noqa: E402
+    StepBindingEnv,
+    StepBindingVectorEnv,
+)
+from hpcosim_training.gymnasium_envs import (  # noqa: E402
+    JOB_NODE_PAIRING,
+    NODE_POWER,
+    STEP_BINDING,
+)
 
 EXPERIMENTS = SCENARIOS / "papers" / "ineps"
+LAMBDA = str(SCENARIOS / "papers" / "deep_eas" / "lambda_0.9.yaml")
 EXP1, EXP2 = str(EXPERIMENTS / "exp1.yaml"), EXPERIMENTS / "exp2.yaml"
 SEES = ("papers", "papers_no_energy", "foreseen")
 
@@ -141,7 +149,7 @@ def test_gymnasiums_own_checker_takes_task_and_jobs() -> None:
     """An environment of a task and jobs keeps the contract as well."""
     power = gymnasium.make(NODE_POWER, task=power_task_of(nodes_of(3)), jobs=some_jobs())
     check_env(power.unwrapped)
-    task, jobs = Task(cluster_of(2, 4)), jobs_of((0, 9, 2), (1, 9, 4))
+    task, jobs = PairingTask(cluster_of(2, 4)), jobs_of((0, 9, 2), (1, 9, 4))
     pairing = gymnasium.make(JOB_NODE_PAIRING, task=task, jobs=jobs, invalid="first")
     check_env(pairing.unwrapped)
 
@@ -212,7 +220,7 @@ def test_the_last_info_is_the_servers_metrics(sleepers: str) -> None:
         while not over:
             assert set(info) == {"action_mask"}
             _, _, over, _, info = env.step(some_action(info["action_mask"], rng))
-        metrics = measure(env._environment.simulation.record())
+        metrics = measure(env.simulation.record())
         assert metrics["jobs_completed"] in (6, 20)
         for name in ("energy_j", "edp_js", "makespan_s"):
             assert info[name] == metrics[name] > 0.0
@@ -234,7 +242,9 @@ def test_after_the_end_there_is_no_step(sleepers: str) -> None:
 @pytest.mark.parametrize("kind", [JobNodePairingEnv, NodePowerEnv])
 def test_an_environment_is_made_of_a_scenario_or_of_task_and_jobs(kind: Any) -> None:
     """Neither, both and half of it are errors that say what is right."""
-    task: Any = Task(cluster_of(2)) if kind is JobNodePairingEnv else power_task_of(nodes_of(3))
+    task: Any = (
+        PairingTask(cluster_of(2)) if kind is JobNodePairingEnv else power_task_of(nodes_of(3))
+    )
     for arguments in ({}, {"task": task}, {"jobs": some_jobs()}, {"overrides": {"seed": 1}}):
         with pytest.raises(ValueError, match="scenario=FILE"):
             kind(**arguments)
@@ -255,17 +265,11 @@ def some_jobs() -> JobTable:
 # Pairing jobs with nodes
 
 
-def ours_and_theirs(settings: Pairing, path: str | Path) -> tuple[PairingEnvironment, Any]:
-    """Return our environment of a scenario, and the one around it."""
+def pairing_env(settings: Pairing, path: str | Path) -> JobNodePairingEnv:
+    """Return the environment of a scenario's platform and jobs."""
     library = Library([Path(path)])
-    task = Task(library.first.platform, settings, "foreseen" if foresees(settings) else "spent")
-    given = {"task": task, "jobs": library.first_jobs}
-    return PairingEnvironment(**given), JobNodePairingEnv(**given)  # type: ignore[arg-type]
-
-
-def foresees(settings: Pairing) -> bool:
-    """Return whether an agent of these settings foresees."""
-    return settings.sees == "foreseen"
+    task = PairingTask(library.first.platform, settings, usual_reward(settings.sees))
+    return JobNodePairingEnv(task=task, jobs=library.first_jobs)
 
 
 @pytest.mark.parametrize("path", [EXP1, EXP2])
@@ -279,23 +283,19 @@ def foresees(settings: Pairing) -> bool:
         Pairing(sees="foreseen", wait_s=None, objective="edp"),
     ],
 )
-def test_an_episode_is_our_environments(settings: Pairing, path: str | Path) -> None:
-    """Mask and rows are those the rounds offer, each in its place, and rewards are the task's."""
-    ours, theirs = ours_and_theirs(settings, path)
-    rng = np.random.default_rng(0)
-    ours.reset()
-    seen, info = theirs.reset()
-    while not ours.done:
-        choices = ours.choices
-        assert seen in theirs.observation_space
+def test_rows_stand_at_their_actions(settings: Pairing, path: str | Path) -> None:
+    """Mask and rows are the choices that the rounds offer, each in its place, else zeros."""
+    env, rng = pairing_env(settings, path), np.random.default_rng(0)
+    seen, info = env.reset()
+    while not env.done:
+        choices = env.choices
+        assert seen in env.observation_space
         assert np.flatnonzero(info["action_mask"]).tolist() == choices.actions.tolist()
-        assert np.array_equal(theirs.action_masks(), info["action_mask"])
+        assert np.array_equal(env.action_masks(), info["action_mask"])
         assert np.array_equal(seen[choices.actions], choices.rows)
         assert not seen[info["action_mask"] == 0].any()
-        choice = int(rng.integers(len(choices.actions)))
-        reward = ours.step(choice)
-        seen, given, terminated, truncated, info = theirs.step(choices.actions[choice])
-        assert (reward, ours.done, False) == (given, terminated, truncated)
+        seen, _, _, truncated, info = env.step(rng.choice(choices.actions))
+        assert not truncated
     assert not seen.any()
     assert np.flatnonzero(info["action_mask"]).tolist() == [len(seen) - 1]
 
@@ -303,9 +303,8 @@ def test_an_episode_is_our_environments(settings: Pairing, path: str | Path) -> 
 def test_a_scenario_is_its_task_and_jobs() -> None:
     """An environment of a file is one of what the file says."""
     settings = Pairing(sees="papers", objective="edp")
-    _, theirs = ours_and_theirs(settings, EXP1)
     given = gymnasium.make(JOB_NODE_PAIRING, scenario=Path(EXP1), sees="papers", objective="edp")
-    assert_equal(played(given, 0), played(theirs, 0))
+    assert_equal(played(given, 0), played(pairing_env(settings, EXP1), 0))
 
 
 def test_overrides_change_the_scenario() -> None:
@@ -319,7 +318,7 @@ def test_foreseen_rewards_add_up_to_the_objective(objective: str) -> None:
     """Their sum is minus what the run came to, by the scale."""
     env = JobNodePairingEnv(EXP2, sees="foreseen", objective=objective, reward_scale=1000.0)
     rewards = [decision.reward for decision in played(env, 1)]
-    came_to = measure(env._environment.simulation.record())
+    came_to = measure(env.simulation.record())
     total = came_to["energy_j"] if objective == "energy" else came_to["edp_js"]
     assert sum(rewards) == pytest.approx(-total / 1000.0, rel=1e-9)
 
@@ -328,7 +327,7 @@ def test_spent_energies_add_up_to_the_energy() -> None:
     """Under the objective `energy` the papers' rewards do so as well."""
     env = JobNodePairingEnv(EXP2, sees="papers")
     rewards = [decision.reward for decision in played(env, 1)]
-    came_to = measure(env._environment.simulation.record())
+    came_to = measure(env.simulation.record())
     assert sum(rewards) == pytest.approx(-came_to["energy_j"], rel=1e-9)
 
 
@@ -415,14 +414,14 @@ def test_nodes_without_power_are_refused(tmp_path: Path) -> None:
     path.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", Path(EXP1).read_text()))
     with pytest.raises(ScenarioError, match=r"dark\.yaml: \$\.platform\.nodes: .* draw no power"):
         JobNodePairingEnv(path)
-    task = Task(cluster_of(2, static_w=0.0, dynamic_w=0.0))
+    task = PairingTask(cluster_of(2, static_w=0.0, dynamic_w=0.0))
     with pytest.raises(ScenarioError, match="draw no power"):
         JobNodePairingEnv(task=task, jobs=jobs_of((0, 9, 1)))
 
 
 def test_jobs_wider_than_a_node_are_refused() -> None:
     """The rounds' own error names the job."""
-    env = JobNodePairingEnv(task=Task(cluster_of(2, 4)), jobs=jobs_of((0, 9, 5)))
+    env = JobNodePairingEnv(task=PairingTask(cluster_of(2, 4)), jobs=jobs_of((0, 9, 5)))
     with pytest.raises(PolicyError, match=r"job 1 asks for 5 cores.* of at most 4 here"):
         env.reset()
 
@@ -469,21 +468,6 @@ def test_sb3_contribs_maskable_ppo_trains_and_plays() -> None:
 # Switching nodes
 
 
-def test_an_episode_is_the_power_environments() -> None:
-    """Same observations, masks and rewards."""
-    given: dict[str, Any] = {"task": power_task_of(nodes_of(3)), "jobs": some_jobs()}
-    ours, theirs = PowerEnvironment(**given), NodePowerEnv(**given)
-    (seen, mask), (observed, info) = ours.reset(), theirs.reset()
-    rng, done = np.random.default_rng(0), False
-    while not done:
-        assert np.array_equal(seen, observed)
-        assert np.array_equal(mask, info["action_mask"])
-        actions = rng.integers(0, 2, 3)
-        seen, mask, reward, done = ours.step(actions)
-        observed, given_reward, over, cut, info = theirs.step(actions.astype(np.int8))
-        assert (reward, done, False) == (given_reward, over, cut)
-
-
 def test_a_time_limit_truncates(sleepers: str) -> None:
     """An episode that has no end of its own but the last job's can be given one."""
     env = gymnasium.make(NODE_POWER, scenario=sleepers, interval_s=60.0, max_episode_steps=2)
@@ -501,3 +485,76 @@ def test_nodes_that_are_always_on_are_refused(sleepers: str) -> None:
         NodePowerEnv(task=power_task_of(always_on), jobs=some_jobs())
     with pytest.raises(PolicyError, match="nosuch"):
         NodePowerEnv(sleepers, overrides={"scheduler.name": "nosuch"})
+
+
+# Binding jobs to machines
+
+
+def test_gymnasiums_own_checker_finds_nothing_in_binding() -> None:
+    """The environment keeps Gymnasium's contract."""
+    check_env(gymnasium.make(STEP_BINDING, scenario=LAMBDA).unwrapped)
+
+
+def test_a_vector_of_bindings_is_as_many_single_ones() -> None:
+    """Same observations, masks and rewards to the end of each, by the same seeds."""
+    how = {"scenario": LAMBDA, "overrides": {"workload.synthetic.steps": 6}, "queue": 4}
+    envs = gymnasium.make_vec(STEP_BINDING, 3, "vector_entry_point", **how)
+    rng = np.random.default_rng(0)
+    seen, info = envs.reset(seed=[5, 6, 7])
+    singles = [gymnasium.make(STEP_BINDING, **how).unwrapped for _ in range(3)]
+    alone = [env.reset(seed=seed) for env, seed in zip(singles, [5, 6, 7], strict=True)]
+    over, total = np.zeros(3, dtype=np.bool_), np.zeros(3)
+    while not over.all():
+        for run in np.flatnonzero(~over):
+            assert all(np.array_equal(seen[name][run], alone[run][0][name]) for name in seen)
+            assert np.array_equal(info["action_mask"][run], alone[run][1]["action_mask"])
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in info["action_mask"]])
+        going = np.flatnonzero(~over)
+        seen, rewards, over, cut, info = envs.step(actions)
+        for run in going:
+            alone_seen, reward, terminated, truncated, alone_info = singles[run].step(actions[run])
+            alone[run] = alone_seen, alone_info
+            assert (rewards[run], over[run], cut[run]) == (reward, terminated, truncated)
+        total += rewards
+    assert (total < 0.0).all()
+    with pytest.raises(ResetNeeded, match="every run is over"):
+        envs.step(actions)
+
+
+def test_a_seed_draws_other_sequences() -> None:
+    """The same seed gives the same first observation and jobs, and going on gives others."""
+    env = StepBindingVectorEnv(2, LAMBDA)
+    drawn = []
+    for seed in (1, 1, 2, None):
+        env.reset(seed=seed)
+        drawn.append(env.runs.jobs.submit[0].tolist())
+    assert drawn[0] == drawn[1]
+    assert drawn[0] != drawn[2] != drawn[3]
+    assert env.runs.jobs.submit.shape[0] == 2
+
+
+def test_what_a_binding_environment_is_made_of() -> None:
+    """Neither, both, unknown settings, and several runs for one environment are errors."""
+    with pytest.raises(ValueError, match="scenario=FILE"):
+        StepBindingEnv()
+    with pytest.raises(ValueError, match="unknown field `cue`"):
+        StepBindingEnv(LAMBDA, cue=3)
+    many = StepBindingVectorEnv(2, LAMBDA)
+    many.reset()
+    with pytest.raises(ValueError, match="of one run, not 2"):
+        StepBindingEnv(machines=many.machines, jobs=many.runs.jobs)
+    with pytest.raises(ValueError, match="scenario=FILE"):
+        StepBindingEnv(LAMBDA, machines=many.machines, jobs=many.runs.jobs)
+    with pytest.raises(ScenarioError, match="not of the model bernoulli"):
+        StepBindingEnv(EXP1)
+
+
+def test_an_action_that_is_not_there_is_an_error() -> None:
+    """An impossible one holds, as in the paper; one beyond the last is refused."""
+    env = StepBindingEnv(LAMBDA)
+    with pytest.raises(ResetNeeded, match="none has begun"):
+        env.step(0)
+    env.reset()
+    with pytest.raises(InvalidAction, match="actions 0 to 20"):
+        env.step(21)
+    env.step(19)

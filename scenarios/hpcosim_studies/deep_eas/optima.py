@@ -18,11 +18,11 @@ from hpcosim_studies.figures import panels, titled
 from hpcosim_studies.measures import change, document, table
 from hpcosim_studies.pool import in_parallel
 from hpcosim_studies.rows import Row, Rows
-from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
-from hpcosim_training.deep_eas.jobs import StepJobs, step_jobs
-from hpcosim_training.deep_eas.outcome import mean_edp
-from hpcosim_training.deep_eas.rollout import exploit, run_esjf
-from hpcosim_training.deep_eas.sequences import Machines, Sequences
+from hpcosim_training.environments.step_binding import StepBindingVectorEnv
+from hpcosim_training.environments.step_costs import mean_edp
+from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
+from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 
 STEPS = (4, 7, 10, 13)
 """The lengths: steps in which jobs arrive."""
@@ -89,21 +89,21 @@ def find_one(task: Task) -> Row:
     return {
         "steps": task.steps,
         "jobs": count / task.sequences,
-        "esjf": _run(machines, jobs, run_esjf),
-        "agent": _run(machines, jobs, lambda runs: exploit(network, runs)),
+        "esjf": _run(machines, jobs, play_esjf),
+        "agent": _run(machines, jobs, lambda env: play_greedy(network, env)),
         "found": sum(bound.found for bound in bounds) / count,
         "least": sum(bound.least for bound in bounds) / count,
     }
 
 
-def _run(machines: Machines, jobs: StepJobs, play: Callable[[Sequences], None]) -> float:
-    runs = Sequences(machines, jobs)
-    play(runs)
-    return mean_edp(runs)
+def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEnv], None]) -> float:
+    env = StepBindingVectorEnv(machines=machines, jobs=jobs)
+    play(env)
+    return mean_edp(env.runs)
 
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
-    alone = jobs.some([one])
+    alone = jobs.take([one])
     there = alone.there[0]
     # A machine on which nothing runs could start what it is to start later, so all is over in an
     # optimal schedule once all could have run one after the other.

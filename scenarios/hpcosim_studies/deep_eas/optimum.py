@@ -14,9 +14,9 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.solver import scipy_for
-from hpcosim_training.deep_eas.jobs import StepJobs
-from hpcosim_training.deep_eas.outcome import weights
-from hpcosim_training.deep_eas.sequences import Machines
+from hpcosim_training.environments.step_costs import weights
+from hpcosim_training.environments.step_jobs import StepJobs
+from hpcosim_training.environments.step_machines import Machines
 
 LIMIT_S = 60.0  # of the solver, for a sequence
 

@@ -15,11 +15,11 @@ from hpcosim_client.agents.deep_eas.network import draw, network_of
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.deep_eas.cases import Trained
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row, read_rows
+from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import Run, metrics_of
-from hpcosim_training.curve import CURVE
-from hpcosim_training.deep_eas.settings import FORMS
-from hpcosim_training.deep_eas.train import NETWORK, train_deep_eas
+from hpcosim_training.learners.deep_eas.settings import FORMS
+from hpcosim_training.learners.deep_eas.train import NETWORK, train_deep_eas
+from hpcosim_training.learning.curve import CURVE, read_curve
 
 MEASURE = "mean_normalised_edp"
 CURVES = "curves"
@@ -59,15 +59,15 @@ def train_one(task: Trained, folder: Path) -> list[Row]:
     changes: dict[str, Any] = {"seed": task.seed, **STUDIED.get(task.form, {})}
     train_deep_eas(path, folder, dataclasses.replace(FORMS[task.form], **changes))
     _save_untrained(folder, task.seed)
-    curve = read_rows(folder / CURVE)
+    curve = read_curve(folder)
     values = [
         normalised_edp(path, f"deep-eas{sampled}:{folder / model}")
         for model in (UNTRAINED, NETWORK)
         for sampled in ("", "-sampled")
     ]
-    training_s = float(sum(line["seconds"] for line in curve))
+    training_s = float(sum(line.seconds for line in curve))
     best_at = int(load_deep_eas(folder / NETWORK)[1].training["best_at"])
-    cells = (*task, training_s, curve[-1]["iteration"], best_at, *values)
+    cells = (*task, training_s, curve[-1].iteration, best_at, *values)
     return [dict(zip(COLUMNS, cells, strict=True))]
 
 

@@ -2,22 +2,20 @@
 
 The papers' settings are tables 4.5, 4.10, 4.13 and 4.17 of the thesis and table 5 of the paper;
 their trajectories of 6 and of 18 jobs are whole workloads. What else they have is in the defaults
-of `Hyperparameters`.
+of `PairingTraining`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace as changed
 
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
-from hpcosim_training.pairing.environment import usual_reward
-from hpcosim_training.pairing.session import Training
-from hpcosim_training.pairing.settings import FORESEEING, Hyperparameters
-from hpcosim_training.pairing.windows import Windows
+from hpcosim_training.environments.pairing_task import usual_reward
+from hpcosim_training.learners.pairing.settings import FORESEEING, PairingTraining, Windows
 
 PAPERS, OURS, UNTRAINED = "papers", "foreseen", "untrained"
 
@@ -58,8 +56,8 @@ class Experiment(NamedTuple):
 
     trained_on: str
     tested_on: tuple[str, ...]
-    papers: Training
-    ours: Training
+    papers: PairingTraining
+    ours: PairingTraining
     variants: tuple[str, ...] = (PAPERS, OURS)
     papers_seeds: tuple[int, ...] = SEEDS
 
@@ -68,52 +66,43 @@ class Experiment(NamedTuple):
         return {OURS: SEEDS, PAPERS: self.papers_seeds}.get(variant, FEWER)
 
 
-def _papers(
-    trajectories: int, minibatch: int, *, jobs: int | None = None, swa: bool = True
-) -> Training:
-    """Return how the papers' agent is trained; `jobs`: of a window, None: the whole workload."""
-    return Training(
-        hyperparameters=Hyperparameters(trajectories=trajectories, minibatch=minibatch, swa=swa),
-        windows=Windows(jobs=jobs),
-        validate_every=0,
-    )
+_SMALL = replace(FORESEEING, epochs=6, minibatch=256)
+"""Our agent on a handful of jobs."""
 
-
-def _ours(validate_every: int = 1, **changes: Any) -> Training:
-    """Return how our agent is trained, with changed hyperparameters."""
-    hyperparameters = replace(FORESEEING, **changes)
-    return Training(hyperparameters=hyperparameters, validate_every=validate_every)
-
-
-_SMALL = {"epochs": 6, "minibatch": 256}
+_PAPERS_TRAINING = PairingTraining(validate_every=0)
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "pairing-exp1": Experiment(
         "exp1",
         ("exp1",),
-        _papers(3, 18, swa=False),
-        _ours(simulations=60, trajectories=32, actor_rate=1e-3, entropy=0.05, **_SMALL),
+        replace(_PAPERS_TRAINING, episodes=3, minibatch=18, swa=False),
+        replace(_SMALL, iterations=60, episodes=32, learning_rate=1e-3, entropy_coefficient=0.05),
         tuple(VARIANTS),
     ),
     "pairing-exp2": Experiment(
         "exp2",
         ("exp2",),
-        _papers(5, 45, swa=False),
-        _ours(simulations=100, trajectories=24, actor_rate=5e-4, entropy=0.02, **_SMALL),
+        replace(_PAPERS_TRAINING, episodes=5, minibatch=45, swa=False),
+        replace(_SMALL, iterations=100, episodes=24, learning_rate=5e-4, entropy_coefficient=0.02),
         tuple(VARIANTS),
     ),
     "pairing-exp3": Experiment(
         "exp3",
         ("exp3",),
-        _papers(5, 32, jobs=90),
-        _ours(validate_every=2, simulations=30, trajectories=8),
+        replace(_PAPERS_TRAINING, episodes=5, minibatch=32, windows=Windows(jobs=90)),
+        replace(FORESEEING, iterations=30, episodes=8, validate_every=2),
         papers_seeds=FEWER,
     ),
     "pairing-exp4": Experiment(
         "exp4_mixed",
         ("exp4_mem", "exp4_comp"),
-        _papers(3, 25, jobs=50),
-        replace(_ours(5), windows=Windows(jobs=100, kinds=True), validation_windows=12),
+        replace(_PAPERS_TRAINING, episodes=3, minibatch=25, windows=Windows(jobs=50)),
+        replace(
+            FORESEEING,
+            windows=Windows(jobs=100, kinds=True),
+            validate_every=5,
+            validation_windows=12,
+        ),
     ),
 }
 """By the study that runs it."""
@@ -147,7 +136,7 @@ class Trained(NamedTuple):
         return "-".join([*self.label.replace(",", "").split(), self.objective, str(self.seed)])
 
     @property
-    def training(self) -> Training:
+    def training(self) -> PairingTraining:
         """How it is trained."""
         experiment, form = EXPERIMENTS[self.study], VARIANTS[self.variant]
         training = replace(
@@ -158,8 +147,7 @@ class Trained(NamedTuple):
         )
         if self.trained:
             return training
-        hyperparameters = replace(training.hyperparameters, simulations=0, imitation=0)
-        return replace(training, hyperparameters=hyperparameters, validate_every=0)
+        return replace(training, iterations=0, cloning_epochs=0, validate_every=0)
 
 
 def model_name(variant: str, objective: Objective) -> str:

@@ -20,11 +20,10 @@ from hpcosim_studies.ineps.experiments import (
 )
 from hpcosim_studies.ineps.heuristics import SHOWN, WORST, best_of, contenders
 from hpcosim_studies.ineps.pairing_tables import MEASURES, Results, Spread, drawn
-from hpcosim_studies.ineps.pairing_training import CURVE
 from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import read_rows
 from hpcosim_studies.runs import Run, Simulated, simulate
+from hpcosim_training.learning.curve import Iteration, read_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,10 +35,10 @@ STYLES = ("-", "--", ":")
 """Of the optima, one for each class of schedules."""
 
 QUANTITIES = {
-    "reward": "reward of a trajectory",
-    "mean": "objective / the teacher's",
-    "actor_loss": "actor's loss",
-    "critic_loss": "critic's loss",
+    "mean_return": "return of an episode",
+    "objective": "objective / the teacher's",
+    "policy_loss": "actor's loss",
+    "value_loss": "critic's loss",
 }
 """The columns of a learning curve that are drawn, with their titles."""
 
@@ -144,18 +143,22 @@ def draw_curves(path: Path, study: str, trained: Path) -> None:
             _draw_column(column, folders)
             title = f"{variant}, for {MEASURES[objective].title}: {len(folders)} seeds"
             column[0].set_title(title, fontsize=9)
-            column[-1].set_xlabel("simulations", fontsize=8)
+            column[-1].set_xlabel("iterations", fontsize=8)
         for axes, label in zip(grid[:: len(kinds)], QUANTITIES.values(), strict=True):
             axes.set_ylabel(label, fontsize=8)
 
 
 def _draw_column(column: Sequence[Axes], folders: Sequence[Path]) -> None:
-    curves = [read_rows(folder / CURVE) for folder in folders]
+    curves = [[line for line in read_curve(folder) if line.iteration > 0] for folder in folders]
     for axes, name in zip(column, QUANTITIES, strict=True):
-        band(axes, [[row[name] for row in curve if row["simulation"] > 0] for curve in curves])
+        band(axes, [[_quantity(line, name) for line in curve] for curve in curves])
         axes.tick_params(labelsize=7)
-        if name == "critic_loss":
+        if name == "value_loss":
             axes.set_yscale("log")
+
+
+def _quantity(line: Iteration, name: str) -> float:
+    return line.measures[name] if name in line.measures else float(getattr(line, name))
 
 
 def draw_schedules(path: Path, experiment: str, results: Results, models: Path) -> None:

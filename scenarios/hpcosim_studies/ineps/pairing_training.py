@@ -25,18 +25,19 @@ from hpcosim_studies.ineps.experiments import (
     trainings,
 )
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row, read_rows, write_rows
-from hpcosim_training.pairing.environment import PairingEnvironment, Task
-from hpcosim_training.pairing.rollout import exploit, explore
-from hpcosim_training.pairing.train import ACTOR, train_pairing
-from hpcosim_training.subject import totals
+from hpcosim_studies.rows import Row, write_rows
+from hpcosim_training.environments.arguments import totals
+from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.play import play_greedy, play_sampled
+from hpcosim_training.learners.pairing.train import ACTOR, train_pairing
+from hpcosim_training.learning.curve import read_curve
 
 OPTIMA = "optimum.csv"
 OPTIMA_COLUMNS = ("experiment", "placements", "objective", "value", "explored")
 SMALL = ("exp1", "exp2")
 """The experiments small enough for the search of the optimum."""
 
-CURVE = "curve.csv"
 RUNS = 100
 """Runs of each agent with sampled choices."""
 
@@ -72,7 +73,7 @@ def train_one(task: Trained, folder: Path) -> list[Row]:
     """Train an agent into a folder, and return a row for each experiment it is tried on."""
     experiment = EXPERIMENTS[task.study]
     train_pairing(scenario_path("ineps", experiment.trained_on), folder, task.training)
-    training_s = sum(float(line["seconds"]) for line in read_rows(folder / CURVE))
+    training_s = sum(line.seconds for line in read_curve(folder))
     about = {"variant": task.label, "objective": task.objective, "seed": task.seed}
     return [
         {
@@ -96,17 +97,17 @@ def try_out(model: Path, experiment: str, seed: int) -> dict[str, float]:
     actor, about = load_pairing(model)
     library = Library([scenario_path("ineps", experiment)])
     scenario, jobs = library.first, library.first_jobs
-    task = Task(scenario.platform, about.pairing, "spent", rules_of(scenario), scenario.seed)
+    task = PairingTask(scenario.platform, about.pairing, "spent", rules_of(scenario), scenario.seed)
 
     def sampled() -> Iterator[dict[str, float]]:
         for first in range(0, RUNS, SIDE_BY_SIDE):
-            runs = [PairingEnvironment(task, jobs) for _ in range(SIDE_BY_SIDE)]
+            runs = [JobNodePairingEnv(task=task, jobs=jobs) for _ in range(SIDE_BY_SIDE)]
             streams = [[seed, STREAM, first + run] for run in range(SIDE_BY_SIDE)]
-            explore(actor, runs, [np.random.default_rng(stream) for stream in streams])
+            play_sampled(actor, runs, [np.random.default_rng(stream) for stream in streams])
             yield from (totals(run.simulation) for run in runs)
 
-    greedy = PairingEnvironment(task, jobs)
-    exploit(actor, [greedy])
+    greedy = JobNodePairingEnv(task=task, jobs=jobs)
+    play_greedy(actor, [greedy])
     found = {name: totals(greedy.simulation)[name] for name in ("energy_j", "edp_js")}
     drawn = list(sampled())
     for metric in tuple(found):
@@ -126,7 +127,7 @@ def validation_of(folder: Path) -> float:
     _, about = load_pairing(folder / ACTOR)
     if "validation" in about.training:
         return float(about.training["validation"])
-    last = [float(line["mean"]) for line in read_rows(folder / CURVE)[-10:]]
+    last = [line.measures["objective"] for line in read_curve(folder)[-10:]]
     return sum(last) / len(last)
 
 

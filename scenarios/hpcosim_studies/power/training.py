@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,9 +14,8 @@ from hpcosim_studies.power.managers import Place, run_of
 from hpcosim_studies.power.paper import CURRICULA, KEPT, NO_CL, UNTRAINED, scenario_file
 from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import metrics_of
-from hpcosim_training.power.a2c import A2CSettings
-from hpcosim_training.power.curriculum import ACTOR
-from hpcosim_training.power.train import Training, train_power
+from hpcosim_training.learners.power.settings import A2C
+from hpcosim_training.learners.power.train import ACTOR, train_power
 
 ALGORITHM: Literal["a2c"] = "a2c"
 SEEDS = (1, 2, 3)
@@ -71,17 +71,17 @@ def train_grid(out: Path, workers: int | None = None) -> Path:
 def train_one(task: Trained, folder: Path) -> list[Row]:
     """Train one, and return its row; of `untrained` only the first weights are kept."""
     times = {NO_CL: 3, UNTRAINED: 0}.get(task.curriculum, 1)
-    training = Training(
+    training = replace(
+        A2C,
         curriculum=[] if task.curriculum == UNTRAINED else task.curriculum.split("-"),
-        epochs=times * PASSES,
-        algorithm=ALGORITHM,
+        iterations=times * PASSES,
         seed=task.seed,
         synthetic_days=SYNTHETIC_DAYS,
-        settings=A2CSettings(learning_rate=LEARNING_RATE),
+        learning_rate=LEARNING_RATE,
     )
     beside = TRAINED_BESIDE[ALGORITHM]
     late = scenario_path("power", "train_late")
-    train_power(late, folder, training, {"scheduler.power_awareness": beside})
+    train_power(late, folder, training, overrides={"scheduler.power_awareness": beside})
     power = {"name": "rl", "model": str((folder / ACTOR).resolve())}
     metrics = metrics_of(run_of(Place(scenario_file()), task.name, power, beside))
     about = {"algorithm": ALGORITHM, "curriculum": task.curriculum, "seed": task.seed}

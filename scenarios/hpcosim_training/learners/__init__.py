@@ -1,0 +1,1 @@
+"""Learners, one for each problem: networks, distributions, rewards, validation, and defaults."""

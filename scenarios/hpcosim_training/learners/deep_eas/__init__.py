@@ -1,0 +1,1 @@
+"""Learning Deep-EAS: to bind jobs to machines, step by step."""

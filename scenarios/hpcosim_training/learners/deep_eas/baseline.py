@@ -1,0 +1,46 @@
+"""The baseline of Deep-EAS: the mean of the runs of the same sequence (paper, equation 5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hpcosim_client.job import Floats
+from hpcosim_training.environments.step_costs import costs_to_go
+from hpcosim_training.environments.step_runs import StepRuns
+from hpcosim_training.learners.deep_eas.agent import SceneBatch
+from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
+from hpcosim_training.learning.rollout import Rollout
+
+
+def against_siblings(
+    rollout: Rollout[SceneBatch], runs: StepRuns, training: DeepEasTraining
+) -> Rollout[SceneBatch]:
+    """Return a rollout whose rewards are relative to the mean of the runs of each sequence.
+
+    The return of a decision becomes its return minus the mean return of its siblings from that
+    step on; runs that are over count with 0. With a critic, rewards are divided by the standard
+    deviation of the siblings' returns, so that all sequences weigh the same. With REINFORCE, they
+    are scaled by decisions per run: equation 5 is a mean over runs, the loss one over decisions.
+
+    Args:
+        rollout: whole episodes; the runs of a sequence lie one behind the other.
+        runs: the runs, all done.
+        training: the number of trajectories, and the algorithm.
+    """
+    to_go = -costs_to_go(runs)
+    by_sequence = to_go.reshape(-1, training.trajectories, to_go.shape[1])
+    means = by_sequence.mean(axis=1).repeat(training.trajectories, axis=0)
+    baseline = means[rollout.episode, rollout.observations.step.numpy()]
+    rewards = rollout.rewards - _falls(baseline, rollout)
+    if training.algorithm == "reinforce":
+        return replace(rollout, rewards=rewards * (len(rollout) / len(to_go)))
+    spread = by_sequence[:, :, 0].std(axis=1).repeat(training.trajectories)
+    return replace(rollout, rewards=rewards / np.where(spread > 0.0, spread, 1.0)[rollout.episode])
+
+
+def _falls(baseline: Floats, rollout: Rollout[SceneBatch]) -> Floats:
+    """Return by how much a baseline falls from each decision to the next of its run, or its end."""
+    goes_on = np.append(rollout.episode[1:] == rollout.episode[:-1], False)
+    return baseline - np.where(goes_on, np.roll(baseline, -1), 0.0)

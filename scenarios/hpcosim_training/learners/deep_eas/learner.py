@@ -1,0 +1,152 @@
+"""What is particular in learning Deep-EAS: sequences, baseline and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+
+from hpcosim_client.agents.deep_eas.network import Network, network_of
+from hpcosim_client.job import Ints
+from hpcosim_scenarios.model.workload import Bernoulli
+from hpcosim_training.environments.step_binding import StepBindingVectorEnv
+from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
+from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
+from hpcosim_training.environments.step_machines import Machines, sequence
+from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
+from hpcosim_training.learners.deep_eas.baseline import against_siblings
+from hpcosim_training.learners.deep_eas.play import BindingRuns, play_esjf, play_greedy, sampled
+from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
+from hpcosim_training.learning.agent import weights_of
+from hpcosim_training.learning.rollout import Rollout, collect, joined
+from hpcosim_training.learning.session import Learner, Outcome
+from hpcosim_training.learning.settings import description
+from hpcosim_training.learning.update import learn
+from hpcosim_training.learning.workers import Map
+from hpcosim_workloads.table import JobTable
+
+POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # streams of random numbers
+VALIDATED_ON = 100  # sequences
+
+
+class Part(NamedTuple):
+    """Episodes of an iteration.
+
+    Attributes:
+        rollout: the decisions, with rewards relative to the siblings'.
+        mean_return: mean over its runs of the rewards of the environment.
+        edp: sum of the normalised energy-delay products of its jobs.
+        jobs: how many jobs there are.
+    """
+
+    rollout: Rollout[SceneBatch]
+    mean_return: float
+    edp: float
+    jobs: int
+
+
+class DeepEasLearner(Learner):
+    """Deep-EAS that learns.
+
+    Args:
+        machines: the machines.
+        model: draws sequences.
+        training: how it learns.
+        parallel: makes rollouts, one or more at a time.
+
+    Attributes:
+        tables: the sequences of validation.
+        by_esjf: their runs by energy-aware shortest job first.
+
+    Raises:
+        ScenariosError: not everything happens at whole steps.
+        WorkloadError: hardly a job is submitted.
+    """
+
+    settings: DeepEasTraining
+    measures = ("normalised_edp",)
+
+    def __init__(
+        self, machines: Machines, model: Bernoulli, training: DeepEasTraining, parallel: Map
+    ) -> None:
+        self.settings, self.iterations = training, training.iterations
+        self._machines, self._model, self._map = machines, model, parallel
+        self.tables = [self._sequence(VALIDATION, number) for number in range(VALIDATED_ON)]
+        self._validation = self._env(self._in_steps(self.tables))
+        play_esjf(self._validation)
+        self.by_esjf = self._validation.runs
+        pool = [self._sequence(POOL, 0, number) for number in range(training.pool)]
+        self._pool = self._in_steps(pool) if pool else None
+        self.agent = new_agent(training, len(machines.watts))
+        self.description = description(
+            training, model=model, watts=machines.watts.tolist(), scale=machines.scale.tolist()
+        )
+
+    def iterate(self, done: int, remaining: float) -> Outcome:
+        """Learn from new runs of the agent as it is."""
+        training, number = self.settings, done + 1
+        jobs = self._drawn(number)
+        weights = save(weights_of(self.agent.actor))
+        episodes = partial(_episodes, self._machines, jobs, training, weights, number)
+        parts = np.array_split(np.arange(len(jobs.there)), training.workers)
+        found: list[Part] = self._map(episodes, [part for part in parts if len(part)])
+        rollout = joined([part.rollout for part in found], join)
+        losses = learn(self.agent, rollout, training, self._rng(ORDER, number), remaining)
+        mean_return = float(np.mean([part.mean_return for part in found]))
+        edp = sum(part.edp for part in found) / sum(part.jobs for part in found)
+        return Outcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
+
+    def validate(self, network: Network) -> float:
+        """Return the mean normalised energy-delay product of greedy actions, over that of ESJF."""
+        play_greedy(network, self._validation)
+        return mean_edp(self._validation.runs) / mean_edp(self.by_esjf)
+
+    def _drawn(self, number: int) -> StepJobs:
+        """Return the sequences of an iteration."""
+        training = self.settings
+        if self._pool is None:
+            new = [self._sequence(POOL, number, one) for one in range(training.sequences)]
+            return self._in_steps(new)
+        most = min(training.sequences, training.pool)
+        return self._pool.take(self._rng(CHOICE, number).choice(training.pool, most, replace=False))
+
+    def _env(self, jobs: StepJobs) -> StepBindingVectorEnv:
+        return StepBindingVectorEnv(machines=self._machines, jobs=jobs)
+
+    def _in_steps(self, tables: Sequence[JobTable]) -> StepJobs:
+        return step_jobs(self._machines.settings, self._machines.scale, tables)
+
+    def _rng(self, *stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.settings.seed, *stream])
+
+    def _sequence(self, *stream: int) -> JobTable:
+        return sequence(self._model, self._rng(*stream))
+
+
+def _episodes(
+    machines: Machines,
+    jobs: StepJobs,
+    training: DeepEasTraining,
+    weights: bytes,
+    iteration: int,
+    numbers: Ints,
+) -> Part:
+    """Return the episodes of some of the sequences of an iteration."""
+    torch.set_num_threads(1)
+    network = network_of(training.settings)
+    network.load_state_dict(load(weights))
+    seeds = [[training.seed, RUNS, iteration, number] for number in numbers.tolist()]
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    own = jobs.take(np.repeat(numbers, training.trajectories))
+    env = StepBindingVectorEnv(machines=machines, jobs=own)
+    rollout = collect(BindingRuns(env), sampled(network, rngs, training.trajectories), join)
+    return Part(
+        against_siblings(rollout, env.runs, training),
+        float(rollout.rewards.sum() / len(own.there)),
+        float(normalised_edps(env.runs).sum()),
+        int(own.there.sum()),
+    )

@@ -1,0 +1,1 @@
+"""Learning to switch nodes on and off."""

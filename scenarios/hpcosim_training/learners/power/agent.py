@@ -1,0 +1,83 @@
+"""The networks of a power manager as the learning algorithms take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hpcosim_client.agents.node_power.network import Actor, Shape, new_actor, new_critic
+from hpcosim_client.job import Ints
+from hpcosim_training.environments.node_power import NodePowerEnv
+from hpcosim_training.learners.power.settings import PowerTraining
+from hpcosim_training.learning.agent import Agent
+from hpcosim_training.learning.distributions import Evaluation, sample_switches, switches
+from hpcosim_training.learning.rollout import Sample, SideBySide
+
+
+class NodeBatch(NamedTuple):
+    """What is observed in several decisions.
+
+    Attributes:
+        seen: float32[decisions, nodes, features].
+        allowed: bool[decisions, nodes, 2], whether a node may be off, and on.
+    """
+
+    seen: Tensor
+    allowed: Tensor
+
+    def take(self, which: Tensor) -> NodeBatch:
+        """Return some of the decisions."""
+        return NodeBatch(self.seen[which], self.allowed[which])
+
+
+def join(parts: Sequence[NodeBatch]) -> NodeBatch:
+    """Return the decisions of all parts."""
+    return NodeBatch(*(torch.cat(each) for each in zip(*parts, strict=True)))
+
+
+def side_by_side(envs: Sequence[NodePowerEnv]) -> SideBySide[NodePowerEnv, NodeBatch]:
+    """Return environments that run side by side; all are reset."""
+    return SideBySide(envs, _observe)
+
+
+def new_agent(training: PowerTraining, shape: Shape) -> Agent[Actor, NodeBatch]:
+    """Return an untrained agent.
+
+    Args:
+        training: its settings, and the seed of its weights.
+        shape: the sizes of its networks.
+    """
+    generator = torch.Generator().manual_seed(training.seed)
+    actor, critic = new_actor(shape, generator), new_critic(shape, generator)
+    return Agent(actor, critic, _evaluate, _value, training)
+
+
+def sampled(actor: Actor, rng: np.random.Generator) -> Sample[NodeBatch]:
+    """Return what draws an actor's actions."""
+
+    def sample(batch: NodeBatch, _: Ints) -> tuple[Ints, NDArray[np.float32]]:
+        with torch.inference_mode():
+            return sample_switches(actor(batch.seen), batch.allowed.numpy(), rng)
+
+    return sample
+
+
+def _observe(envs: Sequence[NodePowerEnv]) -> NodeBatch:
+    return NodeBatch(
+        torch.from_numpy(np.stack([env.observation for env in envs])),
+        torch.from_numpy(np.stack([env.allowed for env in envs])),
+    )
+
+
+def _evaluate(actor: Actor, batch: NodeBatch, actions: Tensor) -> Evaluation:
+    return switches(actor(batch.seen), actions, batch.allowed.all(dim=2))
+
+
+def _value(critic: nn.Module, batch: NodeBatch) -> Tensor:
+    values: Tensor = critic(batch.seen)
+    return values

@@ -1,0 +1,93 @@
+"""What is particular in learning to switch nodes: a curriculum of workloads, and its measures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcosim_client.agents.node_power.network import About, Shape
+from hpcosim_training.environments.node_power import NodePowerEnv
+from hpcosim_training.environments.power_task import PowerTask
+from hpcosim_training.learners.power.agent import join, new_agent, sampled, side_by_side
+from hpcosim_training.learners.power.curriculum import Workload, stretches
+from hpcosim_training.learners.power.settings import PowerTraining
+from hpcosim_training.learning.rollout import collect
+from hpcosim_training.learning.session import Learner, Outcome
+from hpcosim_training.learning.settings import description, flat
+from hpcosim_training.learning.update import learn, mean_losses
+
+
+class PowerLearner(Learner):
+    """A power manager that learns.
+
+    Args:
+        task: the task.
+        curriculum: the workloads, in this order.
+        training: how it learns.
+        shape: the sizes of the networks; the number of features is the task's.
+
+    Attributes:
+        shape: the sizes of the networks.
+    """
+
+    settings: PowerTraining
+    measures = ("mean_reward", "wasted_j", "mean_wait_s")
+
+    def __init__(
+        self,
+        task: PowerTask,
+        curriculum: Sequence[Workload],
+        training: PowerTraining,
+        shape: Shape | None = None,
+    ) -> None:
+        self.settings = training
+        self.iterations = len(curriculum) * training.iterations
+        self._task, self._curriculum = task, curriculum
+        self.shape = (shape or Shape())._replace(features=task.columns)
+        self.agent = new_agent(training, self.shape)
+        jobs = [len(workload.jobs) for workload in curriculum]
+        self.description = description(training, shape=self.shape, jobs=jobs)
+
+    def iterate(self, done: int, remaining: float) -> Outcome:
+        """Learn from a workload once, each stretch of it to its end."""
+        settings = self.settings
+        workload = self._curriculum[done // settings.iterations]
+        calendar = None if self._task.origin_s is None else workload.origin_s
+        task = dataclasses.replace(self._task, origin_s=calendar)
+        parts = stretches(workload.jobs, settings.runs)
+        envs = [NodePowerEnv(task=task, jobs=part) for part in parts]
+        runs, rng = side_by_side(envs), np.random.default_rng([settings.seed, done])
+        losses, decisions, rewards = [], 0, 0.0
+        while runs.active.any():
+            rollout = collect(runs, sampled(self.agent.actor, rng), join, settings.steps)
+            losses.append(learn(self.agent, rollout, settings, rng, remaining))
+            decisions, rewards = decisions + len(rollout), rewards + float(rollout.rewards.sum())
+        return Outcome(
+            workload.name,
+            decisions,
+            rewards / len(envs),
+            mean_losses(losses),
+            {"mean_reward": rewards / decisions, **_totals(envs)},
+        )
+
+    def about(self) -> About:
+        """Return what the file of the actor says."""
+        training = flat(self.settings, {"interval_s", "calendar"})
+        return About(
+            shape=self.shape,
+            interval_s=self._task.interval_s,
+            origin_s=self._task.origin_s,
+            training=training,
+        )
+
+
+def _totals(envs: Sequence[NodePowerEnv]) -> dict[str, float]:
+    """Return the energy not spent computing, and the mean wait of all jobs."""
+    accounts = [env.account for env in envs]
+    waited_s = sum(account.waited_s for account in accounts)
+    return {
+        "wasted_j": float(sum(account.wasted_j.sum() for account in accounts)),
+        "mean_wait_s": waited_s / max(sum(account.submissions for account in accounts), 1),
+    }

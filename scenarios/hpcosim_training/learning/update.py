@@ -1,0 +1,194 @@
+"""Updates: epochs of minibatches through the decisions of a rollout, or of demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hpcosim_client.job import Floats
+from hpcosim_training.learning.agent import Agent
+from hpcosim_training.learning.distributions import mean_where
+from hpcosim_training.learning.losses import Loss, loss_of, policy_gradient
+from hpcosim_training.learning.returns import discounted_returns, generalised_advantages
+from hpcosim_training.learning.rollout import Observations, Rollout
+from hpcosim_training.learning.settings import TrainingSettings
+
+Obs = TypeVar("Obs", bound=Observations)
+
+AT_A_TIME = 1024  # decisions that go through a network together; it bounds the memory
+CLONING_MINIBATCH = 64
+
+
+class Losses(NamedTuple):
+    """Means over the steps of updates; NaN: there was none.
+
+    Attributes:
+        policy: the loss of the actor, without its entropy.
+        value: the mean squared error of the critic.
+        entropy: the entropy of a choice, nats.
+    """
+
+    policy: float = np.nan
+    value: float = np.nan
+    entropy: float = np.nan
+
+
+def learn(
+    agent: Agent[Any, Obs],
+    rollout: Rollout[Obs],
+    settings: TrainingSettings,
+    rng: np.random.Generator,
+    remaining: float,
+) -> Losses:
+    """Update an agent from a rollout that it made as it is.
+
+    Args:
+        agent: the agent.
+        rollout: the decisions.
+        settings: how.
+        rng: orders minibatches.
+        remaining: the share of the training that remains, 1 to 0.
+    """
+    values = _values(agent, rollout.observations, len(rollout))
+    last = np.zeros(len(rollout.truncated))
+    if rollout.final is not None:
+        last[rollout.truncated] = _values(agent, rollout.final, int(rollout.truncated.sum()))
+    advantages = generalised_advantages(
+        rollout.rewards, values, rollout.episode, last, settings.discount, settings.gae_lambda
+    )
+    targets = advantages + values
+    if settings.normalise_advantages and len(advantages) > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    entropy = settings.entropy_coefficient * (remaining if settings.anneal else 1.0)
+    steps = _update(
+        agent,
+        rollout,
+        _tensor(advantages),
+        _tensor(targets),
+        loss_of(settings),
+        settings.epochs,
+        settings.minibatch or len(rollout),
+        rng,
+        entropy,
+        settings.max_kl,
+    )
+    return mean_losses(list(steps))
+
+
+def clone(
+    agent: Agent[Any, Obs],
+    demonstrations: Rollout[Obs],
+    settings: TrainingSettings,
+    rng: np.random.Generator,
+) -> Losses:
+    """Update an agent by behaviour cloning: the actor learns actions, the critic their returns.
+
+    Args:
+        agent: the agent.
+        demonstrations: whole episodes; their log-probabilities are not used.
+        settings: the discount of returns, and the epochs.
+        rng: orders minibatches.
+
+    Returns:
+        The losses of the last epoch; that of the actor is the cross-entropy, nats.
+    """
+    last = np.zeros(len(demonstrations.truncated))
+    returns = discounted_returns(
+        demonstrations.rewards, demonstrations.episode, last, settings.discount
+    )
+    epochs, same = settings.cloning_epochs, torch.ones(len(demonstrations))
+    steps = list(
+        _update(
+            agent,
+            demonstrations,
+            same,
+            _tensor(returns),
+            policy_gradient,
+            epochs,
+            CLONING_MINIBATCH,
+            rng,
+        )
+    )
+    return mean_losses(steps[-(len(steps) // epochs) :])
+
+
+def mean_losses(steps: list[Losses]) -> Losses:
+    """Return the means of losses."""
+    return Losses(*np.mean(steps, axis=0).tolist()) if steps else Losses()
+
+
+def _update(
+    agent: Agent[Any, Obs],
+    rollout: Rollout[Obs],
+    advantages: Tensor,
+    targets: Tensor,
+    loss: Loss,
+    epochs: int,
+    minibatch: int,
+    rng: np.random.Generator,
+    entropy_coefficient: float = 0.0,
+    max_kl: float | None = None,
+) -> Iterator[Losses]:
+    """Go through all decisions, and yield the losses of each step."""
+    for _ in range(epochs):
+        order = torch.from_numpy(rng.permutation(len(rollout)))
+        falls = []
+        for rows in torch.split(order, minibatch):
+            losses, fall = _step(
+                agent, rollout, advantages, targets, rows, loss, entropy_coefficient
+            )
+            falls.append(fall)
+            yield losses
+        if max_kl is not None and np.mean(falls) > max_kl:
+            return
+
+
+def _step(
+    agent: Agent[Any, Obs],
+    rollout: Rollout[Obs],
+    advantages: Tensor,
+    targets: Tensor,
+    rows: Tensor,
+    loss: Loss,
+    entropy_coefficient: float,
+) -> tuple[Losses, float]:
+    """Take a step; return the losses, and by how much log-probabilities have fallen on average."""
+    sums, fall = np.zeros(3), 0.0
+    for some in torch.split(rows, AT_A_TIME):
+        share = len(some) / len(rows)
+        observations = rollout.observations.take(some)
+        before = rollout.log_probabilities[some]
+        evaluation = agent.evaluate(observations, rollout.actions[some])
+        policy = loss(evaluation, before, advantages[some])
+        entropy = mean_where(evaluation.entropies, evaluation.counted)
+        (share * (policy - entropy_coefficient * entropy)).backward()  # type: ignore[no-untyped-call]
+        value = torch.tensor(torch.nan)
+        if agent.critic is not None:
+            value = nn.functional.mse_loss(agent.value(observations), targets[some])
+            (share * value).backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            moved = mean_where(before - evaluation.log_probabilities, evaluation.counted)
+        sums += share * np.array([policy.item(), value.item(), entropy.item()])
+        fall += share * moved.item()
+    agent.descend()
+    return Losses(*sums.tolist()), fall
+
+
+def _values(agent: Agent[Any, Obs], observations: Obs, count: int) -> Floats:
+    """Return the critic's values, float64[decisions]; 0 without a critic."""
+    if agent.critic is None:
+        return np.zeros(count)
+    with torch.inference_mode():
+        parts = [
+            agent.value(observations.take(rows))
+            for rows in torch.split(torch.arange(count), AT_A_TIME)
+        ]
+    return np.asarray(torch.cat(parts).numpy(), dtype=np.float64)
+
+
+def _tensor(values: Floats) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32))

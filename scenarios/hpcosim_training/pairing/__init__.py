@@ -1,1 +1,0 @@
-"""Training the agent that pairs jobs with nodes."""

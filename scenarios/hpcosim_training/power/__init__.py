@@ -1,1 +1,0 @@
-"""Training power managers."""

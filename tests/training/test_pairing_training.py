@@ -1,0 +1,189 @@
+"""Training an agent that pairs jobs with nodes: its environment, teachers, whole trainings."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the extra rl is not installed")
+
+from typer.testing import CliRunner
+
+from hpcosim_cli.train import app as train_app
+from hpcosim_client.agents.pairing.model import load_pairing
+from hpcosim_client.agents.pairing.networks import PapersActor
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_scenarios.running.library import Library
+from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
+from hpcosim_training.errors import CheckpointError
+from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
+from hpcosim_training.learners.pairing.train import train_pairing
+from support.paths import SCENARIOS
+from support.simulating import cluster_of, jobs_of
+
+EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
+EXPERIMENT_2 = SCENARIOS / "papers" / "ineps" / "exp2.yaml"
+QUICK = dataclasses.replace(FORESEEING, iterations=2, episodes=2, epochs=1, cloning_epochs=1)
+
+
+def environment_of(path: Path, pairing: Pairing) -> JobNodePairingEnv:
+    """Return the environment of a scenario's platform and jobs."""
+    library = Library([path])
+    task = PairingTask(library.first.platform, pairing, usual_reward(pairing.sees))
+    return JobNodePairingEnv(task=task, jobs=library.first_jobs)
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+@pytest.mark.parametrize("path", [EXPERIMENT_1, EXPERIMENT_2])
+def test_foreseen_rewards_add_up_to_minus_the_objective(path: Path, objective: str) -> None:
+    """Whatever is chosen, the rewards of a run sum to minus its energy, or its product."""
+    pairing = Pairing(objective=objective)  # type: ignore[arg-type]
+    environment, rng = environment_of(path, pairing), np.random.default_rng(1)
+    environment.reset()
+    rewards = 0.0
+    while not environment.done:
+        rewards += environment.choose(int(rng.integers(len(environment.choices.rows))))
+    assert rewards == pytest.approx(-environment.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("sees", ["papers", "papers_no_energy", "foreseen"])
+def test_what_is_shown_lies_between_0_and_1(sees: str) -> None:
+    """Every feature of every choice lies in [0, 1], whatever was chosen before."""
+    environment = environment_of(EXPERIMENT_2, Pairing(sees=sees))  # type: ignore[arg-type]
+    rng = np.random.default_rng(2)
+    environment.reset()
+    while not environment.done:
+        rows = environment.choices.rows
+        assert rows.min() >= 0.0
+        assert rows.max() <= 1.0
+        environment.choose(int(rng.integers(len(rows))))
+
+
+def test_waiting_ends_by_its_bound() -> None:
+    """An agent that always waits where it may still runs every job, and not much later."""
+    environment = environment_of(EXPERIMENT_1, Pairing(wait_s=0.5, most_wait_s=2.0))
+    environment.reset()
+    while not environment.done:
+        environment.choose(len(environment.choices.rows) - 1)
+    starts_s = environment.simulation.recording.start_s
+    assert len(starts_s) == 6
+    assert max(starts_s) < 200.0
+
+
+def test_one_placement_an_event() -> None:
+    """With `one`, no two jobs start at one instant."""
+    environment = environment_of(
+        EXPERIMENT_2, Pairing(sees="papers", placements_per_event="one", wait=False)
+    )
+    environment.reset()
+    while not environment.done:
+        environment.choose(0)
+    starts_s = environment.simulation.recording.start_s
+    assert len(set(starts_s)) == len(starts_s)
+
+
+@pytest.mark.parametrize("sees", ["papers", "foreseen"])
+def test_while_nothing_fits_nothing_is_asked(sees: str) -> None:
+    """With every pair masked there is no decision: the next comes when a job can go somewhere."""
+    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
+    task = PairingTask(cluster_of(1, 2, static_w=5.0, dynamic_w=1.0), pairing, "spent")
+    environment = JobNodePairingEnv(task=task, jobs=jobs_of((0, 10, 2), (1, 10, 2), (2, 10, 2)))
+    environment.reset()
+    asked_s = []
+    while not environment.done:
+        asked_s.append(environment.simulation.now_s)
+        assert len(environment.choices.rows) >= 1
+        environment.choose(0)
+    assert asked_s == [0.0, 10.0, 20.0]
+
+
+@pytest.mark.parametrize("sees", ["papers", "foreseen"])
+def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
+    """A job that may cost 100 J waits for the node it costs 70 J on; the other would take 520 J.
+
+    10 s x (5 W + 2 x 1 W) = 70 J, and with 50 W for 5 W 520 J.
+    """
+    processors = [Processor(2, 1.0, static_w, 1.0, 0.5) for static_w in (5.0, 50.0)]
+    platform = Platform(tuple(NodeGroup(1, (processor,)) for processor in processors))
+    pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
+    jobs = dataclasses.replace(
+        jobs_of((0, 10, 2), (1, 10, 2)), max_energy_j=np.array([100.0, 100.0])
+    )
+    environment = JobNodePairingEnv(task=PairingTask(platform, pairing, "spent"), jobs=jobs)
+    environment.reset()
+    offered = []
+    while not environment.done:
+        choices = environment.choices
+        pairs = [choices.pair(choice) for choice in range(len(choices.rows))]
+        offered.append((environment.simulation.now_s, [pair and pair[1] for pair in pairs]))
+        environment.choose(0)
+    assert offered == [(0.0, [0]), (10.0, [0])]
+
+
+def test_same_seed_same_weights(tmp_path: Path) -> None:
+    """The same seed gives the same bytes, in one process or two; another seed gives others."""
+    trained = train_pairing(EXPERIMENT_1, tmp_path / "first", QUICK)
+    again = train_pairing(EXPERIMENT_1, tmp_path / "a", dataclasses.replace(QUICK, workers=2))
+    other = train_pairing(EXPERIMENT_1, tmp_path / "b", dataclasses.replace(QUICK, seed=1))
+    assert again.read_bytes() == trained.read_bytes()
+    assert other.read_bytes() != trained.read_bytes()
+
+
+def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    """Stopped by an error after a simulation and resumed, it ends with the same bytes."""
+    training = dataclasses.replace(QUICK, iterations=4)
+    whole = train_pairing(EXPERIMENT_1, tmp_path / "whole", training)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(done: object) -> None:
+        if getattr(done, "iteration", 0) == 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop)
+    parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
+    assert parts.read_bytes() == whole.read_bytes()
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    """Going on with other settings than it began with is an error that says so."""
+    train_pairing(EXPERIMENT_1, tmp_path, QUICK)
+    other = dataclasses.replace(QUICK, seed=3)
+    with pytest.raises(CheckpointError, match="another training"):
+        train_pairing(EXPERIMENT_1, tmp_path, other, resume=True)
+
+
+def test_the_papers_form_trains(tmp_path: Path) -> None:
+    """The papers' networks learn with their settings, and the averaged actor is what is kept."""
+    training = dataclasses.replace(
+        PAPERS,
+        pairing=Pairing(sees="papers", placements_per_event="one", wait=False),
+        reward="spent",
+        iterations=4,
+        episodes=2,
+        epochs=2,
+        validate_every=0,
+    )
+    actor, about = load_pairing(train_pairing(EXPERIMENT_1, tmp_path, training))
+    assert isinstance(actor, PapersActor)
+    assert about.pairing.placements_per_event == "one"
+
+
+def test_training_without_power_data_is_refused(tmp_path: Path) -> None:
+    """Where nodes draw no power, `train pairing` says so in one line and writes nothing."""
+    dark = tmp_path / "dark.yaml"
+    dark.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", EXPERIMENT_1.read_text()))
+    out = tmp_path / "out"
+    result = CliRunner().invoke(train_app, ["pairing", str(dark), "--out", str(out)])
+    assert result.exit_code == 2
+    assert "draw no power" in result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert not out.exists()
