@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from hpcosim_batsim.inputs.model import (
+from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
+from hpcosim_batsim.outputs.model import (
     EnergyPoint,
     HostState,
     JobOutcome,
@@ -25,7 +26,6 @@ from hpcosim_batsim.inputs.model import (
     PstateChange,
     StateChange,
 )
-from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
 from hpcosim_batsim.outputs.outcome import outcome_of
 from hpcosim_cli.formats import BATSIM
 from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob

@@ -11,7 +11,7 @@ from hpcosim_batsim.bridge import replies
 from hpcosim_batsim.bridge.happening import hear, next_phase
 from hpcosim_batsim.bridge.jobs import KnownJob
 from hpcosim_batsim.bridge.phases import phases
-from hpcosim_batsim.bridge.run import Run, check_sharing
+from hpcosim_batsim.bridge.run import BatsimRun, check_sharing
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.profiles import progress, task_of
@@ -20,7 +20,7 @@ from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
 from hpcosim_server.errors import Rejection
 
 
-def carry_out(run: Run, data: replies.Data, where: str) -> None:
+def carry_out(run: BatsimRun, data: replies.Data, where: str) -> None:
     """Carry out a decision now.
 
     Args:
@@ -38,7 +38,7 @@ def carry_out(run: Run, data: replies.Data, where: str) -> None:
         raise BadReplyError(what, where, run.simulation.now_s) from None
 
 
-def _execute(run: Run, wanted: replies.ExecuteJob) -> None:
+def _execute(run: BatsimRun, wanted: replies.ExecuteJob) -> None:
     job = _waiting(run, wanted.job_id)
     if wanted.storage_mapping or wanted.additional_io_job is not None:
         raise ValueError("storage_mapping and additional_io_job are not supported here")
@@ -64,13 +64,13 @@ def _execute(run: Run, wanted: replies.ExecuteJob) -> None:
         run.hosts.running[host] += 1
 
 
-def _reject(run: Run, wanted: replies.RejectJob) -> None:
+def _reject(run: BatsimRun, wanted: replies.RejectJob) -> None:
     job = _waiting(run, wanted.job_id)
     run.simulation.carry_out(RejectJob(job.number))
     hear(run, run.simulation.take_events())
 
 
-def _kill(run: Run, wanted: replies.KillJob) -> None:
+def _kill(run: BatsimRun, wanted: replies.KillJob) -> None:
     jobs = [run.known.find(job_id) for job_id in wanted.job_ids]
     for job in jobs:
         if job.state not in ("running", "over"):
@@ -91,11 +91,11 @@ def _kill(run: Run, wanted: replies.KillJob) -> None:
         run.queue.append(say.job_killed(simulation.now_s, asked, told))
 
 
-def _call_later(run: Run, wanted: replies.CallMeLater) -> None:
+def _call_later(run: BatsimRun, wanted: replies.CallMeLater) -> None:
     run.simulation.carry_out(SetAlarm(wanted.timestamp, next(run.call_ids)))
 
 
-def _set_state(run: Run, wanted: replies.SetResourceState) -> None:
+def _set_state(run: BatsimRun, wanted: replies.SetResourceState) -> None:
     if not run.options.energy:
         raise ValueError("power states can change only with --energy (-E)")
     hosts = parse_intervals(wanted.resources, len(run.platform.hosts))
@@ -107,7 +107,7 @@ def _set_state(run: Run, wanted: replies.SetResourceState) -> None:
         run.queue.append(say.resource_state_changed(now_s, switch.hosts, switch.pstate))
 
 
-def _register_job(run: Run, wanted: replies.RegisterJob) -> None:
+def _register_job(run: BatsimRun, wanted: replies.RegisterJob) -> None:
     _check_registering(run)
     job = run.known.register_job(wanted.job_id, wanted.job)
     check_sharing(job, run.known, run.options)
@@ -115,18 +115,18 @@ def _register_job(run: Run, wanted: replies.RegisterJob) -> None:
     hear(run, run.simulation.take_events())
 
 
-def _register_profile(run: Run, wanted: replies.RegisterProfile) -> None:
+def _register_profile(run: BatsimRun, wanted: replies.RegisterProfile) -> None:
     _check_registering(run)
     run.known.register_profile(wanted.workload_name, wanted.profile_name, wanted.profile)
 
 
-def _set_metadata(run: Run, wanted: replies.SetJobMetadata) -> None:
+def _set_metadata(run: BatsimRun, wanted: replies.SetJobMetadata) -> None:
     if '"' in wanted.metadata:
         raise ValueError('there can be no " in metadata')
     run.known.find(wanted.job_id).metadata = wanted.metadata
 
 
-def _change_state(run: Run, wanted: replies.ChangeJobState) -> None:
+def _change_state(run: BatsimRun, wanted: replies.ChangeJobState) -> None:
     if wanted.job_state != "REJECTED":
         raise ValueError(
             f"a job can't be made {wanted.job_state} by a word: here jobs run on hosts; only "
@@ -135,7 +135,7 @@ def _change_state(run: Run, wanted: replies.ChangeJobState) -> None:
     _reject(run, replies.RejectJob(wanted.job_id))
 
 
-def _notified(run: Run, wanted: replies.Notify) -> None:
+def _notified(run: BatsimRun, wanted: replies.Notify) -> None:
     if wanted.type not in ("registration_finished", "continue_registration"):
         raise ValueError(
             f"there is no type {wanted.type!r}; there are registration_finished and "
@@ -146,7 +146,7 @@ def _notified(run: Run, wanted: replies.Notify) -> None:
     run.registering = wanted.type == "continue_registration"
 
 
-def _query(run: Run, wanted: replies.Query) -> None:
+def _query(run: BatsimRun, wanted: replies.Query) -> None:
     if wanted.requests != {"consumed_energy": {}}:
         raise ValueError('requests must be {"consumed_energy": {}}; nothing else is known')
     if not run.options.energy:
@@ -156,15 +156,15 @@ def _query(run: Run, wanted: replies.Query) -> None:
     run.queue.append(say.consumed_energy(run.simulation.now_s, energy_j))
 
 
-def _ignore(run: Run, _: replies.Answer) -> None:
+def _ignore(run: BatsimRun, _: replies.Answer) -> None:
     """Nothing was asked."""
 
 
-def _tell_job(run: Run, _: replies.ToJobMsg) -> None:
+def _tell_job(run: BatsimRun, _: replies.ToJobMsg) -> None:
     raise ValueError("jobs can't be told anything: no profile here listens")
 
 
-def _waiting(run: Run, job_id: str) -> KnownJob:
+def _waiting(run: BatsimRun, job_id: str) -> KnownJob:
     job = run.known.find(job_id)
     if job.state != "waiting":
         is_now = {"to_come": "is not submitted yet", "running": "runs", "over": "is over"}
@@ -172,7 +172,7 @@ def _waiting(run: Run, job_id: str) -> KnownJob:
     return job
 
 
-def _check_registering(run: Run) -> None:
+def _check_registering(run: BatsimRun) -> None:
     if not run.options.dynamic_jobs:
         raise ValueError("jobs can be registered only with --enable-dynamic-jobs")
     if not run.registering:
@@ -196,7 +196,7 @@ def _whole(text: str | int) -> int:
         raise ValueError(f"{str(text)[:40]!r} is no whole number") from None
 
 
-_CARRY_OUT: dict[type[Any], Callable[[Run, Any], None]] = {
+_CARRY_OUT: dict[type[Any], Callable[[BatsimRun, Any], None]] = {
     replies.ExecuteJob: _execute,
     replies.RejectJob: _reject,
     replies.KillJob: _kill,

@@ -7,16 +7,15 @@ from contextlib import suppress
 from typing import Any
 
 from hpcosim_batsim.bridge import events as say
+from hpcosim_batsim.bridge.final_states import FINAL
 from hpcosim_batsim.bridge.jobs import KnownJob
-from hpcosim_batsim.bridge.run import FIRST_CALL, Run
+from hpcosim_batsim.bridge.run import FIRST_CALL, BatsimRun
 from hpcosim_batsim.inputs.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
-from hpcosim_batsim.inputs.model import FinalState
 from hpcosim_protocol import (
     Alarm,
     CancelAlarm,
     Event,
     JobCompleted,
-    JobState,
     JobSubmitted,
     NodePowerChanged,
     NoMoreJobs,
@@ -24,16 +23,10 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import Rejection
 
-_FINAL: dict[JobState, FinalState] = {
-    "completed": "COMPLETED_SUCCESSFULLY",
-    "timeout": "COMPLETED_WALLTIME_REACHED",
-    "killed": "COMPLETED_KILLED",
-    "rejected": "REJECTED",
-}
 _NO_RETURN_CODE = -1
 
 
-def hear(run: Run, events: Iterable[Event]) -> None:
+def hear(run: BatsimRun, events: Iterable[Event]) -> None:
     """Take in what the simulation says has happened."""
     for event in events:
         take_in = _HEAR.get(type(event))
@@ -41,7 +34,7 @@ def hear(run: Run, events: Iterable[Event]) -> None:
             take_in(run, event)
 
 
-def _on_submitted(run: Run, event: JobSubmitted) -> None:
+def _on_submitted(run: BatsimRun, event: JobSubmitted) -> None:
     job = run.known.jobs[event.job_id]
     job.state = "waiting"
     if not job.registered or run.options.acknowledge_dynamic_jobs:
@@ -49,9 +42,9 @@ def _on_submitted(run: Run, event: JobSubmitted) -> None:
         run.queue.append(say.job_submitted(event.time_s, job.full_id, job.about.raw, profile))
 
 
-def _on_completed(run: Run, event: JobCompleted) -> None:
+def _on_completed(run: BatsimRun, event: JobCompleted) -> None:
     job = run.known.jobs[event.job_id]
-    job.state, job.final = "over", _FINAL[event.state]
+    job.state, job.final = "over", FINAL[event.state]
     if event.state == "rejected":
         return
     if run.phases.pop(job.number, None) is not None:
@@ -69,18 +62,18 @@ def _on_completed(run: Run, event: JobCompleted) -> None:
     )
 
 
-def _on_power_changed(run: Run, event: NodePowerChanged) -> None:
+def _on_power_changed(run: BatsimRun, event: NodePowerChanged) -> None:
     if event.state in ("on", "sleeping"):
         switch = run.hosts.arrived(event.node)
         if not switch.left:
             run.queue.append(say.resource_state_changed(event.time_s, switch.hosts, switch.pstate))
 
 
-def _on_no_more_jobs(run: Run, event: NoMoreJobs) -> None:
+def _on_no_more_jobs(run: BatsimRun, event: NoMoreJobs) -> None:
     run.queue.append(say.notify(event.time_s, "no_more_static_job_to_submit"))
 
 
-def _on_alarm(run: Run, event: Alarm) -> None:
+def _on_alarm(run: BatsimRun, event: Alarm) -> None:
     if event.alarm_id < FIRST_CALL:
         if event.alarm_id in run.phases:
             next_phase(run, run.known.jobs[event.alarm_id])
@@ -88,7 +81,7 @@ def _on_alarm(run: Run, event: Alarm) -> None:
     run.queue.append(say.event(event.time_s, "REQUESTED_CALL"))
 
 
-def happen(run: Run, event: ExternalEvent) -> None:
+def happen(run: BatsimRun, event: ExternalEvent) -> None:
     """Let an event from outside happen now."""
     now_s = run.simulation.now_s
     if event.kind in (UNAVAILABLE, AVAILABLE):
@@ -102,7 +95,7 @@ def happen(run: Run, event: ExternalEvent) -> None:
         run.queue.append(say.event(now_s, "NOTIFY", say.to_json(event.raw)))
 
 
-def next_phase(run: Run, job: KnownJob) -> None:
+def next_phase(run: BatsimRun, job: KnownJob) -> None:
     """Let the hosts of a job draw what its next phase takes, until there is one after it."""
     begin_s = run.simulation.now_s
     for duration_s, loads in run.phases[job.number]:
@@ -115,7 +108,7 @@ def next_phase(run: Run, job: KnownJob) -> None:
     del run.phases[job.number]
 
 
-_HEAR: dict[type[Event], Callable[[Run, Any], None]] = {
+_HEAR: dict[type[Event], Callable[[BatsimRun, Any], None]] = {
     JobSubmitted: _on_submitted,
     JobCompleted: _on_completed,
     NodePowerChanged: _on_power_changed,

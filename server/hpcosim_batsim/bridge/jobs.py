@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from hpcosim_batsim.inputs.model import FinalState
+from hpcosim_batsim.bridge.final_states import FinalState
 from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
 from hpcosim_batsim.inputs.profiles import Task
 from hpcosim_batsim.inputs.workload_json import in_order, parse_job

@@ -25,7 +25,7 @@ _RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0
 
 
 @dataclass(slots=True)
-class Run:
+class BatsimRun:
     """What there is, and what was not told yet.
 
     Attributes:
@@ -55,7 +55,7 @@ class Run:
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 
-def new_run(workloads: Sequence[Workload], platform: Platform, options: Options) -> Run:
+def new_run(workloads: Sequence[Workload], platform: Platform, options: Options) -> BatsimRun:
     """Return a run that is to begin; its first event is to be told.
 
     Raises:
@@ -69,7 +69,7 @@ def new_run(workloads: Sequence[Workload], platform: Platform, options: Options)
     simulation = SteppedEngine(cluster, known.table(), _RULES)
     hosts = Hosts(platform, simulation, slots, energy=options.energy)
     begins = say.event(0.0, "SIMULATION_BEGINS", say.to_json(opening(platform, workloads, options)))
-    return Run(options, platform, known, simulation, hosts, [begins], options.dynamic_jobs)
+    return BatsimRun(options, platform, known, simulation, hosts, [begins], options.dynamic_jobs)
 
 
 def _check(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from hpcosim_batsim.inputs.model import HostState, JobOutcome, Outcome
+from hpcosim_batsim.outputs.model import HostState, JobOutcome, Outcome
 from hpcosim_batsim.outputs.summary import stretch, summary
 from hpcosim_server.record.folder import write_together
 from hpcosim_server.record.tables import intervals

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from hpcosim_batsim.inputs.model import SWITCHING_OFF, SWITCHING_ON, EnergyPoint, PstateChange
 from hpcosim_batsim.outputs.hosts import Hosts, hosts_of_nodes
+from hpcosim_batsim.outputs.model import SWITCHING_OFF, SWITCHING_ON, EnergyPoint, PstateChange
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.replay import (
     Change,

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 
-from hpcosim_batsim.inputs.model import HostState, StateChange
+from hpcosim_batsim.outputs.model import HostState, StateChange
 from hpcosim_protocol import Platform
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, PowerChange, changes_of

@@ -7,20 +7,13 @@ from array import array
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 
-from hpcosim_batsim.inputs.model import FinalState, JobOutcome, Outcome
+from hpcosim_batsim.bridge.final_states import FINAL
 from hpcosim_batsim.outputs.energy import PstatesOf, energy_log
 from hpcosim_batsim.outputs.hosts import hosts_by_node, hosts_of_jobs, state_changes
+from hpcosim_batsim.outputs.model import JobOutcome, Outcome
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
-
-FINAL: Mapping[str, FinalState] = {
-    "completed": "COMPLETED_SUCCESSFULLY",
-    "timeout": "COMPLETED_WALLTIME_REACHED",
-    "killed": "COMPLETED_KILLED",
-    "node_failed": "COMPLETED_FAILED",
-    "rejected": "REJECTED",
-}
 
 JobOf = Callable[[Recording, int], JobOutcome]
 """Returns what is known of a job, by its row, apart from when and where it ran and its energy."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hpcosim_batsim.bridge.run import SHARED_SLOTS, Run
-from hpcosim_batsim.inputs.model import JobOutcome, Outcome
+from hpcosim_batsim.bridge.run import SHARED_SLOTS, BatsimRun
+from hpcosim_batsim.outputs.model import JobOutcome, Outcome
 from hpcosim_batsim.outputs.outcome import outcome_of
 from hpcosim_batsim.outputs.sharing import merge_slots
 from hpcosim_batsim.outputs.unavailable import with_unavailable
 from hpcosim_server.record.recording import Recording
 
 
-def results_of(run: Run) -> Outcome:
+def results_of(run: BatsimRun) -> Outcome:
     """Return the result of a run, finished or not."""
 
     def job(recording: Recording, row: int) -> JobOutcome:

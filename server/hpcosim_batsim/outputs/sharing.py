@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcosim_batsim.inputs.model import Outcome, PstateChange, StateChange
+from hpcosim_batsim.outputs.model import Outcome, PstateChange, StateChange
 
 
 def merge_slots(outcome: Outcome, slots: int) -> None:

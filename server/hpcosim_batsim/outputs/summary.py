@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import get_args
 
-from hpcosim_batsim.inputs.model import HostState, JobOutcome, Outcome
+from hpcosim_batsim.outputs.model import HostState, JobOutcome, Outcome
 
 # Batsim divides by this where a job took no time.
 LEAST_RUN_S = 1e-5

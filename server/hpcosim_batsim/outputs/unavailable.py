@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from hpcosim_batsim.inputs.model import HostState, StateChange
+from hpcosim_batsim.outputs.model import HostState, StateChange
 
 Unavailable = Sequence[tuple[float, tuple[int, ...], bool]]
 """When which hosts became unavailable (True) or available again (False)."""

@@ -44,8 +44,10 @@ class NodePower:
 
     def are_on(self, nodes: Sequence[int]) -> bool:
         """Tell whether all these nodes are on."""
-        # Where every node is on there is no need to look at each.
-        return not self.off or all(self.state[node] == "on" for node in nodes)
+        if not self.off:  # there is no need to look at each
+            return True
+        state = self.state
+        return not [node for node in nodes if state[node] != "on"]
 
     def enter(self, now_s: float, node: int, after: PowerState) -> float:
         """Let a node enter a state, and return for how long the state will last.

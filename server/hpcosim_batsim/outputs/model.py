@@ -7,13 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-FinalState = Literal[
-    "COMPLETED_SUCCESSFULLY",
-    "COMPLETED_FAILED",
-    "COMPLETED_WALLTIME_REACHED",
-    "COMPLETED_KILLED",
-    "REJECTED",
-]
+from hpcosim_batsim.bridge.final_states import FinalState
+
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
 SWITCHING_ON, SWITCHING_OFF = -1, -2
 """The power states of `PstateChange` that are a way to one."""
