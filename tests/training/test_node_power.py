@@ -157,9 +157,8 @@ def test_the_environment_is_the_run_itself() -> None:
         done = env.step(chosen[-1])[2]
     rounds, left = Periodic(20.0), iter(chosen)
 
-    def manage(view: View) -> None:
-        if rounds.due(view):
-            rounds.decide(view, next(left))
+    def manage(view: View) -> float | None:
+        return rounds.decide(view, next(left)) if rounds.due(view) else None
 
     simulation = simulate(nodes_of(5), jobs, managed(new_scheduler(), manage))
     assert measure(simulation.record()) == measure(env.simulation.record())
