@@ -26,9 +26,7 @@ app = typer.Typer(help="Train agents on a scenario.", no_args_is_help=True)
 Out = Annotated[Path, typer.Option(help="Folder for the network, checkpoint and learning curve.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the training, not of the scenario.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that make rollouts.")]
-Iterations = Annotated[
-    int | None, typer.Option(min=0, help="Rollouts; of `power`, passes through each workload.")
-]
+Iterations = Annotated[int | None, typer.Option(min=0, help="Rollouts; `power`: passes.")]
 LearningRate = Annotated[float | None, typer.Option(min=1e-9, help="Learning rate of the actor.")]
 ValidateEvery = Annotated[
     int | None, typer.Option(min=0, help="Iterations between validations; 0: keep the last actor.")
@@ -212,8 +210,7 @@ def deep_eas(
     form: Annotated[
         Literal["pairs", "picture", "paper"],
         typer.Option(
-            help="pairs: ours; picture: the paper's picture and network, with PPO; paper: "
-            "everything as in the paper."
+            help="pairs: ours; picture: the paper's picture, with PPO; paper: all as in it."
         ),
     ] = "pairs",
     pool: Annotated[
