@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
+from hpcosim_client.agents.pairing.settings import Objective, Sees
 
 if TYPE_CHECKING:
     from hpcosim_training.learners.power.cross_entropy import Generation
@@ -27,7 +27,7 @@ app = typer.Typer(help="Train agents on a scenario.", no_args_is_help=True)
 Out = Annotated[Path, typer.Option(help="Folder for the network, checkpoint and learning curve.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the training, not of the scenario.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that make rollouts.")]
-Iterations = Annotated[int | None, typer.Option(min=0, help="Rollouts with updates.")]
+Iterations = Annotated[int | None, typer.Option(min=0, help="Rollouts; `power`: passes.")]
 LearningRate = Annotated[float | None, typer.Option(min=1e-9, help="Learning rate of the actor.")]
 ValidateEvery = Annotated[
     int | None, typer.Option(min=0, help="Iterations between validations; 0: keep the last actor.")
@@ -37,13 +37,6 @@ Patience = Annotated[
 ]
 CheckpointEvery = Annotated[int, typer.Option(min=1, help="Iterations between checkpoints.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint.")]
-
-
-class PowerAlgorithm(StrEnum):
-    """How a power manager learns."""
-
-    a2c = "a2c"
-    ppo = "ppo"
 
 
 @app.command()
@@ -62,12 +55,8 @@ def power(
     calendar: Annotated[
         bool, typer.Option("--calendar", help="Observe the time of day and of week.")
     ] = False,
-    algorithm: Annotated[
-        PowerAlgorithm, typer.Option(help="Learning algorithm.")
-    ] = PowerAlgorithm.a2c,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, help="Passes through each workload.")
-    ] = None,
+    algorithm: Annotated[Literal["a2c", "ppo"], typer.Option(help="Learning algorithm.")] = "a2c",
+    iterations: Iterations = None,
     learning_rate: LearningRate = None,
     seed: Seed = 0,
     checkpoint_every: CheckpointEvery = 1,
@@ -81,7 +70,7 @@ def power(
         from hpcosim_training.learners.power.train import train_power
 
         training = _changed(
-            ALGORITHMS[algorithm.value],
+            ALGORITHMS[algorithm],
             curriculum=_names(curriculum),
             synthetic_days=days,
             interval_s=interval_s,
@@ -132,37 +121,15 @@ def adaptive(
         typer.echo(f"rule: {rule}")
 
 
-class Objective(StrEnum):
-    """What a pairing agent minimises."""
-
-    energy = "energy"
-    edp = "edp"
-
-
-class Sees(StrEnum):
-    """What a pairing agent observes of a pair."""
-
-    papers = "papers"
-    papers_no_energy = "papers_no_energy"
-    foreseen = "foreseen"
-
-
-class Placements(StrEnum):
-    """How many jobs it may place at an event."""
-
-    one = "one"
-    all = "all"
-
-
 @app.command()
 def pairing(
     scenario: ScenarioFile,
     out: Out,
-    objective: Annotated[Objective, typer.Option(help="What to minimise.")] = Objective.energy,
-    sees: Annotated[Sees, typer.Option(help="What it observes of a pair.")] = Sees.foreseen,
+    objective: Annotated[Objective, typer.Option(help="What to minimise.")] = "energy",
+    sees: Annotated[Sees, typer.Option(help="What it observes of a pair.")] = "foreseen",
     placements: Annotated[
-        Placements, typer.Option(help="How many jobs it may place at an event.")
-    ] = Placements.all,
+        Literal["one", "all"], typer.Option(help="How many jobs it may place at an event.")
+    ] = "all",
     wait: Annotated[bool, typer.Option(help="Whether it may wait though something fits.")] = True,
     wait_s: Annotated[
         float | None, typer.Option(min=1e-3, help="Decide again after so long; default: at events.")
@@ -204,16 +171,16 @@ def pairing(
         from hpcosim_training.learners.pairing.train import train_pairing
 
         training = _changed(
-            training_for(sees.value),
+            training_for(sees),
             pairing=Pairing(
-                sees=sees.value,
-                objective=objective.value,
-                placements_per_event=placements.value,
+                sees=sees,
+                objective=objective,
+                placements_per_event=placements,
                 wait=wait,
                 wait_s=wait_s,
                 most_wait_s=most_wait_s,
             ),
-            reward=usual_reward(sees.value),
+            reward=usual_reward(sees),
             windows=Windows(jobs, kinds),
             episodes=episodes,
             validation_windows=validation_windows,
@@ -237,25 +204,16 @@ def pairing(
         typer.echo(f"network: {network}")
 
 
-class Form(StrEnum):
-    """The forms of Deep-EAS."""
-
-    pairs = "pairs"
-    picture = "picture"
-    paper = "paper"
-
-
 @app.command("deep-eas")
 def deep_eas(
     scenario: ScenarioFile,
     out: Out,
     form: Annotated[
-        Form,
+        Literal["pairs", "picture", "paper"],
         typer.Option(
-            help="pairs: ours; picture: the paper's picture and network, with PPO; paper: "
-            "everything as in the paper."
+            help="pairs: ours; picture: the paper's picture, with PPO; paper: all as in it."
         ),
-    ] = Form.pairs,
+    ] = "pairs",
     pool: Annotated[
         int | None, typer.Option(min=0, help="Sequences to learn from; 0: always new ones.")
     ] = None,
@@ -263,9 +221,7 @@ def deep_eas(
     trajectories: Annotated[int | None, typer.Option(min=2, help="Runs of each.")] = None,
     iterations: Iterations = None,
     learning_rate: LearningRate = None,
-    validate_every: Annotated[
-        int | None, typer.Option(min=1, help="Iterations between validations; the best is kept.")
-    ] = None,
+    validate_every: ValidateEvery = None,
     patience: Patience = 0,
     seed: Seed = 0,
     workers: Workers = 1,
@@ -279,7 +235,7 @@ def deep_eas(
         from hpcosim_training.learners.deep_eas.train import train_deep_eas
 
         training = _changed(
-            FORMS[form.value],
+            FORMS[form],
             pool=pool,
             sequences=sequences,
             trajectories=trajectories,

@@ -32,7 +32,6 @@ from hpcosim_training.environments.step_costs import costs_to_go, mean_edp, norm
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import Machines
 from hpcosim_training.environments.step_runs import StepRuns
-from hpcosim_training.errors import CheckpointError
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import against_siblings
 from hpcosim_training.learners.deep_eas.play import BindingRuns, play_esjf, play_greedy, sampled
@@ -287,9 +286,6 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         for folder in (whole.parent, parts.parent)
     ]
     assert repr(curves[0]) == repr(curves[1])
-    other = dataclasses.replace(training, seed=1)
-    with pytest.raises(CheckpointError, match="is of another training"):
-        train_deep_eas(SCENARIO, tmp_path / "parts", other, overrides=SHORT, resume=True)
 
 
 def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> None:
@@ -365,12 +361,3 @@ def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     assert about.training["learning_rate"] == FORMS["picture"].learning_rate
     again = CliRunner().invoke(app, [*words, "--resume"])
     assert again.output.splitlines() == [last]  # all is done
-
-
-def test_a_training_that_is_not_there_can_not_go_on(tmp_path: Path) -> None:
-    """It says which file is missing."""
-    with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
-        train_deep_eas(
-            SCENARIO, tmp_path / "out", DeepEasTraining(**QUICK), overrides=SHORT, resume=True
-        )
-    assert not list(tmp_path.iterdir())

@@ -21,7 +21,6 @@ from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
-from hpcosim_training.errors import CheckpointError
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
 from support.paths import SCENARIOS
@@ -151,14 +150,6 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop)
     parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
-
-
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
-    """Going on with other settings than it began with is an error that says so."""
-    train_pairing(EXPERIMENT_1, tmp_path, QUICK)
-    other = dataclasses.replace(QUICK, seed=3)
-    with pytest.raises(CheckpointError, match="another training"):
-        train_pairing(EXPERIMENT_1, tmp_path, other, resume=True)
 
 
 def test_the_papers_form_trains(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from dataclasses import replace
 from functools import partial
 from operator import index
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -65,12 +65,17 @@ from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_training.environments.arguments import task_and_jobs, totals
-from hpcosim_training.environments.pairing_task import PairingTask, Reward, check_task, task_of
+from hpcosim_training.environments.pairing_task import (
+    Invalid,
+    PairingTask,
+    Reward,
+    check_arguments,
+    check_task,
+    forbidden,
+    task_of,
+)
 from hpcosim_workloads.table import JobTable
 
-Invalid = Literal["raise", "first"]
-
-MOST_NAMED = 12  # actions in a message
 NOT_BEGUN = "no episode has begun"
 
 
@@ -122,7 +127,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         jobs: JobTable | None = None,
         **settings: Any,
     ) -> None:
-        _check(reward_scale, most_decisions, invalid)
+        check_arguments(reward_scale, most_decisions, invalid)
         if task is not None and (settings or reward is not None):
             raise ValueError("a task says settings and reward itself; change them there")
         how = partial(task_of, settings, reward)
@@ -162,12 +167,9 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
             self.task = replace(self.task, seed=seed)
         task = self.task
         self._over = NOT_BEGUN
-        self.simulation = Simulation(
-            task.platform, self._jobs, task.rules, switching_chance(task.seed)
-        )
-        self._view = View(
-            task.platform, task.seed, wake_on_allocation=task.rules.wake_on_allocation
-        )
+        rng, wakes = switching_chance(task.seed), task.rules.wake_on_allocation
+        self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
+        self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
         self._rounds = Rounds(task.settings, self._view)
         self.done = False
         self._before = (0.0, self.simulation.start_s)
@@ -295,27 +297,4 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
             return choice
         if self._invalid == "first":
             return 0
-        raise InvalidAction(_forbidden(self.choices, number))
-
-
-def _forbidden(choices: Choices, action: int) -> str:
-    """Return the message about a forbidden action: what it would do, and what is allowed."""
-    if action == choices.waiting:
-        what = f"action {action} waits"
-    else:
-        slot, node = divmod(action, choices.nodes)
-        jobs = choices.jobs
-        job = f"job {jobs[slot].job_id}" if slot < len(jobs) else "without a job"
-        what = f"action {action} pairs slot {slot} ({job}) with node {node}"
-    allowed = choices.actions.tolist()
-    named = ", ".join(map(str, allowed[:MOST_NAMED])) + ", ..." * (len(allowed) > MOST_NAMED)
-    return f"{what}, which the mask forbids; of {len(allowed)} allowed actions: {named}"
-
-
-def _check(reward_scale: float, most_decisions: int | None, invalid: str) -> None:
-    if not 0.0 < reward_scale < np.inf:
-        raise ValueError(f"reward_scale must be above 0 and finite, not {reward_scale}")
-    if most_decisions is not None and most_decisions < 1:
-        raise ValueError(f"most_decisions must be 1 or more, or None, not {most_decisions}")
-    if invalid not in get_args(Invalid):
-        raise ValueError(f"invalid must be one of {', '.join(get_args(Invalid))}, not {invalid!r}")
+        raise InvalidAction(forbidden(self.choices, number))

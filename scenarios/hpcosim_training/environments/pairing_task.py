@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
+import numpy as np
 
+from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.settings import Pairing, Sees
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
@@ -17,6 +19,9 @@ from hpcosim_server.engine.simulation import Rules
 from hpcosim_training.environments.arguments import check_power
 
 Reward = Literal["spent", "foreseen"]
+Invalid = Literal["raise", "first"]
+
+MOST_NAMED = 12  # actions in a message
 
 
 def usual_reward(sees: Sees) -> Reward:
@@ -87,3 +92,31 @@ def check_task(task: PairingTask, path: Path | None) -> None:
     if task.reward == "foreseen" and task.settings.sees != "foreseen":
         raise ValueError(f"who sees {task.settings.sees} foresees no reward; reward must be spent")
     check_power(task.platform, path)
+
+
+def check_arguments(reward_scale: float, most_decisions: int | None, invalid: str) -> None:
+    """Check the other arguments of the environment.
+
+    Raises:
+        ValueError: one is invalid.
+    """
+    if not 0.0 < reward_scale < np.inf:
+        raise ValueError(f"reward_scale must be above 0 and finite, not {reward_scale}")
+    if most_decisions is not None and most_decisions < 1:
+        raise ValueError(f"most_decisions must be 1 or more, or None, not {most_decisions}")
+    if invalid not in get_args(Invalid):
+        raise ValueError(f"invalid must be one of {', '.join(get_args(Invalid))}, not {invalid!r}")
+
+
+def forbidden(choices: Choices, action: int) -> str:
+    """Return the message about a forbidden action: what it would do, and what is allowed."""
+    if action == choices.waiting:
+        what = f"action {action} waits"
+    else:
+        slot, node = divmod(action, choices.nodes)
+        jobs = choices.jobs
+        job = f"job {jobs[slot].job_id}" if slot < len(jobs) else "without a job"
+        what = f"action {action} pairs slot {slot} ({job}) with node {node}"
+    allowed = choices.actions.tolist()
+    named = ", ".join(map(str, allowed[:MOST_NAMED])) + ", ..." * (len(allowed) > MOST_NAMED)
+    return f"{what}, which the mask forbids; of {len(allowed)} allowed actions: {named}"

@@ -116,7 +116,8 @@ class TrainingSession:
     def weights(self) -> dict[str, Tensor]:
         """Return the weights that training ends with: the best, the averaged, or the last."""
         agent = self._learner.agent
-        return self.progress.best_weights or weights_of(agent.averaged or agent.actor)
+        last = agent.actor if agent.averaged is None else agent.averaged
+        return self.progress.best_weights or weights_of(last)
 
     def about(self) -> dict[str, str | int | float | bool]:
         """Return what the file of the final actor says of the training."""

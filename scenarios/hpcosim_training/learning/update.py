@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -63,19 +64,11 @@ def learn(
     targets = advantages + values
     if settings.normalise_advantages and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    entropy = settings.entropy_coefficient * (remaining if settings.anneal else 1.0)
-    steps = _update(
-        agent,
-        rollout,
-        _tensor(advantages),
-        _tensor(targets),
-        loss_of(settings),
-        settings.epochs,
-        settings.minibatch or len(rollout),
-        rng,
-        entropy,
-        settings.max_kl,
-    )
+    if settings.anneal:
+        entropy_coefficient = remaining * settings.entropy_coefficient
+        settings = replace(settings, entropy_coefficient=entropy_coefficient)
+    loss = loss_of(settings)
+    steps = _update(agent, rollout, _tensor(advantages), _tensor(targets), loss, settings, rng)
     return mean_losses(list(steps))
 
 
@@ -101,18 +94,11 @@ def clone(
         demonstrations.rewards, demonstrations.episode, last, settings.discount
     )
     epochs, same = settings.cloning_epochs, torch.ones(len(demonstrations))
-    steps = list(
-        _update(
-            agent,
-            demonstrations,
-            same,
-            _tensor(returns),
-            policy_gradient,
-            epochs,
-            CLONING_MINIBATCH,
-            rng,
-        )
+    cloning = replace(
+        settings, epochs=epochs, minibatch=CLONING_MINIBATCH, entropy_coefficient=0.0, max_kl=None
     )
+    targets = _tensor(returns)
+    steps = list(_update(agent, demonstrations, same, targets, policy_gradient, cloning, rng))
     return mean_losses(steps[-(len(steps) // epochs) :])
 
 
@@ -127,23 +113,20 @@ def _update(
     advantages: Tensor,
     targets: Tensor,
     loss: Loss,
-    epochs: int,
-    minibatch: int,
+    settings: TrainingSettings,
     rng: np.random.Generator,
-    entropy_coefficient: float = 0.0,
-    max_kl: float | None = None,
 ) -> Iterator[Losses]:
     """Go through all decisions, and yield the losses of each step."""
-    for _ in range(epochs):
+    for _ in range(settings.epochs):
         order = torch.from_numpy(rng.permutation(len(rollout)))
         falls = []
-        for rows in torch.split(order, minibatch):
+        for rows in torch.split(order, settings.minibatch or len(rollout)):
             losses, fall = _step(
-                agent, rollout, advantages, targets, rows, loss, entropy_coefficient
+                agent, rollout, advantages, targets, rows, loss, settings.entropy_coefficient
             )
             falls.append(fall)
             yield losses
-        if max_kl is not None and np.mean(falls) > max_kl:
+        if settings.max_kl is not None and np.mean(falls) > settings.max_kl:
             return
 
 
