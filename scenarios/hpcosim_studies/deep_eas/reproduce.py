@@ -51,7 +51,7 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
         text = held.summary(found)
         held.draw(figure, found)
     else:
-        small = optima.find_optima(busiest, ours, workers)
+        small = optima.find_optima(busiest, ours)
         text = optima.summary(small)
         optima.draw(figure, small)
     (out / "summary.md").write_text(text, encoding="utf-8")
