@@ -2,8 +2,9 @@
 
     from hpcosim_studies import STUDIES, reproduce_study
 
-    print(*STUDIES)  # ineps pairing-exp1 ...
-    reproduce_study("deep-eas-fig4", Path("results/fig4"))
+    if __name__ == "__main__":  # new processes import this module
+        print(*STUDIES)  # ineps pairing-exp1 ...
+        reproduce_study("ineps", Path("results/ineps"))
 
 `catalogue` names every study. A paper's package holds what is particular to it: its runs, the
 numbers it published and the layout of its tables and figures. The modules beside the papers hold

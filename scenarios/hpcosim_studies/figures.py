@@ -72,7 +72,7 @@ def panels(
             yield list(grid.flat)
             figure.savefig(path, dpi=dpi)
         except OSError as error:
-            raise FigureError(f"can't write {path}: {error.strerror or error}") from None
+            raise FigureError(f"cannot write {path}: {error.strerror or error}") from None
         finally:
             pyplot.close(figure)
 

@@ -77,7 +77,7 @@ def simulate(run: Run) -> Simulated:
         RunError: the simulation failed, or left a job incomplete.
     """
     scenario, jobs = _loaded(run)
-    chosen = chosen_by(scenario, run.scenario.parent, run.scheduler or None)
+    chosen = chosen_by(scenario, run.scenario, run.scheduler or None)
     with with_plan(chosen, scenario, jobs, None) as ready:
         opened = open_scenario(scenario, jobs, chosen.title)
         metrics = run_in_process(opened, ready.policy())

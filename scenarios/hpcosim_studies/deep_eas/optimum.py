@@ -34,7 +34,7 @@ class Bound(NamedTuple):
 
 
 class _Starts(NamedTuple):
-    """All starts that may be: int64[starts] each, and what each comes to."""
+    """All possible starts, with their costs: int64[starts] and float64[starts]."""
 
     job: Ints
     machine: Ints

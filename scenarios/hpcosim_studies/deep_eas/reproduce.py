@@ -44,14 +44,14 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
         return
     figure = out / f"{name}.png"
     if name == CURVES:
-        told = curves.summary(trainings(name), source)
+        text = curves.summary(trainings(name), source)
         curves.draw(figure, trainings(name), source)
     elif name == HELD:
         found = held.held(held.watch(busiest.path, ours))
-        told = held.summary(found)
+        text = held.summary(found)
         held.draw(figure, found)
     else:
-        small = optima.find_optima(busiest, ours, workers)
-        told = optima.summary(small)
+        small = optima.find_optima(busiest, ours)
+        text = optima.summary(small)
         optima.draw(figure, small)
-    (out / "summary.md").write_text(told, encoding="utf-8")
+    (out / "summary.md").write_text(text, encoding="utf-8")

@@ -124,10 +124,10 @@ def _agents(one: Compared, form: str) -> str:
     if not values:
         return ""
     mean = statistics.fmean(values)
-    told = f"**{mean:.2f}** ({one.change(mean):+.1f} %)"
+    text = f"**{mean:.2f}** ({one.change(mean):+.1f} %)"
     if len(values) == 1:
-        return told
-    return f"{told}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
+        return text
+    return f"{text}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
 
 
 def _before(one: Compared, form: str) -> str:

@@ -160,11 +160,11 @@ def draw(path: Path, rows: Rows) -> None:
 def _draw(axes: Axes, rows: Rows, measure: Measure) -> None:
     trained, best = _trained(rows), _best(rows)
     untrained = trained.pop(UNTRAINED, None)
-    told: set[str] = set()
+    seen: set[str] = set()
     for place, (name, runs) in enumerate(trained.items()):
         called, values = CURRICULA[name], measure.values(runs)
-        label = called if called not in told else None
-        told.add(called)
+        label = called if called not in seen else None
+        seen.add(called)
         axes.barh(place, statistics.fmean(values), color=SHADES[called], alpha=0.75, label=label)
         axes.plot(values, [place] * len(values), "o", color="black", markersize=3.5)
     timeout, colour = measure.of(best), COLOURS[5]

@@ -78,12 +78,12 @@ def study(
         runs += keep_idle(place, warm, awareness)
     clairvoyant, without = oracle(place)
     runs += [*priced(place, prices_w), *clairvoyant, *of_agents(place, agents)]
-    told = partial(summary, left_out=[*left_out, *without])
+    text = partial(summary, left_out=[*left_out, *without])
     return Study(
         "power-pareto",
         runs,
         COLUMNS,
-        {"summary.md": told},
+        {"summary.md": text},
         {"pareto.png": lambda path, rows: draw(path, rows, front(rows))},
     )
 

@@ -45,8 +45,8 @@ def study(agents: Sequence[Agent], left_out: Sequence[str], path: Path) -> Study
     runs = of_agents(place, contenders(agents))
     for awareness in AWARENESSES:
         runs += timeouts(place, [PAPERS_TIMEOUT_MIN], awareness)
-    told = partial(summary, left_out=left_out)
-    return Study("power-radar", runs, COLUMNS, {"summary.md": told}, {"radar.png": draw})
+    text = partial(summary, left_out=left_out)
+    return Study("power-radar", runs, COLUMNS, {"summary.md": text}, {"radar.png": draw})
 
 
 def radars_of(rows: Rows) -> dict[str, Shapes]:

@@ -46,10 +46,10 @@ def study(
         path: the scenario.
         minutes: the timeouts of which the two best are shown.
     """
-    told = partial(summary, left_out=left_out)
+    text = partial(summary, left_out=left_out)
     runs = runs_of(agents, path, minutes)
     title = "power-sensitivity"
-    return Study(title, runs, COLUMNS, {"summary.md": told}, {"sensitivity.png": draw})
+    return Study(title, runs, COLUMNS, {"summary.md": text}, {"sensitivity.png": draw})
 
 
 def runs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[Run]:

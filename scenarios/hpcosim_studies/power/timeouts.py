@@ -91,12 +91,12 @@ def study(
         runs += slurm(place, awareness)
     runs += of_agents(place, contenders(agents))
     parts = parts or parts_of(path)
-    told = partial(summary, compared=len(runs), parts=list(parts), agents=agents, left_out=left_out)
+    text = partial(summary, compared=len(runs), parts=list(parts), agents=agents, left_out=left_out)
     return Study(
         "power-timeouts",
         [*runs, *(always_on(part) for part in parts.values())],
         COLUMNS,
-        {"summary.md": told},
+        {"summary.md": text},
         {"timeouts.png": partial(draw, compared=len(runs))},
     )
 
