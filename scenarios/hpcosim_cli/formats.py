@@ -16,7 +16,7 @@ def _batsim() -> Also:
     from hpcosim_batsim.outputs.csv_files import files_of
     from hpcosim_batsim.outputs.outcome import outcome_of
 
-    return lambda simulation: files_of(outcome_of(simulation))
+    return lambda record: files_of(outcome_of(record))
 
 
 BATSIM = Format("batsim", _batsim)

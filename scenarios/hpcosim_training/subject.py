@@ -72,9 +72,10 @@ def refuse_without_power(platform: Platform, path: Path | None) -> None:
 
 def totals(simulation: Simulation) -> dict[str, float]:
     """Return what a run came to, by the names and definitions of `metrics`."""
-    outcome = metrics.outcome_of(simulation)
+    record = simulation.record()
+    energies = metrics.energies(record)
     return {
-        "energy_j": metrics.energy_j(outcome),
-        "edp_js": metrics.edp_js(outcome),
-        "makespan_s": metrics.makespan_s(outcome),
+        "energy_j": energies["energy_j"],
+        "edp_js": energies["edp_js"],
+        "makespan_s": metrics.makespan_s(record),
     }

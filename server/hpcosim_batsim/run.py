@@ -12,13 +12,13 @@ from hpcosim_batsim.bridge.conversation import Patience, Wall, converse
 from hpcosim_batsim.bridge.opening import Options
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import read_external_events
-from hpcosim_batsim.inputs.model import Workload
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.profiles import check_profiles
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
+from hpcosim_batsim.inputs.workload_model import Workload
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.results import results_of
-from hpcosim_server.record.results import write_together
+from hpcosim_server.record.folder import write_together
 
 Say = Callable[[str], None]
 

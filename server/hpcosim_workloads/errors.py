@@ -32,6 +32,23 @@ class WorkloadError(WorkloadsError):
         return f"{where}{self.what}"
 
 
+class LineError(WorkloadsError, ValueError):
+    """A job line is invalid. It is a ValueError, as the decoder's own errors are.
+
+    Args:
+        what: what was wrong and what would be right.
+        field: the field at fault.
+    """
+
+    def __init__(self, what: str, field: str) -> None:
+        super().__init__(what, field)
+        self.what = what
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.what} - at `$.{self.field}`"  # as msgspec has it
+
+
 Fault = Literal["network", "server", "content", "address", "disk"]
 
 

@@ -13,21 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.model import (
-    Composed,
-    Delay,
-    Host,
-    Job,
-    Parallel,
-    ParallelHomogeneous,
-    Platform,
-    Profile,
-    SleepState,
-    Star,
-    Watts,
-    Workload,
-)
+from hpcosim_batsim.inputs.platform_model import Host, Platform, SleepState, Star, Watts
 from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.profile_json import MAX_TASKS, check_sequences, parse_profile
 from hpcosim_batsim.inputs.profiles import (
     Leaf,
     Series,
@@ -38,16 +26,22 @@ from hpcosim_batsim.inputs.profiles import (
 )
 from hpcosim_batsim.inputs.units import BANDWIDTHS, FLOPS, TIMES, amount
 from hpcosim_batsim.inputs.workload_json import (
-    MOST_TASKS,
-    check_sequences,
     check_sizes,
     in_order,
     parse_job,
-    parse_profile,
     read_workload,
     read_workloads,
 )
-from hpcosim_batsim.inputs.xml_tree import DEEPEST
+from hpcosim_batsim.inputs.workload_model import (
+    Composed,
+    Delay,
+    Job,
+    Parallel,
+    ParallelHomogeneous,
+    Profile,
+    Workload,
+)
+from hpcosim_batsim.inputs.xml_tree import MAX_DEPTH
 from support.paths import SHARED
 
 GOLDEN = SHARED / "golden" / "batsim"
@@ -333,7 +327,7 @@ def test_profiles_that_make_up_each_other_are_refused() -> None:
 def test_a_small_profile_can_not_stand_for_billions_of_tasks() -> None:
     """Forty profiles, each twice the one before, are refused at once."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] * 2 for i in range(40)}, p40=["d"])
-    with pytest.raises(InputError, match=f"at most {MOST_TASKS} can be"):
+    with pytest.raises(InputError, match=f"at most {MAX_TASKS} can be"):
         check_sequences(profiles.values(), profiles)
 
 
@@ -659,7 +653,7 @@ def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("\n\n<platform>\n", "line 4: is not XML"),
         ("<platform></zone>", "line 1: is not XML: mismatched tag"),
         ("<workload/>", "line 1: begins with <workload>, not with <platform>"),
-        ("<platform>" + "<zone>" * 1000 + "</zone>" * 1000 + "</platform>", f"{DEEPEST} deep"),
+        ("<platform>" + "<zone>" * 1000 + "</zone>" * 1000 + "</platform>", f"{MAX_DEPTH} deep"),
     ],
 )
 def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -693,7 +687,7 @@ def test_a_platform_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more is read than may be."""
-    monkeypatch.setattr("hpcosim_batsim.inputs.xml_tree.MOST_BYTES", 100)
+    monkeypatch.setattr("hpcosim_batsim.inputs.xml_tree.MAX_BYTES", 100)
     path = platform_file(tmp_path, "<!-- " + "x" * 100 + " -->")
     with pytest.raises(InputError, match="is larger than"):
         read_platform(path)

@@ -33,8 +33,6 @@ from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.metrics import outcome_of as measured
 from support.paths import SHARED
 from support.power_states_runs import (
     AT_ONCE,
@@ -363,7 +361,7 @@ def test_times_of_states_keep_their_microseconds() -> None:
 
 def files_of_run(simulation: Simulation) -> dict[str, str]:
     """Return the text of each file of a simulation."""
-    return texts(outcome_of(simulation))
+    return texts(outcome_of(simulation.record()))
 
 
 def test_a_run_with_a_node_switched_off_and_on() -> None:
@@ -504,11 +502,11 @@ def test_switches_of_no_time_are_all_told() -> None:
 def test_the_files_tell_the_energy_of_the_run(scene: Scene) -> None:
     """The energy so far, at the last change, is the integral that the metrics have up to then."""
     simulation = play(scene).simulation
-    points = outcome_of(simulation).energy or []
+    points = outcome_of(simulation.record()).energy or []
     assert [point.time_s for point in points] == sorted(point.time_s for point in points)
     assert all(before.energy_j <= after.energy_j + 1e-6 for before, after in pairwise(points))
     if points and points[-1].time_s == simulation.now_s:
-        total_j = measure(measured(simulation))["energy_j"]
+        total_j = simulation.record().energy_j
         assert points[-1].energy_j == pytest.approx(total_j, rel=1e-9, abs=1e-6)
 
 
@@ -523,7 +521,7 @@ def test_the_energy_of_the_states_is_the_integral(scene: Scene) -> None:
     )
     scene = scene._replace(platform=Platform((group,)))
     simulation = play(scene).simulation
-    outcome = outcome_of(simulation)
+    outcome = outcome_of(simulation.record())
     power_w = {
         "idle": 50.0,
         "computing": 110.0,
@@ -548,7 +546,7 @@ def test_the_energy_of_the_states_is_the_integral(scene: Scene) -> None:
 @given(scenes(vary=True))
 def test_hosts_are_always_all_there_and_have_one_job(scene: Scene) -> None:
     """Every row counts every core once; no core computes for two jobs; states follow each other."""
-    outcome = outcome_of(play(scene).simulation)
+    outcome = outcome_of(play(scene).simulation.record())
     for row in rows(texts(outcome)["machine_states"]):
         assert sum(int(row[name]) for name in COUNTS) == outcome.hosts
     state: list[HostState] = ["idle"] * outcome.hosts
@@ -574,7 +572,7 @@ FOLLOWS: Mapping[HostState, tuple[HostState, ...]] = {
 @given(scenes(vary=True))
 def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
     """The two files agree about which hosts sleep and which are on the way, at any time."""
-    outcome = outcome_of(play(scene).simulation)
+    outcome = outcome_of(play(scene).simulation.record())
     of_pstate: dict[int, HostState] = {0: "idle", 1: "sleeping", -1: "switching_on"}
     of_pstate[-2] = "switching_off"
     told = [

@@ -128,7 +128,7 @@ def test_node_draws_the_power_of_its_new_kind() -> None:
     simulation.settle()
     energy_j = math.fsum(meter.energy_j for meter in simulation.cluster.meters)
     assert energy_j == 12 * 50.0 + 4 * 42.0 + 6 * 120.0 + 2 * 45.0
-    assert simulation.job_energies_j()[0] == 4 * 42.0 + 6 * 120.0
+    assert simulation.record().job_energies_j[0] == 4 * 42.0 + 6 * 120.0
 
 
 def test_node_sleeps_as_its_new_kind_does() -> None:
@@ -183,6 +183,6 @@ def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], w
     simulation.settle()
     energy_j = math.fsum(meter.energy_j for meter in simulation.cluster.meters)
     assert math.isclose(energy_j, expected_j, rel_tol=1e-12)
-    charged = simulation.job_energies_j()
+    charged = simulation.record().job_energies_j
     for job_id, charged_j in zip(simulation.recording.job_id, charged, strict=True):
         assert math.isclose(charged_j, job_j[job_id], rel_tol=1e-12)

@@ -406,7 +406,7 @@ def test_a_bad_scenario_is_an_error_in_one_line(words: str, which: str) -> None:
     options = ["--schedulers", "easi" if "easi" in (text or "") else "fcfs"]
     options = options if words == "compare" else []
     done = invoke(*words.split(), "bad.yaml", *options)
-    assert done.status == 2
+    assert done.status == 2, done.err
     for part in parts:
         assert part in done.error
     assert written() == before

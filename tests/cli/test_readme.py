@@ -12,19 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_studies import STUDIES
 from support.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 OURS = [sys.executable, "-m", "hpcosim_cli"]
+FEWER_JOBS = {"deep_eas": ["--set", "workload.synthetic.sequences=5"]}
+"""What is added to the commands of a paper whose scenario takes a minute as it is."""
 
 
 def shown_commands() -> list[str]:
-    """Return the commands of ours the README shows that need no log, server, network, `.venv`."""
+    """Return all `hpcosim` commands that the README shows."""
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
-    ours = [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
-    elsewhere = r"traces get|nasa|node-centric|power-| serve | schedule | conformance "
-    return [line for line in ours if not re.search(elsewhere, f"{line} ")]
+    return [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
+
+
+def quick_commands() -> list[str]:
+    """Return the shown commands that need no job log, server or network, and end in seconds."""
+    elsewhere = r"traces get|nasa| reproduce | serve | schedule | conformance "
+    return [line for line in shown_commands() if not re.search(elsewhere, f"{line} ")]
 
 
 @pytest.fixture
@@ -44,13 +51,22 @@ def server(tmp_path: Path) -> Iterator[str]:
             process.wait()
 
 
-@pytest.mark.parametrize("command", shown_commands())
+@pytest.mark.parametrize("command", quick_commands())
 def test_command_runs_as_shown(command: str, tmp_path: Path) -> None:
-    """A command the README shows ends well."""
+    """A command that the README shows succeeds."""
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     arguments = shlex.split(command)[1:]
+    for paper, options in FEWER_JOBS.items():
+        arguments += options if f"papers/{paper}/" in command else []
     done = subprocess.run([*OURS, *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_studies_shown_exist() -> None:
+    """Each `hpcosim reproduce` of the README names a study; `tests/studies` runs them."""
+    shown = {line.split()[2] for line in shown_commands() if " reproduce " in line}
+    assert shown
+    assert shown <= set(STUDIES)
 
 
 def test_scheduler_of_ten_lines_runs_as_shown(server: str, tmp_path: Path) -> None:

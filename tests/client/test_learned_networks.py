@@ -16,7 +16,7 @@ import pytest
 from hpcosim_client import PolicyError
 from hpcosim_client.power.manager import managed
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_training.power.environment import PowerEnvironment, Task
 from hpcosim_workloads.table import JobTable
 from support.learned_power import drawn, new_scheduler, nodes_of, task_of
@@ -207,8 +207,8 @@ def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path
     while not done:
         seen, mask, _, done = env.step(nets.best_actions(actor, seen, mask))
     simulation = simulate(platform, jobs, managed(new_scheduler(), learned(path, 20.0)))
-    metrics = measure(outcome_of(simulation))
-    assert metrics == measure(outcome_of(env.simulation))
+    metrics = measure(simulation.record())
+    assert metrics == measure(env.simulation.record())
     assert metrics["jobs_completed"] == len(jobs)
 
 

@@ -17,7 +17,7 @@ from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.periodic import Periodic
 from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import jobs_that_ran, measure
 from hpcosim_training.power.environment import Interval, PowerEnvironment, Reward
 from hpcosim_training.power.lockstep import Lockstep, stretches
 from support.learned_power import STATES, drawn, new_scheduler, nodes_of, task_of
@@ -64,13 +64,13 @@ def test_the_account_is_the_servers(
     jobs = drawn(np.random.default_rng(seed), 30)
     policy = audited(make_policy(scheduler), manager(), account)
     simulation = simulate(platform, jobs, policy)
-    outcome = outcome_of(simulation)
-    metrics = measure(outcome)
+    record = simulation.record()
+    metrics = measure(record)
     assert account.now_s == simulation.now_s
     assert math.isclose(account.wasted_j.sum(), metrics["wasted_energy_j"], rel_tol=1e-9)
-    waited_s = float(outcome.wait_s.sum())
+    waited_s = float(jobs_that_ran(record).wait_s.sum())
     assert math.isclose(account.waited_s, waited_s, rel_tol=1e-9, abs_tol=1e-6)
-    switching_s = outcome.state_node_s["switching_on"] + outcome.state_node_s["switching_off"]
+    switching_s = record.state_node_s["switching_on"] + record.state_node_s["switching_off"]
     assert math.isclose(account.switching_s.sum(), switching_s, rel_tol=1e-9, abs_tol=1e-6)
     assert account.submissions == metrics["jobs"]
 
@@ -243,9 +243,10 @@ def test_the_linear_reward_adds_up_to_the_metrics() -> None:
     while not done:
         _, _, reward, done = env.step(rng.integers(0, 2, 5))
         total += reward
-    outcome = outcome_of(env.simulation)
-    wasted = measure(outcome)["wasted_energy_j"] / (5 * 100 * 20)
-    assert math.isclose(-total, 2.0 * wasted + 1e-3 * outcome.wait_s.sum(), rel_tol=1e-9)
+    record = env.simulation.record()
+    wasted = measure(record)["wasted_energy_j"] / (5 * 100 * 20)
+    waited_s = jobs_that_ran(record).wait_s.sum()
+    assert math.isclose(-total, 2.0 * wasted + 1e-3 * waited_s, rel_tol=1e-9)
 
 
 def test_the_environment_is_the_run_itself() -> None:
@@ -266,7 +267,7 @@ def test_the_environment_is_the_run_itself() -> None:
             rounds.decide(view, next(left))
 
     simulation = simulate(nodes_of(5), jobs, managed(new_scheduler(), manage))
-    assert measure(outcome_of(simulation)) == measure(outcome_of(env.simulation))
+    assert measure(simulation.record()) == measure(env.simulation.record())
     assert next(left, None) is None
 
 

@@ -50,9 +50,9 @@ def test_a_run_replays_itself(
         memory_volume_mb=rng.uniform(0, 100, 25),
     )
     folder = tmp_path_factory.mktemp("runs")
-    write_results(folder / "first", simulate(UNLIKE, jobs, policy), RUN)
+    write_results(folder / "first", simulate(UNLIKE, jobs, policy).record(), RUN)
     schedule = folder / "first" / "schedule.csv"
-    write_results(folder / "again", simulate(UNLIKE, jobs, f"scripted:{schedule}"), RUN)
+    write_results(folder / "again", simulate(UNLIKE, jobs, f"scripted:{schedule}").record(), RUN)
     for name in ("jobs.csv", "nodes.csv", "metrics.json", "schedule.csv"):
         assert (folder / "again" / name).read_bytes() == (folder / "first" / name).read_bytes()
 

@@ -35,7 +35,7 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.oracle import plan_of, plan_scenario
 from hpcosim_scenarios.running.run import run_chosen
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 from support.simulating import jobs_of, simulate, starts
@@ -75,7 +75,7 @@ def carried_out(platform: Platform, jobs: JobTable) -> CheapestPlan:
     simulation = simulate(platform, jobs, managed(on_first, oracle(plan.switches)))
     assert starts(simulation) == starts(always_on)
     assert simulation.now_s == always_on.now_s
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9, abs=1e-6)
     assert metrics["idle_energy_j"] == pytest.approx(plan.idle_j, rel=1e-9, abs=1e-6)
     assert metrics["sleeping_energy_j"] == pytest.approx(plan.sleeping_j, rel=1e-9, abs=1e-6)

@@ -28,7 +28,7 @@ from hpcosim_protocol import (
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.physics import contention
 from hpcosim_server.physics.contention import SharedProcessor, check_contention
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobTable, job_table
 from support.contention_oracle import speed_of
@@ -79,7 +79,7 @@ def test_experiment_1_is_the_golden_one(kind: str) -> None:
             assert recording.start_s[row] == pytest.approx(start_s, rel=0, abs=1e-6), name
             assert recording.end_s[row] == pytest.approx(finish_s, rel=0, abs=1e-6), name
             assert recording.nodes_of(row) == [node]
-        metrics = measure(outcome_of(simulation))
+        metrics = measure(simulation.record())
         assert metrics["energy_j"] == pytest.approx(expected["energy_J"], rel=1e-8), name
         assert metrics["edp_js"] == pytest.approx(expected["edp_Js"], rel=1e-8), name
         assert metrics["makespan_s"] == pytest.approx(expected["makespan_s"], rel=1e-8), name
@@ -119,7 +119,7 @@ def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
     """The energy of each node group, and of all, is that of the slow integration."""
     played = play(scene)
     slow = ask_oracle(scene, played)
-    energy_j = outcome_of(played.simulation).energy_j
+    energy_j = played.simulation.record().energy_j
     assert energy_j == pytest.approx(slow.energy_j, rel=1e-9, abs=1e-9)
     group_of = played.simulation.cluster.group_of
     for group, meter in enumerate(played.simulation.cluster.meters):

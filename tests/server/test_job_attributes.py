@@ -19,13 +19,12 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import LineError, WorkloadError
 from hpcosim_workloads.logs.job_line import (
     MOST_OPS,
     NOT_OF_LOGS,
     JobLine,
     JobLines,
-    LineError,
     Profile,
 )
 from hpcosim_workloads.logs.jsonl import read_jsonl

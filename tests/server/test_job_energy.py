@@ -23,11 +23,10 @@ from hpcosim_protocol import (
     SetAlarm,
 )
 from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.cluster import Cluster, places
+from hpcosim_server.physics.cluster import places
 from hpcosim_server.record.attribution import job_energies_j
-from hpcosim_server.record.metrics import outcome_of
 from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.replay import replay
+from hpcosim_server.record.replay import JobChange, Replay, changes_of
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.contention_scenes import ask_oracle, scenes
@@ -54,8 +53,7 @@ def play_some(scene: Scene, batches: int) -> Played:
 
 def energies_of(simulation: Simulation) -> list[float]:
     """Return what each job used up to now, by row."""
-    platform, recording = simulation.cluster.platform, simulation.recording
-    return list(job_energies_j(platform, recording, simulation.now_s))
+    return list(simulation.record().job_energies_j)
 
 
 def exact_energies_j(simulation: Simulation) -> list[float]:
@@ -72,16 +70,21 @@ def exact_energies_j(simulation: Simulation) -> list[float]:
                 power_w = share_w + tasks * Fraction(processor.dynamic_w)
                 energies_j[row] += power_w * (now_s - since_s)
 
-    for now_s, changes, _, _ in replay(Cluster(platform, 0.0), recording):
-        charge(Fraction(now_s))
-        since_s = Fraction(now_s)
-        for row, starts, parts in changes:
-            for slot, processor, node, tasks in places(parts):
-                _, jobs = there.setdefault((node, slot), (processor, {}))
-                if starts:
-                    jobs[row] = tasks
-                else:
-                    del jobs[row]
+    replay = Replay(platform, recording)
+    for change in changes_of(recording):
+        assert isinstance(change, JobChange)
+        charge(Fraction(change.time_s))
+        since_s, row = Fraction(change.time_s), change.row
+        if change.starts:
+            replay.apply(change)
+        for slot, processor, node, tasks in places(replay.parts[row]):
+            _, jobs = there.setdefault((node, slot), (processor, {}))
+            if change.starts:
+                jobs[row] = tasks
+            else:
+                del jobs[row]
+        if not change.starts:
+            replay.apply(change)
     charge(Fraction(simulation.now_s))
     return [float(energy_j) for energy_j in energies_j]
 
@@ -134,7 +137,7 @@ def test_with_what_idle_processors_draw_it_is_all_there_is(scene: Scene, batches
     """The jobs' energies sum to what was metered, less what idle processors drew."""
     played = play_some(scene, batches)
     slow = ask_oracle(scene, played)
-    metered_j = outcome_of(played.simulation).energy_j
+    metered_j = played.simulation.record().energy_j
     jobs_j = sum(energies_of(played.simulation))
     assert jobs_j == pytest.approx(metered_j - slow.idle_j, rel=1e-9, abs=1e-8)
 
@@ -186,7 +189,7 @@ def test_static_power_is_shared_by_jobs_and_not_by_tasks() -> None:
     assert energies_of(simulation) == pytest.approx(
         [(4 + 2) * 100 + 4 * 50 + 10 * 2 * 10, 4 * 50 + 4 * 10], rel=1e-12
     )
-    assert outcome_of(simulation).energy_j == pytest.approx(sum(energies_of(simulation)), rel=1e-12)
+    assert simulation.record().energy_j == pytest.approx(sum(energies_of(simulation)), rel=1e-12)
 
 
 def test_idle_time_is_charged_to_nobody() -> None:
@@ -196,7 +199,7 @@ def test_idle_time_is_charged_to_nobody() -> None:
         FOUR, jobs, (1.0, [AllocateJob(1, [0])]), (10.0, [AllocateJob(2, [0])]), until_s=13.0
     )
     assert energies_of(simulation) == pytest.approx([2 * 110, 3 * 140], rel=1e-12)
-    assert outcome_of(simulation).energy_j == pytest.approx(
+    assert simulation.record().energy_j == pytest.approx(
         2 * 110 + 3 * 140 + (1 + 7) * 50, rel=1e-12
     )
 
@@ -258,7 +261,7 @@ def test_a_killed_job_of_many_nodes() -> None:
         rel=1e-12,
     )
     idle_j = 5 * 0.5 * 50  # of the first processor of node 0, from 4 to 9
-    assert outcome_of(simulation).energy_j == pytest.approx(
+    assert simulation.record().energy_j == pytest.approx(
         sum(energies_of(simulation)) + idle_j, rel=1e-12
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import replace
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from hpcosim_client import make_policy
@@ -15,9 +16,20 @@ from hpcosim_protocol import AllocateJob, KillJob, NodeGroup, Platform, Processo
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.power import NODE_STATES
-from hpcosim_server.record.attribution import job_energies_j
-from hpcosim_server.record.metrics import METRICS, Outcome, measure, outcome_of
+from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.record.metrics import (
+    Metrics,
+    energies,
+    job_counts,
+    jobs_that_ran,
+    measure,
+    node_use,
+    slowdowns,
+    waits,
+)
+from hpcosim_server.record.recording import Recording
+from hpcosim_server.record.run_record import RunRecord, record_of
+from hpcosim_workloads.table import JobSpec
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of, simulate
 
@@ -104,64 +116,46 @@ BY_HAND: dict[str, float] = {
 }
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_by_hand(name: str) -> None:
     """The metric of the small run is the one worked out by hand."""
-    assert measure(outcome_of(small_run(), skipped=7))[name] == pytest.approx(
-        BY_HAND[name], rel=1e-14
-    )
+    assert measure(small_run().record(), skipped=7)[name] == pytest.approx(BY_HAND[name], rel=1e-14)
 
 
-def test_names() -> None:
-    """The metrics that others rely on are there, and all here are in the table above."""
-    assert set(METRICS) >= {
-        "jobs",
-        "jobs_completed",
-        "jobs_killed",
-        "jobs_rejected",
-        "makespan_s",
-        "mean_wait_s",
-        "max_wait_s",
-        "mean_response_s",
-        "mean_slowdown",
-        "mean_bounded_slowdown",
-        "utilization",
-        "energy_j",
-        "wasted_energy_j",
-        "edp_js",
-        "mean_normalised_edp",
-        "node_shutdowns",
-        "job_filling_rate",
-    }
-    assert set(METRICS) == set(BY_HAND)
+def test_every_metric_is_worked_out_by_hand() -> None:
+    """No metric is missing from the table above."""
+    assert set(measure(small_run().record())) == set(BY_HAND)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_defined(name: str) -> None:
-    """Every metric has a docstring, which is its definition, and goes by its name."""
-    assert METRICS[name].__doc__
-    assert METRICS[name].__name__ == name
+@pytest.mark.parametrize("group", [job_counts, waits, slowdowns, energies, node_use])
+def test_every_metric_of_a_group_is_defined(group: Callable[[Any], Metrics]) -> None:
+    """The docstring of a group has a definition of each of its metrics, by name."""
+    record = small_run().record()
+    values = group(jobs_that_ran(record) if group in (waits, slowdowns) else record)
+    defined = re.findall(r"^        (\w+): ", (group.__doc__ or "").partition("Returns:")[2], re.M)
+    assert defined == list(values)
 
 
-def of_waits(waits_s: list[float], runs_s: list[float] | None = None) -> Outcome:
-    """Return an outcome of jobs with these waits and run times."""
+def of_waits(
+    waits_s: list[float], runs_s: list[float] | None = None, requested_s: list[float] | None = None
+) -> RunRecord:
+    """Return a record of jobs with these waits and run times, each alone on a node of 2 W."""
     count = len(waits_s)
-    return Outcome(
-        state=np.full(count, 2, dtype=np.int8),
-        wait_s=np.array(waits_s, dtype=np.float64),
-        run_s=np.array(runs_s or [1.0] * count, dtype=np.float64),
-        cores=np.ones(count),
-        job_energy_j=np.zeros(count),
-        least_run_s=np.ones(count),
-        duration_s=10.0,
-        core_count=1,
-        node_count=1,
-        energy_j=0.0,
-        state_energy_j=dict.fromkeys(NODE_STATES, 0.0),
-        state_node_s=dict.fromkeys(NODE_STATES, 0.0),
-        shutdowns=0,
-        skipped=0,
-    )
+    runs_s, requested_s = runs_s or [1.0] * count, requested_s or [1.0] * count
+    platform = Platform((NodeGroup(count, (Processor(1, 1.0, 1.0, 1.0, 0.0),)),))
+    recording = Recording()
+    for row, wanted_s in enumerate(requested_s):
+        recording.submitted(JobSpec(row, 0.0, 1.0, wanted_s, 1, "cores"))
+    changes = [
+        *((wait_s, 1, row) for row, wait_s in enumerate(waits_s)),
+        *((waits_s[row] + run_s, 2, row) for row, run_s in enumerate(runs_s)),
+    ]
+    for time_s, change, row in sorted(changes):
+        if change == 1:
+            recording.started(row, time_s, [row], [1])
+        else:
+            recording.ended(row, time_s, "completed")
+    return record_of(Cluster(platform, 0.0), recording, 0.0, max(changes)[0])
 
 
 @pytest.mark.parametrize(
@@ -215,18 +209,15 @@ def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_
     simulation.advance([AllocateJob(1, [1])])
     energy_j, least_s = run_s * (100 + 3 * 20), 8.0 / 4
     expected = (energy_j / least_s) * ((5.0 + run_s) / least_s)
-    assert measure(outcome_of(simulation))["mean_normalised_edp"] == pytest.approx(expected)
+    assert measure(simulation.record())["mean_normalised_edp"] == pytest.approx(expected)
 
 
 def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
     """Jobs that asked for less than a nanosecond do not count, nor make anything infinite."""
-    outcome = replace(
-        of_waits([1.0, 2.0, 3.0], [4.0, 4.0, 4.0]),
-        job_energy_j=np.array([10.0, 10.0, 10.0]),
-        least_run_s=np.array([0.0, 2.0, 5e-324]),
-    )
-    assert measure(outcome)["mean_normalised_edp"] == 10 / 2 * 6 / 2
-    of_no_time = replace(outcome, least_run_s=np.zeros(3))
+    waits_s, runs_s = [1.0, 2.0, 3.0], [4.0, 4.0, 4.0]
+    record = of_waits(waits_s, runs_s, [0.0, 2.0, 5e-324])
+    assert measure(record)["mean_normalised_edp"] == 4 * 2.0 / 2 * 6 / 2
+    of_no_time = of_waits(waits_s, runs_s, [0.0, 0.0, 0.0])
     assert measure(of_no_time)["mean_normalised_edp"] == 0.0
 
 
@@ -263,12 +254,12 @@ NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected
 def test_no_jobs() -> None:
     """A workload of no jobs has every metric, and each is 0."""
     empty = simulate(cluster_of(2), jobs_of(*[(0.0, 1.0, 1)]).take(slice(0, 0)))
-    assert measure(outcome_of(empty)) == {**NONE_RAN, "jobs": 0, "jobs_rejected": 0}
+    assert measure(empty.record()) == {**NONE_RAN, "jobs": 0, "jobs_rejected": 0}
 
 
 def test_no_job_ran() -> None:
     """Where every job is too large nothing took any time, and every mean is 0."""
-    metrics = measure(outcome_of(simulate(cluster_of(2), jobs_of((5.0, 1.0, 3), (5.0, 1.0, 4)))))
+    metrics = measure(simulate(cluster_of(2), jobs_of((5.0, 1.0, 3), (5.0, 1.0, 4))).record())
     assert metrics == {**NONE_RAN, "jobs": 2, "jobs_rejected": 2}
 
 
@@ -279,7 +270,7 @@ def test_jobs_that_wait_or_run_do_not_count() -> None:
     simulation.advance()
     simulation.advance([AllocateJob(1, [0]), AllocateJob(2, [1])])
     assert simulation.advance().now_s == 4.0
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     assert (metrics["jobs"], metrics["jobs_completed"]) == (3, 1)
     assert metrics["mean_response_s"] == 4.0
     assert metrics["utilization"] == 4 / (2 * 4)  # though both cores were taken all the time
@@ -290,7 +281,7 @@ def test_jobs_that_wait_or_run_do_not_count() -> None:
 def test_utilization_is_of_cores_asked_for() -> None:
     """A job that holds whole nodes counts with its cores, though no other could use the rest."""
     table = jobs_of((0.0, 10.0, 5), placement="whole_nodes")
-    metrics = measure(outcome_of(simulate(cluster_of(2, 4), table)))
+    metrics = measure(simulate(cluster_of(2, 4), table).record())
     assert metrics["utilization"] == 5 / 8
     assert metrics["job_filling_rate"] == 1.0
 
@@ -303,19 +294,16 @@ def test_measuring_twice_changes_nothing() -> None:
         for decisions in ([], [AllocateJob(1, [0])], [], [AllocateJob(2, [0])]):
             simulation.advance(decisions)
             if looks:
-                measure(outcome_of(simulation))
-                assert simulation.job_energies_j() == job_energies_j(
-                    simulation.cluster.platform, simulation.recording, simulation.now_s
-                )
-        return measure(outcome_of(simulation))
+                measure(simulation.record())
+        return measure(simulation.record())
 
     assert run(True) == pytest.approx(run(False), rel=1e-14)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_plain_finite_numbers(name: str) -> None:
     """Every metric is a plain Python number, so that JSON can hold it."""
     for simulation in (small_run(), simulate(cluster_of(1), jobs_of((0.0, 1.0, 9)))):
-        value = measure(outcome_of(simulation))[name]
+        value = measure(simulation.record())[name]
         assert type(value) in (int, float)
         assert math.isfinite(value)

@@ -34,7 +34,7 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
@@ -130,7 +130,7 @@ def test_energy_is_the_integral_of_power(scene: Scene) -> None:
     """All energy, the part of idle nodes and the time computing are those of a slow integral."""
     simulation, events, _ = play(scene)
     slow = integrate(scene, replay(scene, events), simulation.start_s, simulation.now_s)
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     node_s = scene.platform.node_count * (simulation.now_s - simulation.start_s)
     assert metrics["energy_j"] == pytest.approx(slow.all_j, rel=1e-9, abs=1e-9)
     assert metrics["wasted_energy_j"] == pytest.approx(slow.idle_j, rel=1e-9, abs=1e-9)
@@ -216,7 +216,7 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
     run = Run(hpcosim="0", scenario="random", scheduler="monkey", seed=scene.seed)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("one", "two"):
-            write_results(Path(folder) / name, play(scene).simulation, run)
+            write_results(Path(folder) / name, play(scene).simulation.record(), run)
         files = sorted(Path(folder, "one").iterdir())
         assert len(files) == 5
         for file in files:
@@ -256,8 +256,8 @@ def test_wake_on_changes_no_physics(scene: Scene) -> None:
         due = []
     assert columns(simulation) == columns(played.simulation)
     assert simulation.now_s == played.simulation.now_s
-    assert outcome_of(simulation).energy_j == pytest.approx(
-        outcome_of(played.simulation).energy_j, rel=1e-12
+    assert simulation.record().energy_j == pytest.approx(
+        played.simulation.record().energy_j, rel=1e-12
     )
 
 
@@ -435,7 +435,7 @@ def test_one_job_by_hand(nodes: list[int], cores: int, run_s: float, energy_j: f
     job = JobSpec(1, 0.0, 10.0, 10.0, cores, "cores")
     simulation = run_one(UNLIKE, nodes, job, Rules(reference_ghz=2.0))
     assert simulation.now_s == run_s
-    assert outcome_of(simulation).energy_j == pytest.approx(energy_j, rel=1e-12)
+    assert simulation.record().energy_j == pytest.approx(energy_j, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_too_large(cores: int, placement: str, too_large: bool) -> None:
     batch = simulation.advance()
     told = [event.job_id for event in batch.events if isinstance(event, JobSubmitted)]
     assert told == ([1] if too_large else [1, 2])
-    assert measure(outcome_of(simulation))["jobs_rejected"] == too_large
+    assert measure(simulation.record())["jobs_rejected"] == too_large
     assert STATES[simulation.recording.state[1]] == ("rejected" if too_large else "waiting")
 
 

@@ -47,7 +47,7 @@ from hpcosim_server.errors import IllegalTransition, Rejection, SimulationStuck
 from hpcosim_server.physics.allocation import check_power, tasks_by_node
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.node_power import NodePower
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.record.timeline import Span, node_spans
@@ -79,16 +79,12 @@ RUN = Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1)
 
 def spans_of(simulation: Simulation) -> list[Span]:
     """Return the lines of nodes.csv."""
-    return list(
-        node_spans(
-            simulation.cluster.platform, simulation.recording, simulation.start_s, simulation.now_s
-        )
-    )
+    return list(node_spans(simulation.record()))
 
 
 def energies_of(simulation: Simulation) -> list[float]:
     """Return the energy computing, idle, sleeping, switching on and switching off."""
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     return [metrics[f"{kind}_energy_j"] for kind in oracle.KINDS]
 
 
@@ -127,7 +123,7 @@ def test_off_and_on_energy() -> None:
     """Energy is apart by state; what is not spent computing is wasted; the shutdown counts."""
     simulation, _ = off_and_on()
     assert energies_of(simulation) == [11_000.0, 2_500.0, 100.0, 1_600.0, 300.0]
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     assert metrics["energy_j"] == 15_500.0
     assert metrics["wasted_energy_j"] == 4_500.0
     assert metrics["node_shutdowns"] == 1
@@ -178,7 +174,7 @@ def test_woken_energy() -> None:
     """Each second of each node is put down to what it did."""
     simulation, _ = woken()
     assert energies_of(simulation) == [60 * 110.0, 35 * 50.0, 55 * 5.0, 40 * 80.0, 20 * 30.0]
-    assert measure(outcome_of(simulation))["node_shutdowns"] == 2
+    assert measure(simulation.record())["node_shutdowns"] == 2
 
 
 def test_boot_time_is_wait_and_not_walltime() -> None:
@@ -187,7 +183,7 @@ def test_boot_time_is_wait_and_not_walltime() -> None:
     recording = simulation.recording
     assert (recording.start_s[1], recording.end_s[1]) == (60.0, 70.0)
     assert STATES[recording.state[1]] == "completed"
-    assert measure(outcome_of(simulation))["max_wait_s"] == 20.0
+    assert measure(simulation.record())["max_wait_s"] == 20.0
 
 
 def test_walltime_begins_when_the_job_starts() -> None:
@@ -334,10 +330,10 @@ def test_a_job_killed_before_it_starts() -> None:
 def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
     """In jobs.csv it has an end, but no start, no nodes and no energy."""
     simulation, _ = killed_while_its_node_boots()
-    write_results(tmp_path / "out", simulation, RUN)
+    write_results(tmp_path / "out", simulation.record(), RUN)
     lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
     assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,"
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     assert (metrics["jobs_killed"], metrics["mean_wait_s"]) == (1, 0.0)
 
 
@@ -735,7 +731,7 @@ def test_energy_by_state_is_the_oracles(scene: Scene) -> None:
     expected = slow(scene, played).all_energy_j()
     measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
     assert measured == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    metrics = measure(outcome_of(played.simulation))
+    metrics = measure(played.simulation.record())
     assert metrics["energy_j"] == pytest.approx(sum(expected.values()), rel=1e-9, abs=1e-9)
     wasted_j = sum(expected.values()) - expected["computing"]
     assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
@@ -763,9 +759,9 @@ def test_every_node_has_the_oracles_times_and_energies(scene: Scene) -> None:
 def test_times_add_up(scene: Scene) -> None:
     """The times of the states add up to nodes x makespan."""
     simulation = play(scene).simulation
-    outcome = outcome_of(simulation)
-    assert sum(outcome.state_node_s.values()) == pytest.approx(
-        scene.platform.node_count * outcome.duration_s, rel=1e-9
+    record = simulation.record()
+    assert sum(record.state_node_s.values()) == pytest.approx(
+        scene.platform.node_count * record.duration_s, rel=1e-9
     )
 
 
@@ -779,7 +775,7 @@ def test_shutdowns_are_counted(scene: Scene) -> None:
         for event in events
         if isinstance(event, NodePowerChanged) and event.state == "switching_off"
     ]
-    assert measure(outcome_of(simulation))["node_shutdowns"] == len(begun)
+    assert measure(simulation.record())["node_shutdowns"] == len(begun)
 
 
 @MANY
@@ -825,7 +821,7 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
     """The same scene played twice gives the same files to the byte, power changes and all."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("one", "two"):
-            write_results(Path(folder, name), play(scene).simulation, RUN)
+            write_results(Path(folder, name), play(scene).simulation.record(), RUN)
         assert read(Path(folder, "one")) == read(Path(folder, "two"))
         assert len(read(Path(folder, "one"))) == 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -12,8 +13,8 @@ import pytest
 from hpcosim_protocol import AllocateJob, NodeGroup, Platform, Processor
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.metrics import METRICS
-from hpcosim_server.record.results import Run, intervals, metrics_of, write_results
+from hpcosim_server.record.results import Run, metrics_of, write_results
+from hpcosim_server.record.tables import TABLES, Table, intervals
 from support.paths import ROOT
 from support.simulating import cluster_of, jobs_of
 
@@ -89,29 +90,30 @@ def lines_of(path: Path) -> list[str]:
     return [head, *sorted(rest)]
 
 
-def test_header(tmp_path: Path) -> None:
-    """The columns of jobs.csv are just these, in this order."""
-    write_results(tmp_path / "out", small_run(), RUN)
-    assert (tmp_path / "out/jobs.csv").read_bytes().splitlines()[0] == (
-        b"job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason"
-    )
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
+def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
+    """A row has a cell for each column, and each column is described."""
+    rows = list(csv.reader(table.lines(small_run().record())))
+    assert len(rows) > 1
+    assert {len(row) for row in rows} == {len(table.columns)}
+    assert all(column.meaning for column in table.columns)
 
 
 def test_jobs(tmp_path: Path) -> None:
     """jobs.csv has a line for each job, in order of submission, to the byte."""
-    write_results(tmp_path / "out", small_run(), RUN)
+    write_results(tmp_path / "out", small_run().record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_bytes() == JOBS.encode()
 
 
 def test_nodes(tmp_path: Path) -> None:
     """nodes.csv has each node's states; one that only changes hands has one line."""
-    write_results(tmp_path / "out", small_run(), RUN)
+    write_results(tmp_path / "out", small_run().record(), RUN)
     assert lines_of(tmp_path / "out/nodes.csv") == NODES.splitlines()
 
 
 def test_nodes_by_the_time_they_end(tmp_path: Path) -> None:
     """The lines of nodes.csv come by the time the state ends."""
-    write_results(tmp_path / "out", small_run(), RUN)
+    write_results(tmp_path / "out", small_run().record(), RUN)
     lines = (tmp_path / "out/nodes.csv").read_text().splitlines()[1:]
     ends_s = [float(line.split(",")[1]) for line in lines]
     assert ends_s == sorted(ends_s)
@@ -122,7 +124,7 @@ def test_nodes_in_one_state_share_a_line(tmp_path: Path) -> None:
     simulation = Simulation(cluster_of(5), jobs_of((0.0, 2.0, 3)))
     simulation.advance()
     simulation.advance([AllocateJob(1, [0, 1, 4])])
-    write_results(tmp_path / "out", simulation, RUN)
+    write_results(tmp_path / "out", simulation.record(), RUN)
     assert lines_of(tmp_path / "out/nodes.csv")[1:] == [
         "0.0,2.0,0-1 4,computing,110.0",
         "0.0,2.0,2-3,idle,50.0",
@@ -132,16 +134,15 @@ def test_nodes_in_one_state_share_a_line(tmp_path: Path) -> None:
 def test_metrics(tmp_path: Path) -> None:
     """metrics.json has every metric; jobs the reader changed but kept are not skipped."""
     simulation = small_run()
-    write_results(tmp_path / "out", simulation, RUN)
+    write_results(tmp_path / "out", simulation.record(), RUN)
     written = json.loads((tmp_path / "out/metrics.json").read_text())
-    assert list(written) == list(METRICS)
-    assert written == metrics_of(simulation, RUN)
+    assert written == metrics_of(simulation.record(), RUN)
     assert written["jobs_skipped"] == 2
 
 
 def test_run(tmp_path: Path) -> None:
     """run.json says what was run."""
-    write_results(tmp_path / "out", small_run(), RUN)
+    write_results(tmp_path / "out", small_run().record(), RUN)
     written = json.loads((tmp_path / "out/run.json").read_text())
     expected = {
         "hpcosim": "1.2",
@@ -157,14 +158,14 @@ def test_run(tmp_path: Path) -> None:
 
 def test_a_run_on_its_way(tmp_path: Path) -> None:
     """A run that is not over has jobs without an end, and states up to now."""
-    write_results(tmp_path / "out", small_run(3), RUN)
+    write_results(tmp_path / "out", small_run(3).record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_text() == JOBS_HALFWAY
     assert lines_of(tmp_path / "out/nodes.csv") == NODES_HALFWAY.splitlines()
 
 
 def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
     """A run in which no time has passed has no states and, of a metric, no NaN."""
-    write_results(tmp_path / "out", small_run(0), RUN)
+    write_results(tmp_path / "out", small_run(0).record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_text() == JOBS.splitlines()[0] + "\n"
     assert (tmp_path / "out/nodes.csv").read_text() == NODES.splitlines()[0] + "\n"
     metrics = json.loads((tmp_path / "out/metrics.json").read_text())
@@ -179,7 +180,7 @@ def test_times_are_exact(tmp_path: Path) -> None:
     simulation.advance([AllocateJob(1, [0])])
     simulation.advance()
     simulation.advance([AllocateJob(2, [0])])
-    write_results(tmp_path / "out", simulation, RUN)
+    write_results(tmp_path / "out", simulation.record(), RUN)
     rows = [line.split(",") for line in (tmp_path / "out/jobs.csv").read_text().splitlines()[1:]]
     recording = simulation.recording
     assert [float(row[1]) for row in rows] == [third, 1e9 + third]
@@ -207,7 +208,7 @@ def test_intervals(numbers: list[int], expected: str) -> None:
 
 def test_only_the_four_files(tmp_path: Path) -> None:
     """The folder has the four files, also where folders above it were missing, and no others."""
-    write_results(tmp_path / "a/b/out", small_run(), RUN)
+    write_results(tmp_path / "a/b/out", small_run().record(), RUN)
     assert sorted(file.name for file in (tmp_path / "a/b/out").iterdir()) == FILES
     assert [file.name for file in (tmp_path / "a/b").iterdir()] == ["out"]
 
@@ -215,9 +216,9 @@ def test_only_the_four_files(tmp_path: Path) -> None:
 def test_earlier_results_are_written_over(tmp_path: Path) -> None:
     """Earlier results give way whole, and other files in the folder stay."""
     out = tmp_path / "out"
-    write_results(out, small_run(3), RUN)
+    write_results(out, small_run(3).record(), RUN)
     (out / "notes.txt").write_text("mine")
-    write_results(out, small_run(), RUN)
+    write_results(out, small_run().record(), RUN)
     assert (out / "jobs.csv").read_text() == JOBS
     assert (out / "notes.txt").read_text() == "mine"
     assert sorted(file.name for file in out.iterdir()) == sorted([*FILES, "notes.txt"])
@@ -228,7 +229,7 @@ def test_no_folder_can_be_there(tmp_path: Path, where: str) -> None:
     """Where a file is in the way the error names the folder, and the file stays."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultsError, match=str(tmp_path / where)):
-        write_results(tmp_path / where, small_run(), RUN)
+        write_results(tmp_path / where, small_run().record(), RUN)
     assert (tmp_path / "file").read_text() == "mine"
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
@@ -246,7 +247,8 @@ simulation.advance()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
-    write_results(Path({out!r}), simulation, Run(hpcosim="0", scenario="", scheduler="", seed=0))
+    run = Run(hpcosim="0", scenario="", scheduler="", seed=0)
+    write_results(Path({out!r}), simulation.record(), run)
 except ResultsError as error:
     print(error)
 """
@@ -255,7 +257,7 @@ except ResultsError as error:
 def test_full_disk(tmp_path: Path) -> None:
     """Where the disk ends in the middle the error says so, and the earlier results stay whole."""
     out = tmp_path / "out"
-    write_results(out, small_run(), RUN)
+    write_results(out, small_run().record(), RUN)
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     program = FULL_DISK.format(tests=str(ROOT / "tests"), out=str(out))
     done = subprocess.run(
@@ -271,10 +273,10 @@ def test_full_disk(tmp_path: Path) -> None:
 def test_a_file_of_the_four_is_a_folder(tmp_path: Path) -> None:
     """Where a folder stands in the place of a file the error says so and nothing is half new."""
     out = tmp_path / "out"
-    write_results(out, small_run(3), RUN)
+    write_results(out, small_run(3).record(), RUN)
     (out / "run.json").unlink()
     (out / "run.json").mkdir()
     with pytest.raises(ResultsError):
-        write_results(out, small_run(), RUN)
+        write_results(out, small_run().record(), RUN)
     assert (out / "jobs.csv").read_text() == JOBS_HALFWAY
     assert lines_of(out / "nodes.csv") == NODES_HALFWAY.splitlines()

@@ -13,7 +13,6 @@ import pytest
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_server.record.metrics import outcome_of
 from hpcosim_studies import node_centric
 from hpcosim_studies.node_centric import comparison, readings, tables, weeks
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
@@ -108,7 +107,7 @@ def test_energy_by_replay_is_the_metered_one(scenario: Scenario, scheduler: str)
     log = weeks.capped(small_log(40, 0.5), "eighth")
     simulation = weeks.simulated(task_of(scenario, log, scheduler))
     all_on_j, untouched_off_j = weeks.energies_j(simulation, scenario.platform)
-    assert all_on_j == pytest.approx(outcome_of(simulation).energy_j, rel=1e-12)
+    assert all_on_j == pytest.approx(simulation.record().energy_j, rel=1e-12)
     assert untouched_off_j <= all_on_j
 
 

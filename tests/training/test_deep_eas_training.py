@@ -25,7 +25,7 @@ from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_studies import FOLDER
 from hpcosim_training.deep_eas.agent import Agent
 from hpcosim_training.deep_eas.baseline import better_than_mean
@@ -142,7 +142,7 @@ def test_what_jobs_came_to_is_the_metric() -> None:
     runs = sequences(drawn_jobs(0))
     run_esjf(runs)
     simulation = simulated(make_policy("esjf"), table(drawn_jobs(0)))
-    metric = measure(outcome_of(simulation))["mean_normalised_edp"]
+    metric = measure(simulation.record())["mean_normalised_edp"]
     assert mean_edp(runs) == pytest.approx(metric, rel=1e-12)
 
 

@@ -19,7 +19,7 @@ from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_training.pairing.environment import PairingEnvironment, Task
 from hpcosim_training.power.environment import PowerEnvironment
 from hpcosim_workloads.table import JobTable
@@ -209,7 +209,7 @@ def test_the_last_info_is_the_servers_metrics(sleepers: str) -> None:
         while not over:
             assert set(info) == {"action_mask"}
             _, _, over, _, info = env.step(some_action(info["action_mask"], rng))
-        metrics = measure(outcome_of(env._environment.simulation))
+        metrics = measure(env._environment.simulation.record())
         assert metrics["jobs_completed"] in (6, 20)
         for name in ("energy_j", "edp_js", "makespan_s"):
             assert info[name] == metrics[name] > 0.0
@@ -316,7 +316,7 @@ def test_foreseen_rewards_add_up_to_the_objective(objective: str) -> None:
     """Their sum is minus what the run came to, by the scale."""
     env = JobNodePairingEnv(EXP2, sees="foreseen", objective=objective, reward_scale=1000.0)
     rewards = [decision.reward for decision in played(env, 1)]
-    came_to = measure(outcome_of(env._environment.simulation))
+    came_to = measure(env._environment.simulation.record())
     total = came_to["energy_j"] if objective == "energy" else came_to["edp_js"]
     assert sum(rewards) == pytest.approx(-total / 1000.0, rel=1e-9)
 
@@ -325,7 +325,7 @@ def test_spent_energies_add_up_to_the_energy() -> None:
     """Under the objective `energy` the papers' rewards do so as well."""
     env = JobNodePairingEnv(EXP2, sees="papers")
     rewards = [decision.reward for decision in played(env, 1)]
-    came_to = measure(outcome_of(env._environment.simulation))
+    came_to = measure(env._environment.simulation.record())
     assert sum(rewards) == pytest.approx(-came_to["energy_j"], rel=1e-9)
 
 

@@ -431,7 +431,7 @@ def test_scenario_runs_sequence_by_sequence(name: str) -> None:
     assert np.array_equal(
         np.array(recording.end_s) // APART_S, np.array(recording.submit_s) // APART_S
     )
-    energies_j = opened.simulation.job_energies_j()
+    energies_j = opened.simulation.record().job_energies_j
     for row, job in enumerate(jobs.rows()):
         [node] = recording.nodes_of(row)
         run_s = recording.end_s[row] - recording.start_s[row]

@@ -13,7 +13,7 @@ import pytest
 
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_server.record.metrics import measure, outcome_of
+from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.table import JobTable
@@ -87,7 +87,7 @@ def test_nasa_always_on(traces: Path) -> None:
     """128 nodes that always draw 190 W take over the whole NASA log just what is published."""
     platform = cluster_of(128, static_w=190.0, dynamic_w=0.0, idle_fraction=1.0)
     simulation = simulate(platform, read_swf(traces / NASA), "easy")
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     assert metrics["energy_j"] == 193_320_215_040.0
     assert metrics["jobs_completed"] == 18_066
     assert simulation.now_s == 7_949_022.0
@@ -96,7 +96,7 @@ def test_nasa_always_on(traces: Path) -> None:
 def test_nasa_mean_wait(traces: Path) -> None:
     """The first 10,000 NASA jobs wait 14.60 s on average under FCFS, as elsewhere."""
     table = window_by_number(read_swf(traces / NASA), 0, 10_000)
-    metrics = measure(outcome_of(simulate(cluster_of(128), table, "fcfs")))
+    metrics = measure(simulate(cluster_of(128), table, "fcfs").record())
     assert round(metrics["mean_wait_s"], 2) == 14.60
 
 
@@ -104,7 +104,7 @@ def test_nasa_mean_wait(traces: Path) -> None:
 def test_whole_log(traces: Path, log: str, policy: str) -> None:
     """Every job of the log comes to its end, and the figures are those of before."""
     simulation = simulate(cluster_of(NODES[log]), read_swf(traces / log), policy)
-    metrics = measure(outcome_of(simulation))
+    metrics = measure(simulation.record())
     pinned = PINNED[log, policy]
     assert metrics["jobs_completed"] == metrics["jobs"] == simulation.recording.over
     assert {name: metrics[name] for name in pinned} == pytest.approx(pinned, rel=1e-12)

@@ -14,12 +14,12 @@ from hpcosim_scenarios.model.logs import imitated_jobs, log_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
 from hpcosim_workloads import shaping
+from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_line import (
     MOST_LETTERS,
     NOT_OF_LOGS,
     JobLines,
-    LineError,
     not_of_logs,
 )
 from hpcosim_workloads.logs.jsonl import read_jsonl

@@ -60,10 +60,11 @@ def run_in_process(
         run.ended_because = f"the run was cut short by {error!r}"
         raise
     finally:
+        record = simulation.record()
         if out is not None:
             with _undisturbed():
-                write_results(out, simulation, run, also)
-    return metrics_of(simulation, run)
+                write_results(out, record, run, also)
+    return metrics_of(record, run)
 
 
 @contextmanager

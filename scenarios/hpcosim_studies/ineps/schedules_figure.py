@@ -16,7 +16,7 @@ from hpcosim_scenarios.figures.schedule import COLOURS, drawing
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.metrics import edp_js, energy_j, outcome_of
+from hpcosim_server.record.metrics import energies
 from hpcosim_studies import FOLDER
 from hpcosim_studies.ineps.agents_tables import MEASURES, best_without
 from hpcosim_studies.ineps.heuristics import Results
@@ -82,8 +82,8 @@ def _run(library: Library, policy: Policy) -> Simulation:
 
 
 def _figures(simulation: Simulation) -> str:
-    outcome = outcome_of(simulation)
-    return f"{energy_j(outcome):,.0f} J, {edp_js(outcome) / 1e3:,.1f} kJ s"
+    found = energies(simulation.record())
+    return f"{found['energy_j']:,.0f} J, {found['edp_js'] / 1e3:,.1f} kJ s"
 
 
 def _draw(axes: Axes, simulation: Simulation, jobs: JobTable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +62,14 @@ def draw_week(out: Path, cap: str, tasks: Sequence[Task]) -> None:
 def curve(task: Task) -> Curve:
     """Return how a week goes under a scheduler."""
     simulation = simulated(task)
-    recording, start_s, end_s = simulation.recording, simulation.start_s, simulation.now_s
+    record = simulation.record()
+    recording, start_s, end_s = record.recording, record.start_s, record.end_s
     ones = np.ones(len(recording))
     came, began = np.array(recording.submit_s), np.array(recording.start_s)
     ended = np.array(recording.end_s)
     energy_kwh = {}
     for idle, platform in platforms(task.scenario.platform).items():
-        spans = list(node_spans(platform, recording, start_s, end_s))
+        spans = list(node_spans(replace(record, platform=platform)))
         span_w = np.array([span.power_w * len(span.nodes) for span in spans])
         from_s = np.array([span.start_s for span in spans])
         to_s = np.array([span.end_s for span in spans])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import msgspec
@@ -145,8 +146,7 @@ def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float
     """
     total_j = untouched_j = 0.0
     touched: set[int] = set()
-    spans = node_spans(platform, simulation.recording, simulation.start_s, simulation.now_s)
-    for span in spans:
+    for span in node_spans(replace(simulation.record(), platform=platform)):
         node_j = span.power_w * (span.end_s - span.start_s)
         total_j += node_j * len(span.nodes)
         if span.state == "computing":

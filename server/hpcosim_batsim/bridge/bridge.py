@@ -19,7 +19,8 @@ from hpcosim_batsim.bridge.opening import Options
 from hpcosim_batsim.bridge.run import new_run
 from hpcosim_batsim.errors import BadReplyError, StuckError
 from hpcosim_batsim.inputs.external_events import ExternalEvent
-from hpcosim_batsim.inputs.model import Platform, Workload
+from hpcosim_batsim.inputs.platform_model import Platform
+from hpcosim_batsim.inputs.workload_model import Workload
 from hpcosim_server.errors import waiting_jobs
 from hpcosim_workloads.table import LATEST_S
 

@@ -14,8 +14,8 @@ from hpcosim_batsim.bridge.phases import phases
 from hpcosim_batsim.bridge.run import Run, check_sharing
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
-from hpcosim_batsim.inputs.model import Delay, ParallelHomogeneous
 from hpcosim_batsim.inputs.profiles import progress, task_of
+from hpcosim_batsim.inputs.workload_model import Delay, ParallelHomogeneous
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
 from hpcosim_server.errors import Rejection
 

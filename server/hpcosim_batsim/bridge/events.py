@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hpcosim_server.record.results import intervals
+from hpcosim_server.record.tables import intervals
 
 Json = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hpcosim_batsim.bridge.node_kinds import kind_of
 from hpcosim_batsim.bridge.stepping import SteppedEngine
-from hpcosim_batsim.inputs.model import Platform
+from hpcosim_batsim.inputs.platform_model import Platform
 from hpcosim_protocol import NodeGroup, PowerStates, Processor, SetNodePower
 
 _Shape = tuple[tuple[Processor, ...], PowerStates | None]

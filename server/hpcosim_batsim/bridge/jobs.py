@@ -6,14 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from hpcosim_batsim.inputs.model import Composed, Delay, FinalState, Job, Profile, Workload
+from hpcosim_batsim.inputs.model import FinalState
+from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
 from hpcosim_batsim.inputs.profiles import Task
-from hpcosim_batsim.inputs.workload_json import (
-    check_sequences,
-    in_order,
-    parse_job,
-    parse_profile,
-)
+from hpcosim_batsim.inputs.workload_json import in_order, parse_job
+from hpcosim_batsim.inputs.workload_model import Composed, Delay, Job, Profile, Workload
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import hpcosim_protocol as protocol
-from hpcosim_batsim.inputs.model import Host, Platform
+from hpcosim_batsim.inputs.platform_model import Host, Platform
 
 GIGA = 1e9
 

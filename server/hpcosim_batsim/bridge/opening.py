@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from hpcosim_batsim.inputs.model import Host, Platform, Workload
+from hpcosim_batsim.inputs.platform_model import Host, Platform
+from hpcosim_batsim.inputs.workload_model import Workload
 
 
 class Options(Struct, frozen=True, kw_only=True):

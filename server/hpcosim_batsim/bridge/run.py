@@ -14,7 +14,8 @@ from hpcosim_batsim.bridge.opening import Options, opening
 from hpcosim_batsim.bridge.phases import Loads
 from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.model import Platform, Workload
+from hpcosim_batsim.inputs.platform_model import Platform
+from hpcosim_batsim.inputs.workload_model import Workload
 from hpcosim_server.engine.rules import Rules
 
 SHARED_SLOTS = 1000  # jobs on a host at a time, with sharing

@@ -1,1 +1,1 @@
-"""inputs."""
+"""Batsim's input files: platforms, workloads, profiles and external events."""

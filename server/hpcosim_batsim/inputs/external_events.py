@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
-from hpcosim_batsim.inputs.model import Json
+from hpcosim_batsim.inputs.workload_model import Json
 from hpcosim_workloads.table import LATEST_S
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"

@@ -20,14 +20,13 @@ from typing import Any
 from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.model import (
+from hpcosim_batsim.inputs.platform_model import Platform, Star
+from hpcosim_batsim.inputs.workload_model import (
     Composed,
     Delay,
     Parallel,
     ParallelHomogeneous,
-    Platform,
     Profile,
-    Star,
     Workload,
 )
 

@@ -1,19 +1,20 @@
 """Batsim's output files, with the columns and formats of v4.2.1.
 
-A few things are unlike Batsim. Times of states and power states have up to 15 digits, where Batsim
-writes 6 and after eleven days knows no seconds any more. The version is ours. What was not
-measured, such as wall seconds of a run that is to be the same byte by byte, is left empty.
+They differ from Batsim's in three ways. Times of states and power states have up to 15 digits;
+Batsim writes 6, which after eleven days is coarser than a second. The version is ours. Values that
+were not measured are empty, such as wall seconds, which would differ from run to run.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
 from hpcosim_batsim.inputs.model import HostState, JobOutcome, Outcome
-from hpcosim_server.record.results import intervals, write_together
+from hpcosim_batsim.outputs.summary import stretch, summary
+from hpcosim_server.record.folder import write_together
+from hpcosim_server.record.tables import intervals
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
@@ -24,9 +25,6 @@ MACHINE_STATE_COLUMNS = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_id
 PSTATE_COLUMNS = "time,machine_id,new_pstate"
 ENERGY_COLUMNS = "time,energy,event_type,wattmin,epower"
 
-# Batsim divides by this where a job took no time.
-LEAST_RUN_S = 1e-5
-
 _COUNTED: tuple[HostState, ...] = (
     "sleeping",
     "switching_on",
@@ -34,13 +32,12 @@ _COUNTED: tuple[HostState, ...] = (
     "idle",
     "computing",
 )
-_KILLED = ("COMPLETED_KILLED", "COMPLETED_WALLTIME_REACHED")
 
 
 def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
     """Return the text of each file by its name, `PREFIX_jobs.csv` and so on.
 
-    The files about energy are there if the outcome has it.
+    The files about energy are included if the outcome has the energy.
     """
     files: dict[str, Iterable[str]] = {
         f"{prefix}_jobs.csv": _job_lines(outcome),
@@ -55,14 +52,14 @@ def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
 
 
 def write_outputs(prefix: Path, outcome: Outcome) -> None:
-    """Write all files, over those of an earlier run, or none.
+    """Write all files, which replace those of an earlier run, or none.
 
     Args:
-        prefix: where; `runs/out` for `runs/out_jobs.csv` and so on.
-        outcome: what they tell of.
+        prefix: path and start of the names; `runs/out` for `runs/out_jobs.csv` and so on.
+        outcome: the result of a run.
 
     Raises:
-        ResultsError: they can't be written; what was there before still is.
+        ResultsError: they cannot be written; the folder is as it was before.
     """
     write_together(prefix.parent, files_of(outcome, prefix.name))
 
@@ -88,14 +85,8 @@ def _ran(job: JobOutcome) -> str:
     energy_j = -1.0 if job.energy_j is None else job.energy_j
     return (
         f"{start_s:f},{end_s - start_s:f},{end_s:f},{start_s - submit_s:f},{end_s - submit_s:f},"
-        f"{_stretch(job):f},{intervals(job.hosts)},{energy_j:f}"
+        f"{stretch(job):f},{intervals(job.hosts)},{energy_j:f}"
     )
-
-
-def _stretch(job: JobOutcome) -> float:
-    assert job.start_s is not None
-    assert job.end_s is not None
-    return (job.end_s - job.submit_s) / max(job.end_s - job.start_s, LEAST_RUN_S)
 
 
 def _machine_state_lines(outcome: Outcome) -> Iterator[str]:
@@ -128,76 +119,15 @@ def _energy_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _schedule_lines(outcome: Outcome) -> Iterator[str]:
-    ran = [job for job in outcome.jobs if job.start_s is not None and job.end_s is not None]
-    waits_s = [(job.start_s or 0.0) - job.submit_s for job in ran]
-    turnarounds_s = [(job.end_s or 0.0) - job.submit_s for job in ran]
-    stretches = [_stretch(job) for job in ran]
-    successes = sum(job.state == "COMPLETED_SUCCESSFULLY" for job in outcome.jobs)
-    switched = [
-        len(change.hosts) for change in outcome.states if change.state.startswith("switching")
-    ]
-    state_s = _state_times_s(outcome)
-    row: dict[str, str | float | None] = {
-        "batsim_version": _cell(outcome.version),
-        "consumed_joules": _consumed_j(outcome),
-        "makespan": max((job.end_s or 0.0 for job in ran), default=0.0),
-        "max_slowdown": max(stretches, default=0.0),
-        "max_turnaround_time": max(turnarounds_s, default=0.0),
-        "max_waiting_time": max(waits_s, default=0.0),
-        "mean_slowdown": _mean(stretches),
-        "mean_turnaround_time": _mean(turnarounds_s),
-        "mean_waiting_time": _mean(waits_s),
-        "nb_computing_machines": outcome.hosts,
-        "nb_grouped_switches": outcome.grouped_switches,
-        "nb_jobs": len(outcome.jobs),
-        "nb_jobs_finished": len(ran),
-        "nb_jobs_killed": sum(job.state in _KILLED for job in outcome.jobs),
-        "nb_jobs_rejected": sum(job.state == "REJECTED" for job in outcome.jobs),
-        "nb_jobs_success": successes,
-        "nb_machine_switches": sum(switched),
-        "scheduling_time": outcome.scheduling_s,
-        "simulation_time": outcome.simulation_s,
-        "success_rate": successes / len(outcome.jobs) if outcome.jobs else 0.0,
-        "time_computing": state_s["computing"],
-        "time_idle": state_s["idle"],
-        "time_sleeping": state_s["sleeping"],
-        "time_switching_off": state_s["switching_off"],
-        "time_switching_on": state_s["switching_on"],
-        "time_unavailable": state_s["unavailable"],
-    }
+    row = summary(outcome)
     yield ",".join(row) + "\n"
     yield ",".join(_number(value) for value in row.values()) + "\n"
-
-
-def _state_times_s(outcome: Outcome) -> dict[HostState, float]:
-    """Return for how long hosts were in each state, all together.
-
-    As in Batsim a host counts for a state once it leaves it; what it is at the end is left out.
-    """
-    state: list[HostState] = ["idle"] * outcome.hosts
-    since_s = [outcome.start_s] * outcome.hosts
-    spent_s: dict[HostState, list[float]] = {name: [] for name in get_args(HostState)}
-    for change in outcome.states:
-        for host in change.hosts:
-            spent_s[state[host]].append(change.time_s - since_s[host])
-            state[host], since_s[host] = change.state, change.time_s
-    return {name: math.fsum(times_s) for name, times_s in spent_s.items()}
-
-
-def _consumed_j(outcome: Outcome) -> float:
-    """Return the energy from the first submission to the end of the last job, as Batsim does."""
-    ends_j = [point.energy_j for point in outcome.energy or () if point.kind == "e"]
-    return ends_j[-1] - outcome.unpaid_j if ends_j else 0.0
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
 
 
 def _number(value: str | float | None) -> str:
     if value is None:
         return ""
-    return f"{value:f}" if isinstance(value, float) else str(value)
+    return f"{value:f}" if isinstance(value, float) else _cell(str(value))
 
 
 def _time(time_s: float) -> str:

@@ -1,1 +1,1 @@
-"""engine."""
+"""Events, decisions and time: what happens in a simulation, and when."""

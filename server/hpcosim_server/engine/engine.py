@@ -7,7 +7,6 @@ It decides neither when a scheduler is asked nor how time passes. Shells around 
 from __future__ import annotations
 
 import math
-from array import array
 
 import numpy as np
 
@@ -34,8 +33,8 @@ from hpcosim_server.physics.allocation import impossible
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
-from hpcosim_server.record.attribution import job_energies_j
 from hpcosim_server.record.recording import Recording
+from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec, JobTable
 
 
@@ -92,7 +91,6 @@ class Engine:
         self._endings = Endings(self.clock, execution, rules.kill_at_walltime, self.end)
         self._to_come = jobs.rows()
         self._kind_of: dict[NodeGroup, int] = {}  # the numbers of added kinds of nodes
-        self._energies: tuple[tuple[float, int, int], array[float]] | None = None
         self.outbox.tell(SimulationBegan(self.start_s))
         self._await_next_submission()
 
@@ -114,16 +112,9 @@ class Engine:
         """Integrate all energies up to now."""
         self.cluster.settle(self.clock.now)
 
-    def job_energies_j(self) -> array[float]:
-        """Return the energy each job used up to now, J, see `attribution`; not to be changed.
-
-        It is computed again only if something has happened since the last call.
-        """
-        recording, now_s = self.recording, self.now_s
-        state = now_s, len(recording), len(recording.changes)
-        if self._energies is None or self._energies[0] != state:
-            self._energies = state, job_energies_j(self.cluster.platform, recording, now_s)
-        return self._energies[1]
+    def record(self) -> RunRecord:
+        """Return the run up to now as plain data; it is valid until the simulation goes on."""
+        return record_of(self.cluster, self.recording, self.start_s, self.now_s)
 
     def validate(self) -> None:
         """Check what must hold at any time, see `validation`. Nothing changes.
@@ -210,7 +201,7 @@ class Engine:
             self.recording.kinds.append(kind)
         if cluster.group_of[node] != number:
             cluster.turn_into(now_s, node, number)
-            self.recording.turned(now_s, node, number)
+            self.recording.changed_kind(now_s, node, number)
 
     # Submissions
 

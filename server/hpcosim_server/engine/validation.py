@@ -12,6 +12,7 @@ from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import STATES, Recording
+from hpcosim_server.record.run_record import record_of
 from hpcosim_server.record.timeline import node_spans
 
 REL_TOL, ABS_TOL = 1e-11, 1e-6
@@ -79,7 +80,9 @@ def check_energy(cluster: Cluster, recording: Recording, start_s: float, now_s: 
     """
     energy_j, node_s = dict.fromkeys(NODE_STATES, 0.0), dict.fromkeys(NODE_STATES, 0.0)
     reached_s = dict.fromkeys(range(len(cluster.capacity)), start_s)
-    for span in node_spans(cluster.platform, recording, start_s, now_s):
+    # A copy, as to settle the meters themselves would change how their sums are rounded.
+    record = record_of(deepcopy(cluster), recording, start_s, now_s)
+    for span in node_spans(record):
         span_s = (span.end_s - span.start_s) * len(span.nodes)
         _must(span_s > 0, f"the nodes {span.nodes} have an empty span at {span.start_s} s")
         energy_j[span.state] += span.power_w * span_s
@@ -92,15 +95,11 @@ def check_energy(cluster: Cluster, recording: Recording, start_s: float, now_s: 
             reached_s[node] = span.end_s
     for node, end_s in reached_s.items():
         _must(end_s == now_s, f"node {node} has a state up to {end_s} s only")
-    # To settle the meters themselves would change how their sums are rounded.
-    meters = deepcopy(cluster.meters)
-    for meter in meters:
-        meter.settle(now_s)
-    for place, state in enumerate(NODE_STATES):
-        metered_j = sum(meter.state_energy_j[place] for meter in meters)
-        metered_s = sum(meter.state_node_s[place] for meter in meters)
-        _must_equal(metered_j, energy_j[state], f"J of nodes that are {state}")
-        _must_equal(metered_s, node_s[state], f"node-seconds of nodes that are {state}")
+    for state in NODE_STATES:
+        _must_equal(record.state_energy_j[state], energy_j[state], f"J of nodes that are {state}")
+        _must_equal(
+            record.state_node_s[state], node_s[state], f"node-seconds of nodes that are {state}"
+        )
 
 
 def _check_job(job: SimulatedJob, power: NodePower) -> None:

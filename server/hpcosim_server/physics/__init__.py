@@ -1,1 +1,1 @@
-"""physics."""
+"""What a platform does: cores and tasks, run times, power states, power and energy."""

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_server.physics.cluster import Cluster, places
+from hpcosim_server.physics.cluster import places
 from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import replay
+from hpcosim_server.record.replay import JobChange, KindChange, Replay, changes_of
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intc]  # there may be many stays
+Ints = NDArray[np.intc]  # compact, as there may be many stays
 
 
 class _Stays(NamedTuple):
-    """The stays of jobs on processors on which they have tasks.
+    """The stays of jobs on processors on which they have tasks, one entry each.
 
     Attributes:
-        row: the job's in the recording.
-        processor: its number; those of node 0 come first, then those of node 1 and so on.
-        tasks: how many the job has there.
+        row: intc[stays], the job's row in the recording.
+        processor: intc[stays], number of the processor; those of node 0 come first, then those of
+            node 1 and so on.
+        tasks: intc[stays], tasks the job has there.
     """
 
     row: Ints
@@ -36,10 +38,15 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
 
     A job is charged the dynamic power of its tasks and, of each processor on which it has tasks,
     the static power in equal parts with the other jobs there (the shares of equation 1 of Lopez,
-    Stafford, Bosque 2025, as they change over time). Nobody is charged for idle processors; with
-    what they draw, the jobs' energies sum to the energy of the platform.
+    Stafford, Bosque 2025, as they change over time). Idle processors are charged to no job: the
+    energies of the jobs and of idle processors sum to the energy of the platform.
+
+    Args:
+        platform: the cluster.
+        recording: what happened.
+        end_s: simulated second up to which running jobs are charged.
     """
-    if recording.turned_at:
+    if recording.kind_at:
         return _energies_by_replay(platform, recording, end_s)
     changes = np.array(recording.changes)
     starts = changes >= 0
@@ -64,31 +71,39 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
 
 
 def _stays(platform: Platform, recording: Recording, started: NDArray[np.int64]) -> _Stays:
-    """Return the stays of all jobs, whose rows are given in the order they started."""
+    """Return the stays of all jobs.
+
+    Args:
+        platform: the cluster.
+        recording: what happened.
+        started: int64[jobs], the rows of the jobs in the order they started.
+    """
     if all(len(group.processors) == 1 for group in platform.nodes):
         row = np.repeat(started.astype(np.intc), np.array(recording.places)[started])
         return _Stays(row, np.array(recording.nodes), np.array(recording.tasks))
     # Which processors of a node a job's tasks are on depends on those that were there before.
     slots = [len(group.processors) for group in platform.nodes for _ in range(group.count)]
     first_of_node = (np.cumsum(slots) - slots).tolist()
-    found = (
-        (row, first_of_node[node] + slot, tasks)
-        for _, changes, _, _ in replay(Cluster(platform, 0.0), recording)
-        for row, starts, parts in changes
-        if starts
-        for slot, _, node, tasks in places(parts)
-    )
-    return _Stays(*np.fromiter(found, np.dtype((np.intc, 3))).T)
+
+    def found() -> Iterator[tuple[int, int, int]]:
+        replay = Replay(platform, recording)
+        for change in changes_of(recording):
+            replay.apply(change)
+            if isinstance(change, JobChange) and change.starts:
+                for slot, _, node, tasks in places(replay.parts[change.row]):
+                    yield change.row, first_of_node[node] + slot, tasks
+
+    return _Stays(*np.fromiter(found(), np.dtype((np.intc, 3))).T)
 
 
 def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
-    """Return for each stay the sum of its time, every second over how many jobs were there.
+    """Return for each stay its time, each second divided by the number of jobs there, s.
 
     Args:
-        processor: of each stay.
-        begin: where its first time is in `times_s`.
-        end: where its last is.
-        times_s: ascending.
+        processor: intc[stays], number of the processor.
+        begin: intc[stays], index in `times_s` of the begin.
+        end: intc[stays], index in `times_s` of the end.
+        times_s: float64, ascending.
     """
     count = len(processor)
     if not count:
@@ -110,37 +125,40 @@ def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats
 
 
 def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
-    """Return the same for nodes of one processor that turned into other kinds, step by step."""
-    cluster = Cluster(platform, 0.0, recording.kinds)
+    """Return what `job_energies_j` does where nodes, of one processor each, changed their kind."""
+    replay = Replay(platform, recording)
+    cluster = replay.cluster
     energies_j = array("d", bytes(8 * len(recording)))
-    kind = list(cluster.group_of)
-    jobs: list[dict[int, int]] = [{} for _ in kind]  # of each node: its jobs, and their tasks there
-    since_s = [0.0] * len(kind)  # of no account where no job is
+    tasks_of: list[dict[int, int]] = [{} for _ in cluster.capacity]  # each node's, by job
+    since_s = [0.0] * len(tasks_of)  # only read where a job is
 
     def charge(node: int, now_s: float) -> None:
-        processor = cluster.kinds[kind[node]].processors[0]
-        for row, tasks in jobs[node].items():
-            power_w = processor.static_w / len(jobs[node]) + processor.dynamic_w * tasks
+        jobs, processor = tasks_of[node], cluster.kinds[cluster.group_of[node]].processors[0]
+        for row, tasks in jobs.items():
+            power_w = processor.static_w / len(jobs) + processor.dynamic_w * tasks
             energies_j[row] += power_w * (now_s - since_s[node])
-        kind[node], since_s[node] = cluster.group_of[node], now_s
+        since_s[node] = now_s
 
-    for now_s, changes, _, turned in replay(cluster, recording):
-        for node in turned:
-            charge(node, now_s)
-        for row, starts, parts in changes:
-            for _, _, node, tasks in places(parts):
-                charge(node, now_s)
-                if starts:
-                    jobs[node][row] = tasks
+    for change in changes_of(recording):
+        if isinstance(change, KindChange):
+            for node in change.nodes:
+                charge(node, change.time_s)
+        elif isinstance(change, JobChange):
+            row = change.row
+            for node, tasks in zip(recording.nodes_of(row), recording.tasks_of(row), strict=True):
+                charge(node, change.time_s)
+                if change.starts and tasks:
+                    tasks_of[node][row] = tasks
                 else:
-                    del jobs[node][row]
-    for node in range(len(kind)):
+                    tasks_of[node].pop(row, None)
+        replay.apply(change)
+    for node in range(len(tasks_of)):
         charge(node, end_s)
     return energies_j
 
 
 def _processors(platform: Platform) -> tuple[Floats, Floats, Ints]:
-    """Return the static power, the dynamic power and the cores of each processor."""
+    """Return the static power, W, the dynamic power, W, and the cores of each processor."""
     processors = [
         processor
         for group in platform.nodes

@@ -1,4 +1,4 @@
-"""What happened, as columns in compact memory."""
+"""The recording of a run: every job and every change of a job or a node, as compact columns."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NAN = float("nan")
 
 
 class Recording:
-    """A row for each job, in the order of submission, and the nodes each was given.
+    """Columns of a run; those of jobs have a row for each job, in the order of submission.
 
     Attributes:
-        job_id: numbers.
-        submit_s, start_s, end_s: seconds; NaN: has not come.
+        job_id: number of the job.
+        submit_s, start_s, end_s: simulated seconds; NaN: it has not happened yet.
         state: index into `STATES`.
-        requested_s: run time asked for, seconds.
-        cores: asked for.
+        requested_s: run time asked for, s.
+        cores: cores asked for.
         placement: index into `PLACEMENTS`.
-        over: how many jobs are over.
+        over: number of jobs that are over.
         first_place: where in `nodes` and `tasks` the job's begin; -1: never started.
         places: how many it has there.
         nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
@@ -43,9 +43,9 @@ class Recording:
             before which of `changes`, when, which, and an index into `POWER_STATES`.
         changes: every start (the job's row) and end (its complement, ~row) of a job that was
             given nodes, in the order they came.
-        kinds: of nodes, beside the platform's groups.
-        turned_at, turned_s, turned_node, turned_kind: every change of a node's kind, in order:
-            before which of `changes`, when, which, and into which of `Cluster.kinds`.
+        kinds: kinds of nodes that came after the platform's groups, in the order of their numbers.
+        kind_at, kind_s, kind_node, kind_number: every change of a node's kind, in order: before
+            which of `changes`, when, which, and the new kind, an index into `Cluster.kinds`.
     """
 
     def __init__(self) -> None:
@@ -67,10 +67,10 @@ class Recording:
         self.power_node = array("i")
         self.power_state = array("b")
         self.kinds: list[NodeGroup] = []
-        self.turned_at = array("q")
-        self.turned_s = array("d")
-        self.turned_node = array("i")
-        self.turned_kind = array("i")
+        self.kind_at = array("q")
+        self.kind_s = array("d")
+        self.kind_node = array("i")
+        self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
         self.over = 0
 
@@ -92,7 +92,14 @@ class Recording:
         return len(self.job_id) - 1
 
     def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
-        """Record the start of a job on these nodes, with so many tasks on each."""
+        """Record the start of a job.
+
+        Args:
+            row: the job's row.
+            now_s: simulated second.
+            nodes: the nodes it was given, in the order of the allocation.
+            tasks: number of tasks on each of `nodes`.
+        """
         self.start_s[row] = now_s
         self.state[row] = 1
         self.first_place[row] = len(self.nodes)
@@ -102,7 +109,14 @@ class Recording:
         self.changes.append(row)
 
     def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:
-        """Record that a job is over, and if there is something to say, why."""
+        """Record that a job is over.
+
+        Args:
+            row: the job's row.
+            now_s: simulated second.
+            state: how it ended.
+            reason: why it was rejected at its submission; empty: it was not.
+        """
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)
@@ -118,12 +132,16 @@ class Recording:
         self.power_node.append(node)
         self.power_state.append(POWER_STATES.index(state))
 
-    def turned(self, now_s: float, node: int, kind: int) -> None:
-        """Record that a node was turned into one of another kind."""
-        self.turned_at.append(len(self.changes))
-        self.turned_s.append(now_s)
-        self.turned_node.append(node)
-        self.turned_kind.append(kind)
+    def changed_kind(self, now_s: float, node: int, kind: int) -> None:
+        """Record that a node changed into another kind, an index into `Cluster.kinds`."""
+        self.kind_at.append(len(self.changes))
+        self.kind_s.append(now_s)
+        self.kind_node.append(node)
+        self.kind_number.append(kind)
+
+    def count_shutdowns(self) -> int:
+        """Return how often a node began to be switched off."""
+        return self.power_state.count(POWER_STATES.index("switching_off"))
 
     def power_history(self, node: int) -> list[tuple[float, PowerState]]:
         """Return when a node entered which power state; it began as on."""

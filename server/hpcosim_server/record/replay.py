@@ -1,109 +1,156 @@
-"""The recorded changes of jobs and nodes, played once more on an empty cluster."""
+"""The one replay of a recording: its changes in order, and the cluster they lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from hpcosim_protocol import PowerState
+from hpcosim_protocol import Platform, PowerState
 from hpcosim_server.physics.cluster import Cluster, Part
 from hpcosim_server.record.recording import POWER_STATES, Recording
 
-What = int | tuple[int, PowerState] | tuple[int, int]
-"""A code of `Recording.changes`, or a node and the power state or the kind it entered."""
 
-
-class Change(NamedTuple):
+class JobChange(NamedTuple):
     """A job started or ended.
 
     Attributes:
-        row: the job's in the recording.
-        starts: it started.
-        parts: where its tasks run, or did.
-    """
-
-    row: int
-    starts: bool
-    parts: list[Part]
-
-
-class Instant(NamedTuple):
-    """All that changed at one time, the cluster brought to just after it.
-
-    Attributes:
         time_s: when.
-        changes: the jobs that started or ended, in order.
-        powered: the nodes that entered a power state, with the last they entered.
-        turned: the nodes that were turned into another kind.
+        row: the job's row in the recording.
+        starts: True if the job started, False if it ended.
     """
 
     time_s: float
-    changes: list[Change]
-    powered: dict[int, PowerState]
-    turned: set[int]
+    row: int
+    starts: bool
 
 
-def replay(cluster: Cluster, recording: Recording) -> Iterator[Instant]:
-    """Yield every instant at which something changed, in order.
+class PowerChange(NamedTuple):
+    """Nodes entered a power state at the same instant, one after the other.
+
+    Attributes:
+        time_s: when.
+        nodes: the nodes.
+        state: the state they entered.
+    """
+
+    time_s: float
+    nodes: list[int]
+    state: PowerState
+
+
+class KindChange(NamedTuple):
+    """Nodes changed into another kind at the same instant, one after the other.
+
+    Attributes:
+        time_s: when.
+        nodes: the nodes.
+        kind: the kind they are from then on, an index into `Cluster.kinds`.
+    """
+
+    time_s: float
+    nodes: list[int]
+    kind: int
+
+
+NodeChange = PowerChange | KindChange
+Change = JobChange | NodeChange
+
+
+def changes_of(recording: Recording) -> Iterator[Change]:
+    """Yield every change of jobs and nodes, in the order they happened."""
+    of_nodes = _node_changes(recording)
+    at, change = next(of_nodes, _NO_MORE)
+    for place, code in enumerate(recording.changes):
+        while at <= place and change is not None:
+            yield change
+            at, change = next(of_nodes, _NO_MORE)
+        if code >= 0:
+            yield JobChange(recording.start_s[code], code, True)
+        else:
+            yield JobChange(recording.end_s[~code], ~code, False)
+    while change is not None:
+        yield change
+        at, change = next(of_nodes, _NO_MORE)
+
+
+class Replay:
+    """The cluster of a recording, brought from change to change.
 
     Args:
-        cluster: of the recording's platform and kinds, at its start.
+        platform: the cluster.
         recording: what happened.
+        start_s: simulated second at which the run began.
+
+    Attributes:
+        cluster: which tasks run where, the kind of each node, and the energy so far.
+        power: the power state of each node.
+        parts: where the tasks of each job that runs are, by its row.
     """
-    running: dict[int, list[Part]] = {}
-    events = merge(_jobs(recording), _powers(recording), key=itemgetter(0))
-    for time_s, together in groupby(events, key=itemgetter(0)):
-        instant = Instant(time_s, [], {}, set())
-        for _, what in together:
-            if isinstance(what, int):
-                instant.changes.append(_apply(what, time_s, cluster, recording, running))
-                continue
-            node, state = what
-            if isinstance(state, int):
-                cluster.turn_into(time_s, node, state)
-                instant.turned.add(node)
+
+    def __init__(self, platform: Platform, recording: Recording, start_s: float = 0.0) -> None:
+        self._recording = recording
+        self.cluster = Cluster(platform, start_s, recording.kinds)
+        self.power: list[PowerState] = ["on"] * len(self.cluster.capacity)
+        self.parts: dict[int, list[Part]] = {}
+
+    def apply(self, change: Change) -> None:
+        """Apply the next change of `changes_of` to the cluster."""
+        cluster, now_s = self.cluster, change.time_s
+        if isinstance(change, JobChange):
+            row = change.row
+            if change.starts:
+                nodes, tasks = self._recording.nodes_of(row), self._recording.tasks_of(row)
+                self.parts[row] = cluster.occupy(now_s, nodes, tasks)
             else:
-                instant.powered[node] = state
-        yield instant
+                cluster.vacate(now_s, self.parts.pop(row))
+        elif isinstance(change, PowerChange):
+            for node in change.nodes:
+                meter = cluster.meters[cluster.group_of[node]]
+                meter.switch(now_s, self.power[node], change.state)
+                self.power[node] = change.state
+        else:
+            for node in change.nodes:
+                cluster.turn_into(now_s, node, change.kind)
 
 
-def _apply(
-    code: int, now_s: float, cluster: Cluster, recording: Recording, running: dict[int, list[Part]]
-) -> Change:
-    if code >= 0:
-        nodes, tasks = recording.nodes_of(code), recording.tasks_of(code)
-        running[code] = cluster.occupy(now_s, nodes, tasks)
-        return Change(code, True, running[code])
-    parts = running.pop(~code)
-    cluster.vacate(now_s, parts)
-    return Change(~code, False, parts)
+_NO_MORE = (0, None)
 
 
-def _jobs(recording: Recording) -> Iterator[tuple[float, What]]:
-    """Yield when each start or end came, and its code in `Recording.changes`.
+def _node_changes(recording: Recording) -> Iterator[tuple[int, NodeChange]]:
+    """Yield every change of nodes, each with its place: before which change of jobs it happened.
 
-    Between them, where they came, are the changes of nodes' kinds.
+    The recording does not say whether a change of kind or a change of power came first at one
+    instant. A node can change its kind only while it is on, and that decides the order.
     """
-    turns = zip(
-        recording.turned_at,
-        recording.turned_s,
-        recording.turned_node,
-        recording.turned_kind,
-        strict=True,
-    )
-    turn = next(turns, None)
-    for at, code in enumerate((*recording.changes, None)):
-        while turn is not None and turn[0] == at:
-            yield turn[1], turn[2:]
-            turn = next(turns, None)
-        if code is not None:
-            yield (recording.start_s[code] if code >= 0 else recording.end_s[~code]), code
+    off: set[int] = set()  # nodes that are not on
+    powers, kinds = _power_changes(recording), _kind_changes(recording)
+    power, kind = next(powers, None), next(kinds, None)
+    while power is not None or kind is not None:
+        if kind is not None and (power is None or _is_first(kind, power, off)):
+            yield kind
+            kind = next(kinds, None)
+        elif power is not None:
+            yield power
+            (off.difference_update if power[1].state == "on" else off.update)(power[1].nodes)
+            power = next(powers, None)
 
 
-def _powers(recording: Recording) -> Iterator[tuple[float, What]]:
-    columns = zip(recording.power_s, recording.power_node, recording.power_state, strict=True)
-    for time_s, node, state in columns:
-        yield time_s, (node, POWER_STATES[state])
+def _is_first(kind: tuple[int, KindChange], power: tuple[int, PowerChange], off: set[int]) -> bool:
+    kind_at, power_at = (kind[0], kind[1].time_s), (power[0], power[1].time_s)
+    return kind_at < power_at or (kind_at == power_at and off.isdisjoint(kind[1].nodes))
+
+
+def _power_changes(recording: Recording) -> Iterator[tuple[int, PowerChange]]:
+    of = recording
+    columns = zip(of.power_at, of.power_s, of.power_state, of.power_node, strict=True)
+    for (at, time_s, code), together in groupby(columns, key=itemgetter(0, 1, 2)):
+        yield at, PowerChange(time_s, [node for *_, node in together], POWER_STATES[code])
+
+
+def _kind_changes(recording: Recording) -> Iterator[tuple[int, KindChange]]:
+    of = recording
+    columns = zip(of.kind_at, of.kind_s, of.kind_number, of.kind_node, strict=True)
+    for (at, time_s, kind), together in groupby(columns, key=itemgetter(0, 1, 2)):
+        yield at, KindChange(time_s, [node for *_, node in together], kind)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
-from hpcosim_protocol import Platform, PowerState
-from hpcosim_server.physics.cluster import Cluster
+from hpcosim_protocol import PowerState
 from hpcosim_server.physics.power import NodeState
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import replay
+from hpcosim_server.record.replay import JobChange, Replay, changes_of
+from hpcosim_server.record.run_record import RunRecord
 
 
 class Span(NamedTuple):
     """Some nodes in one state for some time.
 
     Attributes:
-        start_s, end_s: from when to when.
+        start_s: simulated second at which they entered the state.
+        end_s: simulated second at which they left it, or the end of the record.
         nodes: which, in ascending order.
         state: one of `power.NODE_STATES`.
-        power_w: of each node.
+        power_w: power of each node, W.
     """
 
     start_s: float
@@ -29,47 +31,58 @@ class Span(NamedTuple):
     power_w: float
 
 
-Spans = Iterator[Span]
 Level = tuple[PowerState, tuple[int, ...], int]
 """The power state of a node, how many tasks each of its processors has, and its kind."""
 
 
-def node_spans(platform: Platform, recording: Recording, start_s: float, end_s: float) -> Spans:
-    """Yield the states of all nodes from `start_s` to `end_s`, by the time they end.
+def node_spans(record: RunRecord) -> Iterator[Span]:
+    """Yield the states of all nodes over a run, by the time they end.
 
-    Power follows from the power states and from which tasks ran where, so it need not be
-    recorded: the starts and ends of the jobs are played once more on an empty cluster. Every
-    node is in just one span at any time; the integral of their power is the energy of the run.
+    Power follows from the power states, the kinds of the nodes and which tasks ran where, so it
+    is not recorded. Every node is in exactly one span at any time; the integral of their power
+    is the energy of the run.
     """
-    cluster = Cluster(platform, start_s, recording.kinds)
-    nodes = range(platform.node_count)
-    since_s = [start_s] * len(nodes)
-    kinds = cluster.group_of
-    level: list[Level] = [
-        ("on", tasks, kind) for tasks, kind in zip(cluster.levels(nodes), kinds, strict=True)
-    ]
+    recording, end_s = record.recording, record.end_s
+    replay = Replay(record.platform, recording, record.start_s)
+    cluster, nodes = replay.cluster, range(record.platform.node_count)
+    levels = _levels(replay, nodes)
+    since_s = [record.start_s] * len(nodes)
 
-    def close(touched: Iterable[int], powered: dict[int, PowerState], now_s: float) -> Spans:
+    def close(touched: Iterable[int], now_s: float) -> Iterator[Span]:
         ordered = sorted(touched)
-        changed = []
-        for node, tasks in zip(ordered, cluster.levels(ordered), strict=True):
-            new = (powered.get(node, level[node][0]), tasks, kinds[node])
-            if new != level[node] or now_s == end_s:
-                changed.append((node, new))
-        for members in _alike([node for node, _ in changed], since_s, level):
+        changed = [
+            (node, new)
+            for node, new in zip(ordered, _levels(replay, ordered), strict=True)
+            if new != levels[node] or now_s == end_s
+        ]
+        for members in _alike([node for node, _ in changed], since_s, levels):
             first = members[0]
             if now_s > since_s[first]:
-                power, tasks, kind = level[first]
+                power, tasks, kind = levels[first]
                 power_w = cluster.meters[kind].node_power_w(power, tasks)
-                yield Span(since_s[first], now_s, members, _state(level[first]), power_w)
+                yield Span(since_s[first], now_s, members, _state(levels[first]), power_w)
         for node, new in changed:
-            since_s[node], level[node] = now_s, new
+            since_s[node], levels[node] = now_s, new
 
-    for now_s, changes, powered, turned in replay(cluster, recording):
+    for now_s, together in groupby(changes_of(recording), key=itemgetter(0)):
+        touched: set[int] = set()
+        for change in together:
+            replay.apply(change)
+            if isinstance(change, JobChange):
+                touched.update(recording.nodes_of(change.row))
+            else:
+                touched.update(change.nodes)
         if now_s < end_s:
-            touched = {node for change in changes for part in change.parts for node in part.nodes}
-            yield from close(touched | powered.keys() | turned, powered, now_s)
-    yield from close(nodes, {}, end_s)
+            yield from close(touched, now_s)
+    yield from close(nodes, end_s)
+
+
+def _levels(replay: Replay, nodes: Sequence[int]) -> list[Level]:
+    cluster, power = replay.cluster, replay.power
+    return [
+        (power[node], tasks, cluster.group_of[node])
+        for node, tasks in zip(nodes, cluster.levels(nodes), strict=True)
+    ]
 
 
 def _state(level: Level) -> NodeState:
@@ -79,9 +92,9 @@ def _state(level: Level) -> NodeState:
     return "computing" if any(tasks) else "idle"
 
 
-def _alike(nodes: list[int], since_s: list[float], level: list[Level]) -> Iterable[list[int]]:
-    """Return the nodes apart: equal ones, at one level since one time, are together."""
+def _alike(nodes: list[int], since_s: list[float], levels: list[Level]) -> Iterable[list[int]]:
+    """Return the nodes apart: those at one level since one time are together."""
     together: dict[tuple[float, Level], list[int]] = {}
     for node in nodes:
-        together.setdefault((since_s[node], level[node]), []).append(node)
+        together.setdefault((since_s[node], levels[node]), []).append(node)
     return together.values()

@@ -1,1 +1,1 @@
-"""service."""
+"""Clients served: sessions, messages and the socket."""

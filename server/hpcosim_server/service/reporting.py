@@ -63,7 +63,7 @@ def write_session(folder: Path, session: Session, also: Sequence[Also]) -> str:
         What went wrong; empty: nothing did.
     """
     try:
-        write_results(folder, session.opened.simulation, session.opened.run, also)
+        write_results(folder, session.opened.simulation.record(), session.opened.run, also)
     except ResultsError as error:
         log.error("results_not_written", **names_of(session), why=str(error))
         return str(error)

@@ -129,7 +129,7 @@ class Session:
         if not batch.ended:
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.complete()
-        metrics = metrics_of(self.opened.simulation, self.opened.run)
+        metrics = metrics_of(self.opened.simulation.record(), self.opened.run)
         return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
 
     def _refusal(self, request: Decisions) -> Error | None:

@@ -1,1 +1,1 @@
-"""logs."""
+"""Jobs from files: the Standard Workload Format, JSON lines, results of CQSim; known traces."""

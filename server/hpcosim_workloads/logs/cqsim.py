@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.swf import LogJob, checked, read_log
+from hpcosim_workloads.logs.job_log import LogJob, checked, read_log
 from hpcosim_workloads.table import JobTable
 
 FIELDS = 9

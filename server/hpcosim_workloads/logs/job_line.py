@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from hpcosim_protocol import Placement
+from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.table import (
     LATEST_S,
     MOST_CORES,
@@ -33,23 +34,6 @@ Duration = Annotated[float, Meta(gt=0, le=LATEST_S)]
 Operations = Annotated[float, Meta(gt=0, le=MOST_OPS)]
 Megabytes = Annotated[float, Meta(ge=0, le=MOST_MB)]
 Joules = Annotated[float, Meta(gt=0, le=MOST_J)]
-
-
-class LineError(ValueError):
-    """A job line is at fault.
-
-    Args:
-        what: what was wrong and what would be right.
-        field: the field at fault.
-    """
-
-    def __init__(self, what: str, field: str) -> None:
-        super().__init__(what, field)
-        self.what = what
-        self.field = field
-
-    def __str__(self) -> str:
-        return f"{self.what} - at `$.{self.field}`"  # as msgspec has it
 
 
 class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import msgspec
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, Profile
-from hpcosim_workloads.logs.swf import open_log
+from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.table import JobTable
 
 
@@ -44,20 +43,16 @@ def read_jsonl(
     """
     decoder = msgspec.json.Decoder(JobLine)
     jobs = JobLines(placement, profiles)
-    corrupt = number = 0
-    try:
-        with open_log(path) as file:
-            for number, line in enumerate(file, start=1):
-                if line.isspace():
-                    continue
-                try:
-                    jobs.add(decoder.decode(line))
-                except ValueError as error:
-                    if not lenient:
-                        raise WorkloadError(_helpful(str(error)), path, number) from None
-                    corrupt += 1
-    except (OSError, EOFError, zlib.error) as error:
-        raise WorkloadError(f"cannot be read on: {error}", path, number or None) from None
+    corrupt = 0
+    for number, line in numbered_lines(path):
+        if line.isspace():
+            continue
+        try:
+            jobs.add(decoder.decode(line))
+        except ValueError as error:
+            if not lenient:
+                raise WorkloadError(_helpful(str(error)), path, number) from None
+            corrupt += 1
     return jobs.table().with_skipped({"corrupt_lines": corrupt} if corrupt else {})
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import parsedate
 from itertools import takewhile
 from pathlib import Path
 
-from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.swf import open_log
+from hpcosim_workloads.logs.log_file import numbered_lines
 
 DAY_S = 86_400.0
 EPOCH = datetime(1970, 1, 1)
@@ -69,9 +67,5 @@ def _header(path: Path) -> dict[str, str]:
 
 def _comments(path: Path) -> Iterator[str]:
     """Yield the lines before the first job."""
-    try:
-        with open_log(path) as file:
-            lines = (raw.decode("latin-1").strip() for raw in file)
-            yield from takewhile(lambda line: not line or line.startswith(";"), lines)
-    except (OSError, EOFError, zlib.error) as error:
-        raise WorkloadError(f"cannot be read on: {error}", path) from None
+    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path))
+    yield from takewhile(lambda line: not line or line.startswith(";"), lines)

@@ -1,0 +1,91 @@
+"""The summary of a run: the one row of `PREFIX_schedule.csv`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import get_args
+
+from hpcosim_batsim.inputs.model import HostState, JobOutcome, Outcome
+
+# Batsim divides by this where a job took no time.
+LEAST_RUN_S = 1e-5
+
+_KILLED = ("COMPLETED_KILLED", "COMPLETED_WALLTIME_REACHED")
+
+
+def summary(outcome: Outcome) -> dict[str, str | float | None]:
+    """Return the columns of the summary, by name; None: not measured.
+
+    Times are in seconds, energies in joules. `nb_jobs_finished` counts the jobs that ran, to
+    whatever end; slowdowns are those of `stretch`.
+    """
+    ran = [job for job in outcome.jobs if job.start_s is not None and job.end_s is not None]
+    waits_s = [(job.start_s or 0.0) - job.submit_s for job in ran]
+    turnarounds_s = [(job.end_s or 0.0) - job.submit_s for job in ran]
+    stretches = [stretch(job) for job in ran]
+    successes = sum(job.state == "COMPLETED_SUCCESSFULLY" for job in outcome.jobs)
+    switched = [
+        len(change.hosts) for change in outcome.states if change.state.startswith("switching")
+    ]
+    state_s = _state_times_s(outcome)
+    return {
+        "batsim_version": outcome.version,
+        "consumed_joules": _consumed_j(outcome),
+        "makespan": max((job.end_s or 0.0 for job in ran), default=0.0),
+        "max_slowdown": max(stretches, default=0.0),
+        "max_turnaround_time": max(turnarounds_s, default=0.0),
+        "max_waiting_time": max(waits_s, default=0.0),
+        "mean_slowdown": _mean(stretches),
+        "mean_turnaround_time": _mean(turnarounds_s),
+        "mean_waiting_time": _mean(waits_s),
+        "nb_computing_machines": outcome.hosts,
+        "nb_grouped_switches": outcome.grouped_switches,
+        "nb_jobs": len(outcome.jobs),
+        "nb_jobs_finished": len(ran),
+        "nb_jobs_killed": sum(job.state in _KILLED for job in outcome.jobs),
+        "nb_jobs_rejected": sum(job.state == "REJECTED" for job in outcome.jobs),
+        "nb_jobs_success": successes,
+        "nb_machine_switches": sum(switched),
+        "scheduling_time": outcome.scheduling_s,
+        "simulation_time": outcome.simulation_s,
+        "success_rate": successes / len(outcome.jobs) if outcome.jobs else 0.0,
+        "time_computing": state_s["computing"],
+        "time_idle": state_s["idle"],
+        "time_sleeping": state_s["sleeping"],
+        "time_switching_off": state_s["switching_off"],
+        "time_switching_on": state_s["switching_on"],
+        "time_unavailable": state_s["unavailable"],
+    }
+
+
+def stretch(job: JobOutcome) -> float:
+    """Return the turnaround time of a job that ran over its run time, as Batsim does."""
+    assert job.start_s is not None
+    assert job.end_s is not None
+    return (job.end_s - job.submit_s) / max(job.end_s - job.start_s, LEAST_RUN_S)
+
+
+def _state_times_s(outcome: Outcome) -> dict[HostState, float]:
+    """Return for how long hosts were in each state, all together, s.
+
+    As in Batsim a host counts for a state once it leaves it; what it is at the end is left out.
+    """
+    state: list[HostState] = ["idle"] * outcome.hosts
+    since_s = [outcome.start_s] * outcome.hosts
+    spent_s: dict[HostState, list[float]] = {name: [] for name in get_args(HostState)}
+    for change in outcome.states:
+        for host in change.hosts:
+            spent_s[state[host]].append(change.time_s - since_s[host])
+            state[host], since_s[host] = change.state, change.time_s
+    return {name: math.fsum(times_s) for name, times_s in spent_s.items()}
+
+
+def _consumed_j(outcome: Outcome) -> float:
+    """Return the energy from the first submission to the end of the last job, as Batsim does."""
+    ends_j = [point.energy_j for point in outcome.energy or () if point.kind == "e"]
+    return ends_j[-1] - outcome.unpaid_j if ends_j else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0

@@ -1,0 +1,48 @@
+"""The lines of a file, gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+from hpcosim_workloads.errors import WorkloadError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, from 1; it may be gzipped, whatever its name.
+
+    Raises:
+        WorkloadError: the file cannot be read; names the last line that could.
+    """
+    number = 0
+    try:
+        with _opened(path) as file:
+            for number, line in enumerate(file, start=1):
+                yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"cannot be read on: {_plain(error)}"
+        raise WorkloadError(what, path, number or None) from None
+
+
+def _opened(path: Path) -> io.BufferedIOBase:
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == GZIP_MAGIC
+    except FileNotFoundError:
+        raise WorkloadError("there is no such file", path) from None
+    except (OSError, ValueError) as error:
+        raise WorkloadError(f"cannot be opened: {_plain(error)}", path) from None
+    if not zipped:
+        return path.open("rb")
+    # GzipFile reads lines in Python, BufferedReader in C.
+    return io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb")), 2**13)
+
+
+def _plain(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,91 @@
+"""The states of jobs and the transitions between them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hpcosim_server.engine.jobs import TRANSITIONS, JobRegister, JobStage, SimulatedJob
+from hpcosim_server.errors import IllegalTransition, Rejection
+from hpcosim_server.record.recording import Recording
+from hpcosim_workloads.table import JobSpec
+
+LEGAL = {
+    ("waiting", "allocated"),
+    ("waiting", "running"),
+    ("waiting", "over"),
+    ("allocated", "running"),
+    ("allocated", "over"),
+    ("running", "over"),
+}
+WAY: dict[JobStage, tuple[JobStage, ...]] = {
+    "waiting": (),
+    "allocated": ("allocated",),
+    "running": ("running",),
+    "over": ("over",),
+}
+
+
+def one_job(state: JobStage) -> tuple[JobRegister, SimulatedJob]:
+    """Return a register of one job, number 7, that has come to a state."""
+    recording = Recording()
+    spec = JobSpec(7, 0.0, 1.0, math.inf, 1, "cores")
+    register = JobRegister(recording)
+    job = SimulatedJob(spec, recording.submitted(spec))
+    register.add(job)
+    for after in WAY[state]:
+        register.move(job, after)
+    return register, job
+
+
+@pytest.mark.parametrize("after", TRANSITIONS)
+@pytest.mark.parametrize("before", TRANSITIONS)
+def test_transitions(before: JobStage, after: JobStage) -> None:
+    """A job takes the six legal ways; any other is an error that changes nothing."""
+    register, job = one_job(before)
+    if (before, after) in LEGAL:
+        register.move(job, after)
+        assert job.state == after
+        return
+    with pytest.raises(IllegalTransition, match=f"job 7 can't go from {before} to {after}"):
+        register.move(job, after)
+    assert job.state == before
+
+
+@pytest.mark.parametrize("state", TRANSITIONS)
+def test_job_is_in_the_collection_of_its_state_only(state: JobStage) -> None:
+    """One that is over is in none."""
+    register, job = one_job(state)
+    collections = {
+        "waiting": register.waiting,
+        "allocated": register.allocated,
+        "running": register.running,
+    }
+    found = [name for name, jobs in collections.items() if job in jobs.values()]
+    assert found == ([] if state == "over" else [state])
+    assert register.is_empty == (state == "over")
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("allocated", "job 7 has its nodes, and waits for them to be on"),
+        ("running", "job 7 is running"),
+        ("over", "job 7 is over"),
+    ],
+)
+def test_job_that_does_not_wait_is_not_found_waiting(state: JobStage, why: str) -> None:
+    """The rejection says what the job does instead."""
+    register, _ = one_job(state)
+    with pytest.raises(Rejection, match=why) as caught:
+        register.waiting_job(7)
+    assert caught.value.code == "job_not_waiting"
+
+
+def test_job_that_was_never_submitted_is_unknown() -> None:
+    """It has a code of its own."""
+    register, _ = one_job("waiting")
+    with pytest.raises(Rejection, match="there is no job 8") as caught:
+        register.placed_job(8)
+    assert caught.value.code == "unknown_job"

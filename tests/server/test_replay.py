@@ -1,0 +1,103 @@
+"""The replay of a recording: its changes in order, on recordings made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_server.record.recording import Recording
+from hpcosim_server.record.replay import JobChange, KindChange, PowerChange, Replay, changes_of
+from hpcosim_workloads.table import JobSpec
+from support.simulating import cluster_of
+
+OTHER_KIND = 1
+OTHER = NodeGroup(1, (Processor(1, 1.0, 20.0, 22.0),), 0.0, PowerStates(5.0, 1.0, 9.0, 2.0, 60.0))
+
+
+def recording_of(jobs: int = 0) -> Recording:
+    """Return a recording of jobs of one core that were submitted at 0 s, and of another kind."""
+    recording = Recording()
+    recording.kinds.append(OTHER)
+    for number in range(jobs):
+        recording.submitted(JobSpec(number, 0.0, 9.0, 9.0, 1, "cores"))
+    return recording
+
+
+def test_changes_of_nodes_lie_between_those_of_jobs_where_they_happened() -> None:
+    """At one instant, too: a job ends, its node is switched off, and another job starts."""
+    recording = recording_of(2)
+    recording.started(0, 0.0, [0], [1])
+    recording.ended(0, 5.0, "completed")
+    recording.powered(5.0, 0, "switching_off")
+    recording.started(1, 5.0, [1], [1])
+    recording.powered(7.0, 0, "sleeping")
+    assert list(changes_of(recording)) == [
+        JobChange(0.0, 0, True),
+        JobChange(5.0, 0, False),
+        PowerChange(5.0, [0], "switching_off"),
+        JobChange(5.0, 1, True),
+        PowerChange(7.0, [0], "sleeping"),
+    ]
+
+
+def test_nodes_that_change_alike_at_one_instant_are_one_change() -> None:
+    """Another state, another instant and a change of a job in between are changes of their own."""
+    recording = recording_of(1)
+    for node in (2, 0):
+        recording.powered(1.0, node, "switching_off")
+    recording.powered(1.0, 1, "switching_on")
+    recording.started(0, 1.0, [3], [1])
+    recording.powered(1.0, 4, "switching_on")
+    assert list(changes_of(recording)) == [
+        PowerChange(1.0, [2, 0], "switching_off"),
+        PowerChange(1.0, [1], "switching_on"),
+        JobChange(1.0, 0, True),
+        PowerChange(1.0, [4], "switching_on"),
+    ]
+
+
+def test_node_changes_its_kind_before_it_is_switched_off_and_after_it_is_on() -> None:
+    """A node changes its kind while it is on, at whatever instant."""
+    recording = recording_of()
+    recording.changed_kind(1.0, 0, OTHER_KIND)
+    recording.powered(1.0, 0, "switching_off")
+    recording.powered(3.0, 0, "sleeping")
+    recording.powered(4.0, 0, "switching_on")
+    recording.powered(5.0, 0, "on")
+    recording.changed_kind(5.0, 0, 0)
+    assert [(type(change), change.time_s) for change in changes_of(recording)] == [
+        (KindChange, 1.0),
+        (PowerChange, 1.0),
+        (PowerChange, 3.0),
+        (PowerChange, 4.0),
+        (PowerChange, 5.0),
+        (KindChange, 5.0),
+    ]
+
+
+def test_replay_has_the_state_after_each_change() -> None:
+    """The energy, the kind and the power state of each node are those of the recording so far."""
+    recording = recording_of(1)
+    recording.started(0, 1.0, [1], [1])
+    recording.ended(0, 3.0, "completed")
+    recording.changed_kind(3.0, 0, OTHER_KIND)
+    recording.powered(4.0, 0, "switching_off")
+    replay = Replay(cluster_of(2), recording)
+    for change in changes_of(recording):
+        replay.apply(change)
+    replay.cluster.settle(6.0)
+    assert replay.cluster.group_of == [OTHER_KIND, 0]
+    assert replay.power == ["switching_off", "on"]
+    assert replay.parts == {}
+    energy_j = sum(meter.energy_j for meter in replay.cluster.meters)
+    node_0_j = 3 * 50.0 + 1 * 20.0 + 2 * 60.0
+    assert energy_j == pytest.approx(node_0_j + 1 * 50.0 + 2 * 110.0 + 3 * 50.0)
+
+
+def test_replay_begins_with_every_node_on_and_of_its_own_kind() -> None:
+    """Before the first change nothing runs."""
+    platform = Platform((NodeGroup(1, (Processor(1, 1.0),)), NodeGroup(1, (Processor(2, 1.0),))))
+    replay = Replay(platform, recording_of())
+    assert replay.cluster.group_of == [0, 1]
+    assert replay.power == ["on", "on"]
+    assert replay.cluster.levels([0, 1]) == [(0,), (0,)]
