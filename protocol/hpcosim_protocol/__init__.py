@@ -1,4 +1,12 @@
-"""What crosses the wire between simulator and scheduler, and nothing else."""
+"""The messages between simulator and scheduler: types, codec and errors.
+
+`specification.md`, beside this file, is the specification.
+
+Example:
+    >>> from hpcosim_protocol import Bye, decode_client_message, encode
+    >>> decode_client_message(encode(Bye(session="0123")))
+    Bye(session='0123')
+"""
 
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
 from hpcosim_protocol.contention import bandwidth_mbps, task_speed

@@ -1,4 +1,4 @@
-"""Messages to bytes and back: msgpack maps, tagged by `type`."""
+"""The codec: messages to msgpack and back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _list_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 encode = _encoder.encode
 
-MOST_SAID = 300  # characters of an error, which quotes what the peer sent
+MOST_SAID = 300  # characters of an error: it quotes the peer, which may send any length
 
 
 def decode_client_message(data: bytes) -> ClientMessage:
@@ -45,7 +45,7 @@ def decode_client_message(data: bytes) -> ClientMessage:
 
     Raises:
         UnsupportedVersionError: a hello that offers no version spoken here.
-        DecodeError: anything else that is no message of this protocol.
+        DecodeError: the bytes are no message of a client.
     """
     try:
         message = _client_decoder.decode(data)
@@ -59,10 +59,10 @@ def decode_client_message(data: bytes) -> ClientMessage:
 
 
 def decode_server_message(data: bytes) -> ServerMessage:
-    """Return the server's message in `data`, without the events of kinds not known here.
+    """Return the server's message in `data`, without events of unknown kinds.
 
     Raises:
-        DecodeError: `data` is no message of this protocol.
+        DecodeError: the bytes are no message of a server.
     """
     try:
         return _server_decoder.decode(data)
@@ -83,7 +83,7 @@ def _refuse_other_versions(data: bytes) -> None:
 
 
 def _without_unknown_events(data: bytes) -> Events | Welcome | None:
-    """Decode again event by event; None where events of unknown kinds are not what is wrong."""
+    """Decode the message event by event; None: it has another fault than unknown events."""
     try:
         name = _EVENTS_OF[_tag_decoder.decode(data).type]
         fields = _fields_decoder.decode(data)
@@ -103,7 +103,7 @@ def _raise(error: Exception) -> NoReturn:
     what, _, path = str(error).rpartition(" - at `")
     if not what:
         what, path = path, ""
-    # Of a key that is no text msgspec says "`key` in `$`".
+    # For a key that is not text msgspec says "`key` in `$`".
     where = path.rstrip("`").rpartition("` in `")[2]
     raise DecodeError(what[:MOST_SAID], where[:MOST_SAID]) from None
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a message."""
+"""Errors of the protocol package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class ProtocolError(Exception):
 
 
 class DecodeError(ProtocolError):
-    """The peer is at fault: bytes that are no message of this protocol.
+    """The peer sent bytes that are no message of this protocol.
 
     Args:
         what: what was wrong and what would be right.

@@ -1,4 +1,4 @@
-"""Messages: a client asks, the server answers. `../README.md` is the specification."""
+"""Messages: requests of a client and answers of the server. See `specification.md`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def write(folder: Path) -> None:
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Lay out the descriptions alike, whether or not this Python indents docstrings."""
+    """Indent the descriptions alike: later Python versions strip docstrings, earlier do not."""
     for definition in schema["$defs"].values():
         definition["description"] = inspect.cleandoc(definition["description"])
     return schema

@@ -29,17 +29,15 @@ def conformance(
 ) -> None:
     """Try any scheduler, or any server, rule by rule: exit 0 if it broke none, else 1."""
     with errors_in_one_line():
-        from hpcosim_conformance.kit import try_client, try_server
-        from hpcosim_conformance.verdict import conforms, report
-        from hpcosim_scenarios.errors import CommandError
+        from hpcosim_conformance import CommandError, conforms, report, try_client, try_server
 
         if bool(client) == bool(server):
             raise CommandError("name either a --client or a --server, one at a time")
         names = only or []
         verdicts = (
-            try_client(client, names, wait_s=timeout_s, late_s=delay_s)
+            try_client(client, names, timeout_s=timeout_s, delay_s=delay_s)
             if client
-            else try_server(server, names, scenario=scenario, wait_s=timeout_s)
+            else try_server(server, names, scenario=scenario, timeout_s=timeout_s)
         )
         passed = conforms(report(verdicts, as_json=as_json))
     if not passed:

@@ -1,4 +1,27 @@
-"""The conformance kit: plays scripted scenarios against any client, or any server, of the protocol.
+"""The conformance kit: plays small scenarios against any client, or any server, of the protocol.
 
-Each check tries a rule of the specification, `protocol/README.md`, and quotes it when it is broken.
+Each check tries rules of the specification. A failed check quotes the rule that was broken.
+
+Example:
+    >>> from hpcosim_conformance import conforms, report, try_server
+    >>> conforms(report(try_server("tcp://127.0.0.1:28080"), as_json=False))  # doctest: +SKIP
+    True
 """
+
+from hpcosim_conformance.clients.checks import try_client
+from hpcosim_conformance.errors import CommandError, ConformanceError
+from hpcosim_conformance.rules import Rule, rules
+from hpcosim_conformance.servers.checks import try_server
+from hpcosim_conformance.verdict import Verdict, conforms, report
+
+__all__ = [
+    "CommandError",
+    "ConformanceError",
+    "Rule",
+    "Verdict",
+    "conforms",
+    "report",
+    "rules",
+    "try_client",
+    "try_server",
+]

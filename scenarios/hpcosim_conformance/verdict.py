@@ -1,49 +1,29 @@
-"""What came of each check, for people and for programs."""
+"""The verdict of each check, and the report on them for people or programs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpcosim_conformance.errors import CommandError
 from hpcosim_conformance.rules import Rule
-from hpcosim_scenarios.errors import ScenariosError
 
-NAME_WIDTH = 30
-
-
-class BrokenRuleError(ScenariosError):
-    """The peer broke a rule.
-
-    Args:
-        rule: which.
-        what: what it did.
-    """
-
-    def __init__(self, rule: Rule, what: str) -> None:
-        super().__init__(rule, what)
-        self.rule = rule
-        self.what = what
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.rule})"
-
-
-class NotTriedError(ScenariosError):
-    """A check can't be made of this peer, which is no fault of it."""
+NAME_WIDTH = 30  # characters
 
 
 class Verdict(NamedTuple):
-    """What came of a check.
+    """The result of a check.
 
     Attributes:
         check: its name.
-        outcome: of one that was not tried nothing is known.
-        rule: the rule that was broken, or that was tried.
-        what: what the peer did, if it failed; else what is worth knowing.
-        output: the last that a program printed, if it failed.
+        outcome: `not tried`: the peer offers no occasion for the check.
+        rule: the rule that was broken; else the rule that the check is about.
+        what: what the peer did, if it failed; else a note, or empty.
+        output: the last lines that a program printed, if it failed.
     """
 
     check: str
@@ -53,58 +33,85 @@ class Verdict(NamedTuple):
     output: str = ""
 
 
+def run_checks(
+    checks: Mapping[str, Callable[[], Verdict]], only: Sequence[str]
+) -> Iterator[Verdict]:
+    """Return the verdict of each check, as the checks are made.
+
+    Args:
+        checks: make the checks, by name. The first is the plain case: if a peer fails it, the
+            others would say nothing, and are not made.
+        only: names of the checks to make; empty: all.
+
+    Raises:
+        CommandError: there is no check of such a name.
+    """
+    for name in only:
+        if name not in checks:
+            raise CommandError(f"there is no check {name!r}; there are {', '.join(checks)}")
+    return _verdicts(checks, only or list(checks))
+
+
+def _verdicts(
+    checks: Mapping[str, Callable[[], Verdict]], names: Sequence[str]
+) -> Iterator[Verdict]:
+    plain = next(iter(checks))
+    for name, make in checks.items():
+        if name in names:
+            verdict = make()
+            yield verdict
+            if name == plain and verdict.outcome == "failed":
+                break
+
+
 def conforms(verdicts: Sequence[Verdict]) -> bool:
-    """Tell whether all that could be tried was passed, and something was."""
+    """Return whether at least one check passed and none failed."""
     outcomes = {verdict.outcome for verdict in verdicts}
     return "passed" in outcomes and "failed" not in outcomes
 
 
 def report(verdicts: Iterable[Verdict], *, as_json: bool) -> list[Verdict]:
-    """Print verdicts, each as it comes where they are for people, and return them."""
+    """Print verdicts on standard output and return them.
+
+    Args:
+        verdicts: may be an iterator over checks still to be made.
+        as_json: print one JSON document at the end, instead of lines as the verdicts come.
+    """
     seen = []
     for verdict in verdicts:
         seen.append(verdict)
         if not as_json:
             sys.stdout.write("\n".join(_lines(verdict)) + "\n")
             sys.stdout.flush()
-    sys.stdout.write(_as_json(seen) if as_json else f"\n{_sum(seen)}\n")
+    sys.stdout.write(_as_json(seen) if as_json else f"\n{_summary(seen)}\n")
     return seen
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    note = "" if verdict.outcome == "failed" else verdict.what
+    failed, rule = verdict.outcome == "failed", verdict.rule
+    note = "" if failed else verdict.what
     yield f"{verdict.outcome:10} {verdict.check:{NAME_WIDTH}} {note}".rstrip()
-    if verdict.outcome == "failed":
-        yield f"    {printable(verdict.what)}"
-        yield f"    section {verdict.rule.section}, {verdict.rule.title}:"
-        yield f'    "{verdict.rule.text}"'
-        yield from (f"    | {printable(line)}" for line in verdict.output.splitlines())
+    if failed:
+        yield f"    {_printable(verdict.what)}"
+        yield f"    {rule.id}, section {rule.section}, {rule.title}:"
+        yield f'    "{rule.text}"'
+        yield from (f"    | {_printable(line)}" for line in verdict.output.splitlines())
 
 
-def _sum(verdicts: Sequence[Verdict]) -> str:
-    counts = {
-        outcome: sum(verdict.outcome == outcome for verdict in verdicts)
-        for outcome in ("passed", "failed", "not tried")
-    }
-    said = [f"{count} {outcome}" for outcome, count in counts.items()]
-    return ", ".join(said if counts["not tried"] else said[:2])
+def _summary(verdicts: Sequence[Verdict]) -> str:
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    not_tried = f", {counts['not tried']} not tried" if counts["not tried"] else ""
+    return f"{counts['passed']} passed, {counts['failed']} failed{not_tried}"
 
 
 def _as_json(verdicts: Sequence[Verdict]) -> str:
     checks: list[dict[str, Any]] = [
-        {
-            "check": verdict.check,
-            "outcome": verdict.outcome,
-            "rule": verdict.rule._asdict(),
-            "what": verdict.what,
-            "output": verdict.output,
-        }
-        for verdict in verdicts
+        verdict._asdict() | {"rule": verdict.rule._asdict()} for verdict in verdicts
     ]
     document = {"conforms": conforms(verdicts), "checks": checks}
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def printable(text: str) -> str:
-    """Return what a peer said without the characters that do something to a terminal."""
+def _printable(text: str) -> str:
+    """Return a peer's text with the characters escaped that would act on a terminal."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

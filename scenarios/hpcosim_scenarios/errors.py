@@ -56,7 +56,3 @@ class FigureError(ScenariosError):
 
 class OptimumError(ScenariosError):
     """The search knows no way to look for the optimum of such a scenario."""
-
-
-class CommandError(ScenariosError):
-    """The command of a program to be tried is at fault: it is none, or can't be started."""

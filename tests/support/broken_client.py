@@ -1,8 +1,8 @@
-"""A scheduler with one fault, by name: what the conformance kit has to find.
+"""A scheduler with one fault, for the conformance kit to find.
 
     python broken_client.py FAULT tcp://127.0.0.1:28080
 
-Without a fault (`none`) it is first come, first served for jobs of placement `cores`.
+The fault `none` is no fault. The policy is first come, first served for jobs of placement `cores`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import zmq
 
 Map = dict[str, Any]
 RESEND_MS = 300
+STAY_S = 60.0  # until the kit ends it
 KNOWN_FIELDS = {"type", "time_s", "job_id", "cores", "requested_s", "nodes", "state"}
 KNOWN_EVENTS = {"simulation_began", "job_submitted", "job_started", "job_completed", "no_more_jobs"}
 
@@ -47,7 +48,7 @@ class Scheduler:
         self.socket.send_multipart([b""] * (7 if self.fault == "seven_frames" else 1) + [body])
 
     def ask(self, message: Map) -> Map:
-        """Return the answer to a message, sent until there is one."""
+        """Return the answer to a message, and resend the message until it comes."""
         for attempt in range(100):
             if attempt and self.fault == "impatient":
                 sys.exit("error: no answer")
@@ -62,7 +63,7 @@ class Scheduler:
         sys.exit("error: no answer")
 
     def receive(self, message: Map) -> Map | None:
-        """Return the answer to a message, if it comes soon."""
+        """Return the answer to a message; None: it does not come before it is time to resend."""
         while True:
             try:
                 body = self.socket.recv_multipart()[-1]
@@ -135,7 +136,7 @@ class Scheduler:
                 return
 
     def wake_on(self) -> Map:
-        """Return what to be woken for."""
+        """Return the field `wake_on`, if a fault sends it."""
         if self.fault == "job_allocated":
             return {"wake_on": ["job_submitted", "job_completed", "job_allocated", "no_more_jobs"]}
         return {"wake_on": ["boredom"]} if self.fault == "unknown_kind" else {}
@@ -150,7 +151,7 @@ class Scheduler:
                 yield sum(processor["cores"] for processor in processors)
 
     def decide(self, answer: Map) -> list[Map]:
-        """Take in what happened and return the decisions."""
+        """Read the events of an answer and return the decisions."""
         self.now_s = answer.get("now_s", self.now_s)
         if self.fault == "floats_only" and not isinstance(self.now_s, float):
             sys.exit("error: no float")
@@ -160,7 +161,7 @@ class Scheduler:
         return [*self.starts(), *self.silly()]
 
     def apply(self, event: Map) -> None:
-        """Take in an event."""
+        """Read an event."""
         kind = event["type"]
         if self.fault == "known_fields_only" and not set(event) <= KNOWN_FIELDS:
             sys.exit(f"error: unknown fields in {event}")
@@ -177,14 +178,14 @@ class Scheduler:
             self.queue.insert(0, self.give_back(event["job_id"]))
 
     def give_back(self, job_id: int) -> Map:
-        """Free the cores of a job, and return it."""
+        """Release the cores of a job, and return it."""
         job, held = self.running.pop(job_id)
         for node, cores in held.items():
             self.free[node] += cores
         return job
 
     def starts(self) -> Iterator[Map]:
-        """Yield the starts of jobs, first come, first served."""
+        """Yield the decisions that start jobs, first come, first served."""
         while self.queue:
             job = self.queue[0]
             placement = job.get("placement", "cores")
@@ -214,7 +215,7 @@ class Scheduler:
             yield {"type": "allocate_job", "job_id": job_id, "nodes": nodes}
 
     def silly(self) -> Iterator[Map]:
-        """Yield a decision that a fault brings along."""
+        """Yield the decision that a fault adds."""
         if self.fault == "past_alarms":
             yield {"type": "set_alarm", "at_s": self.now_s - 1.0}
         if self.fault == "own_decisions":
@@ -226,9 +227,8 @@ class Scheduler:
             answer["metrics"]["makespan_s"]
         if self.fault == "goes_on":
             self.send(request | {"seq": request["seq"] + 1})
-            time.sleep(1.0)
-        if self.fault == "stays":
-            time.sleep(60.0)
+        if self.fault in ("goes_on", "stays"):
+            time.sleep(STAY_S)
         if self.fault == "ends_badly":
             sys.exit(3)
 
@@ -239,7 +239,7 @@ def main(fault: str, address: str) -> None:
         sys.stdout.write("\x1b[31mno such library\n")
         sys.exit(4)
     if fault == "silent":
-        time.sleep(60.0)
+        time.sleep(STAY_S)
     if fault == "leaves_a_child":
         child = subprocess.Popen(["sleep", "300"])
         sys.stdout.write(f"child {child.pid}\n")

@@ -1,4 +1,4 @@
-"""A server with one fault, by name: what the conformance kit has to find."""
+"""A server with one fault, for the conformance kit to find."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOST = {"type": "error", "code": "unknown_session", "message": "no idea", "where
 
 
 class Talk:
-    """One request at a server, and what a sound one makes of it.
+    """One request to a server, and the answer of a sound server.
 
     Attributes:
-        asked: the request, empty where it is no map.
+        asked: the request; empty if it is no map.
         number: how many requests came before it.
-        seen: what the fault has kept since the first.
+        seen: values that the fault keeps from request to request.
     """
 
     def __init__(self, service: Service, body: bytes, number: int, seen: Map) -> None:
@@ -46,7 +46,7 @@ class Talk:
 
 
 def events_without(kind: str) -> Fault:
-    """Return a fault that never tells of such events."""
+    """Return a fault that leaves out all events of a kind."""
 
     def fault(talk: Talk) -> Map:
         answer = talk.sound()
@@ -70,7 +70,7 @@ def changing(code: str, /, **fields: Any) -> Fault:
 
 
 def on(kind: str, **changed: Any) -> Fault:
-    """Return a fault that takes every request of a kind for one with other fields."""
+    """Return a fault that reads every request of a kind with other fields."""
     return lambda talk: talk.sound(**changed) if talk.is_a(kind) else talk.sound()
 
 
@@ -103,7 +103,7 @@ def _in_event(kind: str, **fields: Any) -> Fault:
 
 
 def _tolerant(talk: Talk) -> Map:
-    """Read what it can of anything."""
+    """Answer a message with a byte too many as a ping."""
     answer = talk.sound()
     if answer.get("code") == "invalid_message" and talk.body.endswith(b"\x00"):
         return talk.sound(type="hello", versions=[])
@@ -168,7 +168,7 @@ def _nothing_happens(talk: Talk) -> Map:
 
 
 def _everything_at_once(answer: Map) -> Map:
-    """Tell of jobs and nodes that there are not."""
+    """Add events about jobs and nodes that do not exist."""
     strange: list[Map] = [
         {"type": "job_submitted", "job_id": 7, "cores": 10**9, "requested_s": 1.0},
         {"type": "job_started", "job_id": 8, "nodes": [10**9], "cores": []},
@@ -182,7 +182,7 @@ def _everything_at_once(answer: Map) -> Map:
 
 
 def _one_clock(talk: Talk) -> Map:
-    """Tell the latest time of any session, beside its own."""
+    """Add a field with the latest time of any session."""
     answer = talk.sound()
     talk.seen["clock_s"] = max(talk.seen.get("clock_s", 0.0), answer.get("now_s", 0.0))
     return answer | {"clock_s": talk.seen["clock_s"]}
@@ -234,7 +234,7 @@ def _first_rejection_only(answer: Map) -> Map:
 
 
 def _no_alarms(talk: Talk) -> Map:
-    """Set no alarm that is later than a day, and say nothing of it."""
+    """Ignore alarms that are later than a day."""
     decisions = talk.asked.get("decisions") or ()
     far = [n for n, decision in enumerate(decisions) if _is_far(decision)]
     if not far:

@@ -1,0 +1,114 @@
+"""Small scenarios for a client to schedule. They are simulated in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hpcosim_protocol import Hello, NodeGroup, Options, Placement, Platform, Processor
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.record.results import Run
+from hpcosim_server.service.session import Opened, Session
+from hpcosim_workloads.table import PLACEMENTS, job_table
+
+
+class SmallJob(NamedTuple):
+    """A job: its number, submission, run time, cores and placement; see `JobTable`."""
+
+    job_id: int
+    submit_s: float
+    run_s: float
+    cores: int
+    placement: Placement = "cores"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallScenario:
+    """A cluster and its jobs.
+
+    Attributes:
+        jobs: in order of submission.
+        platform: the cluster.
+    """
+
+    jobs: tuple[SmallJob, ...]
+    platform: Platform
+
+    def session(self, hello: Hello) -> Session:
+        """Return a new session in which it is simulated."""
+        job_id, submit_s, run_s, cores, placement = zip(*self.jobs, strict=True)
+        jobs = job_table(
+            job_id=job_id,
+            submit_s=submit_s,
+            run_s=run_s,
+            requested_s=[2.0 * each for each in run_s],
+            cores=cores,
+            placement=[PLACEMENTS.index(each) for each in placement],
+        )
+        run = Run(hpcosim="", scenario="conformance", scheduler=hello.client, seed=hello.seed or 0)
+        options = Options(max_message_bytes=16 * 2**20, max_decisions=100_000, idle_timeout_s=600.0)
+        return Session(hello, Opened(Simulation(self.platform, jobs), run, 0), options, 0.0)
+
+
+def _processor(cores: int) -> Processor:
+    return Processor(cores, 2.0, 40.0, 5.0, 0.5)
+
+
+# Seven cores: nodes 0 and 1 of two, node 2 of three, on two processors.
+MIXED = Platform(
+    (NodeGroup(2, (_processor(2),)), NodeGroup(1, (_processor(2), _processor(1)))),
+)
+
+PLAIN = SmallScenario(
+    jobs=(
+        SmallJob(1, 1e6, 10.0, 1),
+        SmallJob(2, 1e6, 25.0, 2),
+        SmallJob(3, 1e6, 30.5, 7),  # all cores: never starts where they are miscounted
+        SmallJob(4, 1e6 + 12.0, 10.0, 3),
+        SmallJob(5, 1e6 + 12.0, 40.0, 4),
+        SmallJob(6, 1e6 + 200.0, 5.0, 5),
+        SmallJob(7, 1e6 + 400.0, 60.0, 7),
+    ),
+    platform=MIXED,
+)
+
+# Job numbers that neither a float64 nor a signed integer of 32 bits can hold.
+LARGE_NUMBERS = SmallScenario(
+    jobs=tuple(
+        SmallJob(job_id, 5.0 * number, 20.0, 1 + number % 4)
+        for number, job_id in enumerate((0, 2**53 + 1, 2**63 - 1, 2**53, 2**31, 2**32 + 5))
+    ),
+    platform=MIXED,
+)
+
+EVERY_PLACEMENT = SmallScenario(
+    jobs=(
+        SmallJob(1, 0.0, 50.0, 1, "whole_nodes"),
+        SmallJob(2, 0.0, 10.0, 2, "one_node"),
+        SmallJob(3, 0.0, 20.0, 4, "cores"),
+        SmallJob(4, 5.0, 20.0, 3, "one_node"),
+        SmallJob(5, 5.0, 20.0, 5, "whole_nodes"),
+        SmallJob(6, 6.0, 20.0, 2, "whole_nodes"),
+        SmallJob(7, 7.0, 20.0, 2, "one_node"),
+        SmallJob(8, 8.0, 20.0, 7, "cores"),
+    ),
+    platform=MIXED,
+)
+
+# An allocation can be rejected while another job runs, and while jobs are still to come.
+TWO_AT_ONCE = SmallScenario(
+    jobs=(
+        SmallJob(1, 0.0, 30.0, 2),
+        SmallJob(2, 0.0, 50.0, 2),
+        SmallJob(3, 80.0, 10.0, 4),
+        SmallJob(4, 90.0, 5.0, 4),
+    ),
+    platform=Platform((NodeGroup(2, (_processor(2),)),)),
+)
+
+MANY_AT_ONCE = SmallScenario(
+    jobs=tuple(
+        SmallJob(number, 0.0, 1.0 + number % 7, 1 + number % 2) for number in range(1, 2001)
+    ),
+    platform=Platform((NodeGroup(500, (_processor(4),)),)),
+)

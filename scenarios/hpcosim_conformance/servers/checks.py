@@ -1,0 +1,98 @@
+"""All checks of a server, in the order in which they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from hpcosim_conformance.errors import BrokenRuleError, NotTriedError
+from hpcosim_conformance.rules import rules
+from hpcosim_conformance.servers import decisions, messages, power, sessions, timing
+from hpcosim_conformance.servers.server import ServerUnderTest, connected
+from hpcosim_conformance.verdict import Verdict, run_checks
+
+
+class Check(NamedTuple):
+    """A check of a server.
+
+    Attributes:
+        name: its name.
+        rule: id of the rule that it is about. It may find others broken.
+        run: makes the check; raises BrokenRuleError or NotTriedError.
+    """
+
+    name: str
+    rule: str
+    run: Callable[[ServerUnderTest], None]
+
+
+CHECKS: Sequence[Check] = (
+    Check("ping", "R-ping", messages.ping),
+    Check("versions_refused", "R-versions", messages.versions_refused),
+    Check("version_before_all", "R-version-first", messages.version_before_all),
+    Check("version_chosen", "R-versions", messages.version_chosen),
+    Check("welcome", "R-hello", messages.welcome),
+    Check("unknown_scenario", "R-unknown-scenario", messages.unknown_scenario),
+    Check("hello_again", "R-nonce", sessions.hello_again),
+    Check("other_nonces", "R-nonce-differs", sessions.other_nonces),
+    Check("frames_come_back", "R-envelope", messages.frames_come_back),
+    Check("no_delimiter", "R-no-delimiter", messages.no_delimiter),
+    Check("too_many_frames", "R-long-message", messages.too_many_frames),
+    Check("bad_messages", "R-invalid-message", messages.bad_messages),
+    Check("unknown_decisions", "R-unknown-decisions", messages.unknown_decisions),
+    Check("unknown_fields", "R-unknown-fields", messages.unknown_fields),
+    Check("too_large", "R-too-large", messages.too_large),
+    Check("too_many_decisions", "R-too-many-decisions", messages.too_many_decisions),
+    Check("resend", "R-resend", sessions.resend),
+    Check("out_of_order", "R-out-of-order", sessions.out_of_order),
+    Check("unknown_session", "R-unknown-session", sessions.unknown_session),
+    Check("bye", "R-bye", sessions.bye),
+    Check("coming_back", "R-coming-back", sessions.coming_back),
+    Check("first_events", "R-first-events", decisions.first_events),
+    Check("rejected_decisions", "R-rejected", decisions.rejected_decisions),
+    Check("decisions_in_turn", "R-in-turn", decisions.decisions_in_turn),
+    Check("reject_job", "R-in-turn", decisions.reject_job),
+    Check("submit_job", "R-submit-job", decisions.submit_job),
+    Check("node_power", "R-power-states", power.node_power),
+    Check("allocation_of_a_sleeping_node", "R-allocated", power.allocation_of_a_sleeping_node),
+    Check("alarms", "R-alarm", timing.alarms),
+    Check("wake_on", "R-not-lost", timing.wake_on),
+    Check("elapsed", "R-elapsed", timing.elapsed),
+    Check("same_again", "R-same-again", sessions.same_again),
+    Check("sessions_apart", "R-apart", sessions.sessions_apart),
+    Check("end", "R-end", timing.end),
+    Check("stuck", "R-stuck", timing.stuck),
+)
+
+
+def try_server(
+    address: str, only: Sequence[str] = (), *, scenario: str = "", timeout_s: float = 20.0
+) -> Iterator[Verdict]:
+    """Return the verdict of each check of a server, as the checks are made.
+
+    Args:
+        address: the server's address.
+        only: names of checks; empty: all.
+        scenario: one of the server's scenarios; empty: its first.
+        timeout_s: timeout for each answer, s.
+
+    Raises:
+        CommandError: the address is not valid, or there is no such check.
+    """
+    checks = {
+        check.name: partial(_verdict, check, address, scenario, timeout_s) for check in CHECKS
+    }
+    return run_checks(checks, only)
+
+
+def _verdict(check: Check, address: str, scenario: str, timeout_s: float) -> Verdict:
+    # A connection for each check: no late answer is taken for that of another check.
+    with connected(address, scenario, timeout_s) as server:
+        try:
+            check.run(server)
+        except BrokenRuleError as broken:
+            return Verdict(check.name, "failed", rules()[broken.rule_id], broken.what)
+        except NotTriedError as reason:
+            return Verdict(check.name, "not tried", rules()[check.rule], str(reason))
+        return Verdict(check.name, "passed", rules()[check.rule])

@@ -1,0 +1,93 @@
+"""The report on the checks, and the command that prints it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcosim_cli.main import app
+from hpcosim_conformance import Verdict, conforms, report, rules
+from support.paths import ROOT
+from support.processes import SOON_S
+
+NONCE = rules()["R-nonce"]
+PASSED = Verdict("hello_again", "passed", NONCE)
+FAILED = Verdict("hello_again", "failed", NONCE, "it opened two", "a line\n\x1b[31mred")
+NOT_TRIED = Verdict("too_large", "not tried", NONCE, "max_message_bytes is 0")
+BROKEN = [sys.executable, str(ROOT / "tests" / "support" / "broken_client.py")]
+
+
+def client(fault: str) -> str:
+    """Return the command line of a client with a fault."""
+    return f"{shlex.join([*BROKEN, fault])} {{address}}"
+
+
+def test_people_are_shown_the_rule_and_the_output_of_a_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Below the failure stand its rule and its last lines, harmless to a terminal."""
+    report([PASSED, FAILED, NOT_TRIED], as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "passed     hello_again",
+        "failed     hello_again",
+        "    it opened two",
+        "    R-nonce, section 6, Resending and coming back:",
+        f'    "{NONCE.text}"',
+        "    | a line",
+        "    | \\x1b[31mred",
+        "not tried  too_large                      max_message_bytes is 0",
+        "",
+        "1 passed, 1 failed, 1 not tried",
+    ]
+
+
+def test_programs_are_given_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every check has its outcome and its rule."""
+    report([FAILED], as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["conforms"] is False
+    assert document["checks"] == [FAILED._asdict() | {"rule": NONCE._asdict()}]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [([PASSED, NOT_TRIED], True), ([NOT_TRIED], False), ([PASSED, FAILED], False)],
+)
+def test_a_peer_conforms_that_passes_all_that_is_tried(
+    verdicts: list[Verdict], expected: bool
+) -> None:
+    """At least one check must have been made."""
+    assert conforms(verdicts) is expected
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--client", client("none")], 0, "1 passed, 0 failed"),
+        (["--client", "/no/such {address}"], 2, "error: /no/such can't be started: No such file"),
+        (["--client", "x {address}", "--server", "tcp://127.0.0.1:1"], 2, "error: name either"),
+        ([], 2, "error: name either a --client or a --server"),
+        (["--client", "x {address}", "--only", "nothing"], 2, "error: there is no check 'nothing'"),
+    ],
+    ids=["sound", "no program", "both", "neither", "no check"],
+)
+def test_the_command_ends_with_a_status(options: list[str], status: int, said: str) -> None:
+    """0: no rule was broken; 2: nothing could be tried, and one line says why."""
+    done = CliRunner().invoke(app, ["conformance", "--only", "simulation", *options])
+    assert done.exit_code == status, done.output
+    assert said in (done.stderr if status else done.stdout)
+    assert len(done.stderr.splitlines()) == (status != 0)
+
+
+def test_the_command_ends_with_status_1_where_a_rule_is_broken() -> None:
+    """The report is on standard output, and nothing on standard error."""
+    words = ["conformance", "--client", client("ends_badly"), "--only", "simulation"]
+    command = [sys.executable, "-m", "hpcosim_cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON_S)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.endswith("0 passed, 1 failed\n")

@@ -1,0 +1,117 @@
+"""The golden vectors against the codec, the schema and another msgpack library."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import jsonschema
+import msgpack
+import msgspec
+import pytest
+
+from hpcosim_protocol import (
+    ClientMessage,
+    DecodeError,
+    ErrorCode,
+    EventKind,
+    JobState,
+    Placement,
+    PowerState,
+    ProtocolError,
+    RejectionCode,
+    ServerMessage,
+    UnsupportedVersionError,
+    decode_client_message,
+    decode_server_message,
+    encode,
+)
+from hpcosim_protocol.schema import schemas
+from support.protocol import (
+    ACCEPT,
+    DECISIONS,
+    EVENTS,
+    MESSAGES,
+    REJECT,
+    in_json,
+    name_of,
+)
+
+each_accepted = pytest.mark.parametrize("vector", ACCEPT, ids=lambda vector: vector["name"])
+each_rejected = pytest.mark.parametrize("vector", REJECT, ids=lambda vector: vector["name"])
+
+
+def decode(vector: dict[str, Any]) -> ClientMessage | ServerMessage:
+    """Return the message in a vector, as its receiver reads it."""
+    data = bytes.fromhex(vector["hex"])
+    if vector["direction"] == "client":
+        return decode_client_message(data)
+    return decode_server_message(data)
+
+
+def filled_in(value: object) -> object:
+    """Return a message as plain values, with the fields that are left out when written."""
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {config.tag_field: config.tag} if config.tag_field else {}
+        fields = msgspec.structs.fields(value)
+        return tag | {field.encode_name: filled_in(getattr(value, field.name)) for field in fields}
+    if isinstance(value, list | tuple):
+        return [filled_in(each) for each in value]
+    return value
+
+
+@each_accepted
+def test_our_codec_reads_what_must_be_accepted(vector: dict[str, Any]) -> None:
+    """A message that must be accepted reads as the vector says, defaults filled in."""
+    expected = vector.get("read_as", vector["json"])
+    assert in_json(filled_in(decode(vector))) == in_json(expected)
+
+
+@each_accepted
+def test_msgpack_reads_the_same(vector: dict[str, Any]) -> None:
+    """An independent msgpack reader finds in the bytes the value beside them."""
+    assert in_json(msgpack.unpackb(bytes.fromhex(vector["hex"]))) == in_json(vector["json"])
+
+
+@each_accepted
+def test_our_codec_writes_canonical_bytes(vector: dict[str, Any]) -> None:
+    """Encoding what was read gives back the same bytes for canonical vectors, and only these."""
+    assert (encode(decode(vector)).hex() == vector["hex"]) == vector["canonical"]
+
+
+@each_accepted
+def test_schema_allows_what_must_be_accepted(vector: dict[str, Any]) -> None:
+    """What a message that must be accepted reads as is valid by the schema of its sender."""
+    document = vector.get("read_as", vector["json"])
+    jsonschema.Draft202012Validator(schemas()[vector["direction"]]).validate(document)
+
+
+@each_rejected
+def test_our_codec_rejects_what_must_be_rejected(vector: dict[str, Any]) -> None:
+    """A message that must be rejected raises the error for its code, naming the field."""
+    with pytest.raises(ProtocolError) as caught:
+        decode(vector)
+    if vector["code"] == "unsupported_version":
+        assert isinstance(caught.value, UnsupportedVersionError)
+    else:
+        assert isinstance(caught.value, DecodeError)
+        assert caught.value.where == vector["where"]
+
+
+def test_vectors_cover_every_kind() -> None:
+    """Every message, event and decision, every code and every state is in an accept vector."""
+    found = {type(message).__name__ for message in map(decode, ACCEPT)}
+    texts: set[str] = set()
+    for vector in ACCEPT:
+        texts.update(re.findall(r'"(\w+)"', in_json(vector["json"])))
+    assert {struct.__name__ for struct in MESSAGES} == found
+    assert {name_of(struct) for struct in (*EVENTS, *DECISIONS)} <= texts
+    for values in (ErrorCode, RejectionCode, EventKind, JobState, PowerState, Placement):
+        assert set(get_args(values)) <= texts
+
+
+def test_vector_names_are_unique() -> None:
+    """A vector is found by its name."""
+    names = [vector["name"] for vector in (*ACCEPT, *REJECT)]
+    assert len(names) == len(set(names))

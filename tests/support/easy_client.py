@@ -1,0 +1,15 @@
+"""EASY as a program of its own; it starts faster than `hpcosim schedule easy`.
+
+python easy_client.py tcp://127.0.0.1:28080
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hpcosim_client import ClientError, make_policy, run
+
+try:
+    run(make_policy("easy"), sys.argv[1])
+except ClientError as error:
+    sys.exit(f"error: {error}")
