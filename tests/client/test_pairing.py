@@ -23,15 +23,15 @@ from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import Transport, run_scenario
-from hpcosim_studies import FOLDER
+from hpcosim_studies.papers import papers_folder
 from hpcosim_training.pairing.environment import PairingEnvironment, Task
 from hpcosim_training.pairing.session import Training
 from hpcosim_training.pairing.settings import FORESEEING, Hyperparameters
 from hpcosim_training.pairing.train import train_pairing
 from support.simulating import cluster_of, jobs_of
 
-EXPERIMENT_1 = FOLDER / "ineps" / "exp1.yaml"
-EXPERIMENT_2 = FOLDER / "ineps" / "exp2.yaml"
+EXPERIMENT_1 = papers_folder() / "ineps" / "exp1.yaml"
+EXPERIMENT_2 = papers_folder() / "ineps" / "exp2.yaml"
 QUICK = dataclasses.replace(FORESEEING, simulations=2, trajectories=2, epochs=1, imitation=1)
 
 
@@ -169,7 +169,7 @@ def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
 def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> None:
     """What was trained on two nodes schedules all jobs of forty."""
     metrics, _ = run_scenario(
-        FOLDER / "ineps" / "exp3.yaml",
+        papers_folder() / "ineps" / "exp3.yaml",
         scheduler=f"pairing:{trained}",
         transport="inproc",
         out=tmp_path,
@@ -273,7 +273,7 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
     transport: Transport, trained: Path, tmp_path: Path
 ) -> None:
     """The scheduler's own words come through, though the server is over before its process."""
-    demo = FOLDER.parent / "demo.yaml"
+    demo = papers_folder().parent / "demo.yaml"
     with pytest.raises(RunError, match=r"asks for 34 cores.* at most 32 here"):
         run_scenario(demo, scheduler=f"pairing:{trained}", transport=transport, out=tmp_path)
 

@@ -1,4 +1,4 @@
-"""The study of Deep-EAS: what is trained, what is held back, the optimum, and what is told."""
+"""The study of Deep-EAS: its trainings, the jobs held back, the optimum, and its tables."""
 
 from __future__ import annotations
 
@@ -14,35 +14,32 @@ from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.node_keys import run_time_scale
-from hpcosim_studies import DEEP_EAS
-from hpcosim_studies.deep_eas import agents, curves, optima, reproduce, sweep
-from hpcosim_studies.deep_eas.agents import Outcome, read_outcomes, write_outcomes
-from hpcosim_studies.deep_eas.held import Watched, held
-from hpcosim_studies.deep_eas.optimum import optimum
-from hpcosim_studies.deep_eas.studies import (
+from hpcosim_studies.catalogue import reproduce_study
+from hpcosim_studies.deep_eas import curves, optima, sweep
+from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
-    FOLDER,
-    HELD,
     SEEDS,
     SWEEPS,
     Case,
     Sweep,
     Trained,
+    model_name,
     trainings,
 )
+from hpcosim_studies.deep_eas.held import Watched, held
+from hpcosim_studies.deep_eas.optimum import optimum
+from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
+from hpcosim_studies.papers import papers_folder, scenario_path
+from hpcosim_studies.rows import Row, read_rows
 from hpcosim_training.deep_eas.jobs import step_jobs
 from hpcosim_training.deep_eas.outcome import weights
 from hpcosim_training.deep_eas.sequences import Machines
 from support.step_machines import Drawn, machines, table
 
+FOLDER = papers_folder() / "deep_eas"
 CORES = 4
 ALL = list(dict.fromkeys(task for study in (*SWEEPS, CURVES) for task in trainings(study)))
-
-
-def test_studies_are_those_of_the_command_line() -> None:
-    """Each has a part of its own."""
-    assert set(DEEP_EAS) == {*SWEEPS, CURVES, HELD, "deep-eas-optimum"}
 
 
 def test_what_is_trained() -> None:
@@ -137,21 +134,25 @@ def test_a_job_that_is_held_twice_is_one_job() -> None:
     assert (found.held.tolist(), found.once.tolist(), found.steps) == ([12, 12], [12], 0.5)
 
 
-OUTCOME = Outcome("lambda_0.9", "pairs", 0, 100.0, 50, 40, 500.0, 400.0, 150.0, 160.0)
+VALUES = ("lambda_0.9", "pairs", 0, 100.0, 50, 40, 500.0, 400.0, 150.0, 160.0)
+AGENT: Row = dict(zip(COLUMNS, VALUES, strict=True))
 
 
-def test_a_comparison_is_told() -> None:
-    """Values, percentages against ESJF, the range over seeds, and what the paper says."""
+def test_a_comparison_has_all_values() -> None:
+    """Means, percentages against ESJF, the range over seeds, and the published percentages."""
     study = Sweep("Rates", "rate", (Case("lambda_0.9", "0.9", -42.88), Case("lambda_0.7", "0.7")))
-    heuristics = dict.fromkeys(sweep.HEURISTICS, 300.0) | {"esjf": 200.0}
-    seeds = [OUTCOME, OUTCOME._replace(seed=1, best=170.0, untrained_drawn=410.0)]
-    found = [
-        sweep.Compared(study.cases[0], heuristics, seeds, 160.0),
-        sweep.Compared(
-            study.cases[1], heuristics, [OUTCOME._replace(scenario="lambda_0.7")], 180.0
-        ),
+    agents: list[Row] = [
+        AGENT,
+        {**AGENT, "seed": 1, "best": 170.0, "untrained_drawn": 410.0},
+        {**AGENT, "scenario": "lambda_0.7"},
     ]
-    assert sweep.table(study, found).splitlines()[4:] == [
+    heuristics = dict.fromkeys(sweep.HEURISTICS, 300.0) | {"esjf": 200.0}
+    found = []
+    for case, elsewhere in zip(study.cases, (160.0, 180.0), strict=True):
+        values = heuristics | {sweep.ELSEWHERE: elsewhere}
+        rows = [{"scheduler": name, MEASURE: value} for name, value in values.items()]
+        found.append(sweep.compared(case, rows, agents))
+    assert sweep.summary(study, found).splitlines()[4:] == [
         "| rate | 0.9 | 0.7 |",
         "|---|---|---|",
         "| esjf | 200.00 | 200.00 |",
@@ -164,63 +165,42 @@ def test_a_comparison_is_told() -> None:
     ]
 
 
-def test_outcomes_come_back_as_they_were_written(tmp_path: Path) -> None:
-    """A line an agent."""
-    some = [OUTCOME, OUTCOME._replace(form="paper", seed=2, drawn=1.25)]
-    write_outcomes(tmp_path / "agents.csv", some)
-    assert read_outcomes(tmp_path / "agents.csv") == some
-
-
-def test_a_training_that_is_there_is_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it came to stays as it was."""
-    task = Trained(BUSIEST, "pairs", 0)
-    (tmp_path / task.name).mkdir()
-    write_outcomes(tmp_path / task.name / "agents.csv", [OUTCOME])
-    monkeypatch.setattr(agents, "train_deep_eas", None)
-    agents.train_one(task, tmp_path)
-    assert read_outcomes(tmp_path / task.name / "agents.csv") == [OUTCOME]
-
-
 def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
     """Each has a line, a learning curve, and a model of its scenario and form."""
-    assert [Trained(*one[:3]) for one in read_outcomes(FOLDER / "agents.csv")] == ALL
+    rows = read_rows(FOLDER / "agents.csv", COLUMNS)
+    assert [Trained(row["scenario"], row["form"], row["seed"]) for row in rows] == ALL
     for task in ALL:
-        assert curves.read(FOLDER / "curves" / f"{task.name}.csv")
-        assert (FOLDER / agents.model_name(task.scenario, task.form)).exists()
+        assert curves.validations(curves.curve_of(task, FOLDER))
+        assert (FOLDER / task.model).exists()
 
 
 @pytest.mark.parametrize("scenario", ["perfect_0.1", "beta_0.8"])
 def test_shipped_models_come_to_what_is_told(scenario: str) -> None:
     """To a thousandth: torch may add up differently on another machine."""
-    told = next(one for one in read_outcomes(FOLDER / "agents.csv") if one.scenario == scenario)
-    model = FOLDER / agents.model_name(scenario, "pairs")
-    assert agents.edp(FOLDER / f"{scenario}.yaml", f"deep-eas:{model}") == pytest.approx(
-        told.best, rel=1e-3
-    )
+    rows = read_rows(FOLDER / "agents.csv")
+    best = next(row["best"] for row in rows if row["scenario"] == scenario)
+    scheduler = f"deep-eas:{FOLDER / model_name(scenario, 'pairs')}"
+    value = normalised_edp(scenario_path("deep_eas", scenario), scheduler)
+    assert value == pytest.approx(best, rel=1e-3)
 
 
 def test_learning_is_told_and_drawn(tmp_path: Path) -> None:
     """A line a training, and a picture."""
-    reproduce.reproduce(CURVES, tmp_path)
+    reproduce_study(CURVES, tmp_path)
     told = (tmp_path / "summary.md").read_text(encoding="utf-8").splitlines()
     assert sum(line.startswith("| lambda") for line in told) == len(trainings(CURVES))
     assert (tmp_path / f"{CURVES}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_optimum_of_small_sequences_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """ESJF and the agent are never below it."""
+def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
+    """Neither that of ESJF nor that of the agent, on small sequences."""
     pytest.importorskip("scipy")
-    monkeypatch.setattr(optima, "STEPS", (3, 5))
-    monkeypatch.setattr(optima, "SEQUENCES", 3)
-    model = FOLDER / agents.model_name(BUSIEST, "pairs")
-    found = optima.find_optima(Case(BUSIEST, BUSIEST), model)
-    assert [one.steps for one in found] == [3, 5]
-    for one in found:
-        assert one.least <= one.found * (1 + 1e-9)
-        assert one.found <= min(one.esjf, one.agent) * (1 + 1e-9)
-    optima.draw(found, tmp_path / "optimum.png")
-    assert "| 3 |" in optima.table(found)
+    model = FOLDER / model_name(BUSIEST, "pairs")
+    case = Case(BUSIEST, BUSIEST)
+    found = optima.find_optima(case, model, 1, lengths=(3, 5), sequences=3)
+    assert [row["steps"] for row in found] == [3, 5]
+    for row in found:
+        assert row["least"] <= row["found"] * (1 + 1e-9)
+        assert row["found"] <= min(row["esjf"], row["agent"]) * (1 + 1e-9)
+    optima.draw(tmp_path / "optimum.png", found)
+    assert "| 3 |" in optima.summary(found)

@@ -1,4 +1,4 @@
-"""The node-centric study: weeks, readings, measures, and the files it writes."""
+"""The node-centric study: weeks, readings, measures, and its files."""
 
 from __future__ import annotations
 
@@ -12,23 +12,19 @@ import pytest
 
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_studies import node_centric
-from hpcosim_studies.node_centric import comparison, readings, tables, weeks
+from hpcosim_studies.node_centric import comparison, paper, tables
+from hpcosim_studies.node_centric import runs as weeks
+from hpcosim_studies.node_centric.reproduce import compare_weeks
+from hpcosim_studies.rows import Row
+from hpcosim_studies.runs import Run, simulate
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
 ONE_NODE = PLACEMENTS.index("one_node")
 FILES = {
     "results.csv",
     "summary.md",
-    *(f"{kind}-{cap}.png" for kind in ("boxes", "wins", "energy", "jobs") for cap in readings.CAPS),
+    *(f"{kind}-{cap}.png" for kind in ("boxes", "wins", "energy", "jobs") for cap in paper.CAPS),
 }
-
-
-@pytest.fixture
-def scenario() -> Scenario:
-    """The scenario of the study; its log is not read."""
-    return load_scenario(readings.BASE)
 
 
 def log_of(**columns: Any) -> JobTable:
@@ -42,39 +38,36 @@ def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
     rng = np.random.default_rng(seed)
     run_s = rng.uniform(60, 72000, jobs)
     return log_of(
-        submit_s=np.sort(rng.uniform(0, weeks * readings.WEEK_S, jobs)),
+        submit_s=np.sort(rng.uniform(0, weeks * paper.WEEK_S, jobs)),
         run_s=run_s,
         requested_s=run_s * rng.uniform(1, 5, jobs),
         cores=rng.integers(1, 501, jobs),
     )
 
 
-def task_of(
-    scenario: Scenario, jobs: JobTable, scheduler: str = "first-high_gflops"
-) -> readings.Task:
-    """Return a simulation of these jobs as one week."""
-    return readings.Task("clip", 0, scheduler, scenario, jobs)
+def run_of(jobs: JobTable, scheduler: str = "first-high_gflops") -> Run:
+    """Return a run of these jobs as one week."""
+    return Run(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
 
 
-def rows_of(
-    makespans: dict[str, list[float]], energies: dict[str, list[float]]
-) -> list[readings.Row]:
+def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:
     """Return results under every scheduler, those not named like Duplex."""
-    weeks = len(makespans[readings.PAPERS_DUPLEX])
-    rows = []
-    for scheduler in readings.SCHEDULERS:
-        like = scheduler if scheduler in makespans else readings.PAPERS_DUPLEX
+    weeks = len(makespans[paper.PAPERS_DUPLEX])
+    rows: list[Row] = []
+    for scheduler in paper.SCHEDULERS:
+        like = scheduler if scheduler in makespans else paper.PAPERS_DUPLEX
         for week in range(weeks):
-            values = {measure.column: 1.0 for measure in readings.MEASURES}
-            values["makespan_s"] = makespans[like][week] * readings.WEEK_S
-            values["energy_fraction_j"] = energies[like][week]
-            rows.append(readings.Row("clip", week, scheduler, 10, values))
+            row: dict[str, Any] = {reading.column: 1.0 for reading in paper.READINGS}
+            row |= {"cap": "clip", "week": week, "scheduler": scheduler, "jobs": 10}
+            row["makespan_s"] = makespans[like][week] * paper.WEEK_S
+            row["energy_fraction_j"] = energies[like][week]
+            rows.append(row)
     return rows
 
 
 def test_every_job_is_in_just_one_week() -> None:
     """A week begins with its first submission; a boundary belongs to the week after it."""
-    week_s = readings.WEEK_S
+    week_s = paper.WEEK_S
     at_s = [5.0, 5 + week_s / 2, 5 + week_s, 5 + 1.5 * week_s, 5 + 3.25 * week_s]
     log = log_of(submit_s=at_s, run_s=1.0, requested_s=1.0)
     parts = dict(weeks.weeks_of(log))
@@ -101,20 +94,21 @@ def test_caps_cut_jobs_to_a_node() -> None:
     assert weeks.capped(log, "eighth").cores.tolist() == [1, 2, 8, 63, 64]
 
 
-@pytest.mark.parametrize("scheduler", readings.SCHEDULERS)
-def test_energy_by_replay_is_the_metered_one(scenario: Scenario, scheduler: str) -> None:
+@pytest.mark.parametrize("scheduler", paper.SCHEDULERS)
+def test_energy_by_replay_is_the_metered_one(scheduler: str) -> None:
     """Replayed on the platform it ran on, a schedule takes what the meters say."""
     log = weeks.capped(small_log(40, 0.5), "eighth")
-    simulation = weeks.simulated(task_of(scenario, log, scheduler))
-    all_on_j, untouched_off_j = weeks.energies_j(simulation, scenario.platform)
+    simulation = simulate(run_of(log, scheduler)).simulation
+    platform = simulation.cluster.platform
+    all_on_j, untouched_off_j = weeks.energies_j(simulation, platform)
     assert all_on_j == pytest.approx(simulation.record().energy_j, rel=1e-12)
     assert untouched_off_j <= all_on_j
 
 
-def test_readings_of_idle_power_differ_by_what_idle_nodes_draw(scenario: Scenario) -> None:
+def test_readings_of_idle_power_differ_by_what_idle_nodes_draw() -> None:
     """One job on all cores of a 4 GHz node, then, after an hour, a second one there, by hand."""
     log = log_of(submit_s=[0.0, 7200.0], run_s=[14400.0, 14400.0], requested_s=14400.0, cores=64)
-    values = weeks.run_task(task_of(scenario, log)).values
+    values = weeks.measured(run_of(log))
     static_w = [35.108 * (ghz / 3) ** 2 for ghz in (1, 2, 3, 4)]
     computing_j = 7200 * (static_w[3] + 64 * 3.313 * (4 / 3) ** 2)
     of_fifteen_s, between_s = 15 * 10800, 3600
@@ -129,14 +123,14 @@ def test_readings_of_idle_power_differ_by_what_idle_nodes_draw(scenario: Scenari
     assert values["edp_watts_js"] == pytest.approx(10800 * values["energy_watts_j"])
 
 
-def test_slowdown_by_hand(scenario: Scenario) -> None:
+def test_slowdown_by_hand() -> None:
     """(wait + execution) / t_b, with t_b as requested and as it turns out at 1 GHz.
 
     17 jobs of a whole node come at once; each runs 1 h at 1 GHz and asks for 2 h. HighGFlops
     starts 16 of them, 4 at each clock, and the last when the first of 4 GHz end.
     """
     log = log_of(submit_s=[0.0] * 17, run_s=3600.0, requested_s=7200.0, cores=64)
-    values = weeks.run_task(task_of(scenario, log)).values
+    values = weeks.measured(run_of(log))
     responses_s = [4 * 3600 / ghz for ghz in (1, 2, 3, 4)]
     total_s = sum(responses_s) + 900 + 900
     assert values["mean_wait_s"] == pytest.approx(900 / 17)
@@ -144,10 +138,10 @@ def test_slowdown_by_hand(scenario: Scenario) -> None:
     assert values["slowdown_run"] == pytest.approx(total_s / 17 / 3600)
 
 
-def test_jobs_of_no_run_time_are_left_out_of_the_slowdown(scenario: Scenario) -> None:
+def test_jobs_of_no_run_time_are_left_out_of_the_slowdown() -> None:
     """They have no t_b; they count in all else."""
     log = log_of(submit_s=[0.0, 1.0], run_s=[0.0, 3600.0], requested_s=[60.0, 3600.0])
-    assert weeks.run_task(task_of(scenario, log)).values["slowdown_run"] == pytest.approx(0.25)
+    assert weeks.measured(run_of(log))["slowdown_run"] == pytest.approx(0.25)
 
 
 def test_ties_are_wins_of_all() -> None:
@@ -173,38 +167,33 @@ def test_the_week_drawn_looks_as_in_the_paper() -> None:
     makespans = {
         "first-high_gflops": [1.0, 1.1, 1.2],
         "first-low_power": [1.1, 1.2, 1.3],
-        readings.PAPERS_DUPLEX: [1.0, 1.3, 1.9],
+        paper.PAPERS_DUPLEX: [1.0, 1.3, 1.9],
     }
     energies = {
         "first-high_gflops": [2.0, 2.0, 2.0],
         "first-low_power": [1.0, 1.0, 1.0],
-        readings.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
+        paper.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
     }
     rows = rows_of(makespans, energies)
-    assert comparison.looks_as_in_the_paper(rows, "clip").tolist() == [False, True, True]
-    assert comparison.representative_week(rows, "clip") == 1
-    makespans[readings.PAPERS_DUPLEX] = [1.0, 1.0, 1.0]
-    assert not comparison.looks_as_in_the_paper(rows_of(makespans, energies), "clip").any()
-    assert comparison.representative_week(rows_of(makespans, energies), "clip") == 1
+    assert comparison.looks_as_in_the_paper(rows).tolist() == [False, True, True]
+    assert comparison.representative_week(rows) == 1
+    makespans[paper.PAPERS_DUPLEX] = [1.0, 1.0, 1.0]
+    assert not comparison.looks_as_in_the_paper(rows_of(makespans, energies)).any()
+    assert comparison.representative_week(rows_of(makespans, energies)) == 1
 
 
-def test_study_writes_all_files_alike_in_one_process_and_in_two(
-    scenario: Scenario, tmp_path: Path
-) -> None:
+def test_study_writes_all_files(tmp_path: Path) -> None:
     """Two weeks of a small log, every scheduler and reading."""
     log = replace(small_log(), profiles=("",))
-    node_centric.study(scenario, log, tmp_path / "one", workers=1)
-    node_centric.study(scenario, log, tmp_path / "two", workers=2)
-    assert {path.name for path in (tmp_path / "one").iterdir()} == FILES
-    for name in FILES:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    with (tmp_path / "one" / "results.csv").open(encoding="utf-8") as file:
+    compare_weeks(log, tmp_path, workers=2)
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+    with (tmp_path / "results.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(readings.CAPS) * 2 * len(readings.SCHEDULERS)
+    assert len(rows) == len(paper.CAPS) * 2 * len(paper.SCHEDULERS)
     assert {int(row["jobs"]) for row in rows if row["cap"] == "clip"} == {
         len(part) for _, part in weeks.weeks_of(log)
     }
-    assert all(float(row[measure.column]) >= 0 for row in rows for measure in readings.MEASURES)
+    assert all(float(row[reading.column]) >= 0 for row in rows for reading in paper.READINGS)
 
 
 @pytest.mark.trace
@@ -213,9 +202,9 @@ def test_real_log_has_the_weeks_and_sizes_the_readme_names(
 ) -> None:
     """41 weeks; 48.8 and 22.1 cores a job in the two readings of the cap."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
-    whole = load_scenario(readings.BASE, readings.WHOLE_LOG)
-    jobs = jobs_of(whole, readings.BASE.parent)
+    whole = load_scenario(paper.base(), paper.WHOLE_LOG)
+    jobs = jobs_of(whole, paper.base().parent)
     assert len(jobs) == 25326
     assert sum(1 for _ in weeks.weeks_of(jobs)) == 41
-    means = [float(weeks.capped(jobs, cap).cores.mean()) for cap in readings.CAPS]
+    means = [float(weeks.capped(jobs, cap).cores.mean()) for cap in paper.CAPS]
     assert means == pytest.approx([48.8, 22.1], abs=0.05)

@@ -1,4 +1,4 @@
-"""The study of power managers: who is compared, the arithmetic of its tables, and its files."""
+"""The study of power management: its managers, the arithmetic of its tables, and its files."""
 
 from __future__ import annotations
 
@@ -7,27 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import astuple
 
-from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_studies import POWER, power
-from hpcosim_studies.power import (
-    claims,
-    curriculum_report,
-    pareto,
-    radar,
-    sensitivity,
-    tables,
-    timeouts,
-)
+from hpcosim_studies.errors import StudyError
+from hpcosim_studies.power import claims, curricula, pareto, radar, sensitivity, timeouts
 from hpcosim_studies.power.agents import Agent, agent_of, contenders, find_agents
-from hpcosim_studies.power.batch import Row, Spec, run_all
-from hpcosim_studies.power.managers import always_on
-from hpcosim_studies.power.managers import timeouts as timeout_specs
-from hpcosim_studies.power.readings import TEST, UNTRAINED, Part
-from hpcosim_studies.power.runs import KEPT
-from hpcosim_studies.power.settings import AS_IT_IS, SETTINGS, Setting, changed
+from hpcosim_studies.power.managers import Place, always_on, run_of
+from hpcosim_studies.power.managers import timeouts as timeout_runs
+from hpcosim_studies.power.paper import CLUSTERS, FILLING, KEPT, UNTRAINED, WAIT, scenario_file
+from hpcosim_studies.rows import Row
+from hpcosim_studies.runs import run_all
+from hpcosim_studies.study import carry_out
 
 PNG = b"\x89PNG"
 TINY = """
@@ -58,25 +48,26 @@ def tiny(tmp_path: Path) -> Path:
 
 def row_of(
     kind: str,
-    label: str,
+    manager: str,
     awareness: str = "aware",
     *,
     value: float | None = None,
     seed: int | None = None,
-    setting: Setting = AS_IT_IS,
+    cluster: str = "",
     **metrics: float,
 ) -> Row:
-    """Return a run in which all metrics not given are 1."""
-    spec = Spec(kind, label, {"name": kind}, awareness, value, seed, setting)
-    return Row(spec, dict.fromkeys(KEPT, 1.0) | metrics)
+    """Return a row in which all metrics not given are 1."""
+    place = Place(Path("test.yaml"), cluster)
+    run = run_of(place, manager, {"name": kind}, awareness, value, seed=seed)
+    return {**run.labels, **dict.fromkeys(KEPT, 1.0), **metrics}
 
 
 def timeout_row(minutes: float, wasted_gj: float, wait_s: float = 1.0, **more: Any) -> Row:
-    """Return the run of a timeout."""
-    label = f"timeout {minutes:g} min"
+    """Return the row of a timeout."""
+    manager = f"timeout {minutes:g} min"
     wasted_j = wasted_gj * 1e9
     return row_of(
-        "timeout", label, value=minutes, wasted_energy_j=wasted_j, mean_wait_s=wait_s, **more
+        "timeout", manager, value=minutes, wasted_energy_j=wasted_j, mean_wait_s=wait_s, **more
     )
 
 
@@ -85,11 +76,11 @@ def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
     best = agent_of(tmp_path / "a2c-sampled-real-synthetic-2.safetensors")
     assert best is not None
     assert best[:3] == ("a2c", "sampled-real-synthetic", 2)
-    assert (best.label, best.awareness) == ("A2C sampled-real-synthetic", "aware")
+    assert best.label == "A2C sampled-real-synthetic"
     assert best.power["name"] == "rl"
     ours = agent_of(tmp_path / "adaptive-350-1.safetensors")
     assert ours is not None
-    assert (ours.awareness, ours.power["name"]) == ("planned", "adaptive")
+    assert (ours.label, ours.power["name"]) == ("adaptive 350 W", "adaptive")
     assert agent_of(tmp_path / "actor.safetensors") is None
     other = Agent("a2c", "real-sampled-synthetic", 1, tmp_path)
     assert contenders([best, ours, other]) == [best, ours]
@@ -107,24 +98,28 @@ def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
     assert why == ["`actor.safetensors` is left out: it is not named KIND-VARIANT-SEED."]
 
 
-def test_settings_are_those_of_the_paper() -> None:
-    """Off 30 and on 45 min are the study's own, and so on; power on the way follows."""
-    platform = load_scenario(TEST).platform
-    (group,) = platform.nodes
+def test_clusters_are_those_of_the_paper(tiny: Path) -> None:
+    """The study's own has 30 min off and 45 on; the others change switching, power and count."""
+    (group,) = load_scenario(scenario_file()).platform.nodes
     assert group.power_states is not None
-    assert astuple(group.power_states)[:5] == (9, 2700, 190, 1800, 9)
-    assert [changed(platform, each[0]) for each in SETTINGS.values()] == [platform] * 3
-    fast = changed(platform, SETTINGS["off/on"][1]).nodes[0].power_states
-    assert fast is not None
-    assert (fast.switch_off_s, fast.switch_on_s) == (1200, 1800)
-    (frugal,) = changed(platform, SETTINGS["sleep/active"][2]).nodes
+    assert (group.power_states.switch_off_s, group.power_states.switch_on_s) == (1800, 2700)
+    assert (group.power_states.sleep_w, group.processors[0].static_w) == (9, 190)
+    assert [next(iter(family.values())) for family in CLUSTERS.values()] == [{}] * 3
+    (fast,) = load_scenario(tiny, CLUSTERS["off/on"]["off/on 20/30 min"]).platform.nodes
+    assert fast.power_states is not None
+    assert (fast.power_states.switch_off_s, fast.power_states.switch_on_s) == (1200, 1800)
+    powers = CLUSTERS["sleep/active"]
+    (dozing,) = load_scenario(
+        tiny, CLUSTERS["sleep/active"]["sleep/active 90/190 W"]
+    ).platform.nodes
+    states = dozing.power_states
+    assert states is not None
+    assert (states.sleep_w, states.switch_off_w, states.switch_on_w) == (90, 90, 190)
+    (frugal,) = load_scenario(tiny, powers["sleep/active 9/100 W"]).platform.nodes
     assert frugal.processors[0].static_w == 100
     assert frugal.power_states is not None
     assert (frugal.power_states.switch_on_w, frugal.power_states.sleep_w) == (100, 9)
-    dozing = changed(platform, SETTINGS["sleep/active"][1]).nodes[0].power_states
-    assert dozing is not None
-    assert (dozing.sleep_w, dozing.switch_off_w, dozing.switch_on_w) == (90, 90, 190)
-    assert changed(platform, SETTINGS["nodes"][2]).node_count == 256
+    assert load_scenario(tiny, CLUSTERS["nodes"]["256 nodes"]).platform.node_count == 256
 
 
 def test_timeouts_beside_the_paper() -> None:
@@ -183,20 +178,9 @@ def test_the_best_agent_beside_the_paper() -> None:
     assert claims.agent_claims(rows, [without]) == []
 
 
-def test_seeds_are_pooled() -> None:
-    """Mean, least and most; a single run has neither."""
-    rows = [
-        row_of("a2c", "A2C real", seed=seed, mean_wait_s=wait_s)
-        for seed, wait_s in enumerate([100.0, 200.0, 600.0])
-    ]
-    assert tables.spread(rows, tables.WAIT) == "300 (100 to 600)"
-    assert tables.spread(rows[:1], tables.WAIT) == "100"
-    assert list(tables.groups(rows)) == [("A2C real", "aware")]
-
-
 def test_the_best_is_1_on_every_spoke() -> None:
     """Two managers, by hand: three metrics inverted, utilization not."""
-    shapes = radar.shape_of(
+    shapes = radar.shapes_of(
         [
             row_of("timeout", "a", max_wait_s=10, mean_response_s=4),
             row_of("a2c", "b", seed=1, max_wait_s=20, mean_response_s=1, job_filling_rate=0.5),
@@ -210,50 +194,46 @@ def test_the_front_is_what_nothing_beats() -> None:
     """Of equals the first; what is worse in one and no better in the other is not of it."""
     points = [(5, 50), (4, 90), (5, 60), (6, 50), (7, 10), (7, 10), (9, 11)]
     rows = [timeout_row(number, *point) for number, point in enumerate(points)]
-    assert [row.spec.value for row in pareto.front(rows)] == [1, 0, 4]
+    assert [row["value"] for row in pareto.front(rows)] == [1, 0, 4]
+
+
+def test_the_front_leaves_out_the_oracle() -> None:
+    """It knows the future."""
+    rows = [timeout_row(5, 8, 50), row_of("oracle", "oracle", wasted_energy_j=1e9, mean_wait_s=0)]
+    assert pareto.front(rows) == rows[:1]
 
 
 def test_the_two_best_timeouts_of_a_cluster_are_shown() -> None:
     """By wasted energy, on that cluster alone, beside that scheduler alone."""
-    here, there = SETTINGS["nodes"][:2]
-    rows = [timeout_row(minutes, wasted, setting=here) for minutes, wasted in ((5, 3), (10, 1))]
-    rows += [timeout_row(15, 2, setting=here), timeout_row(20, 0.5, setting=there)]
-    rows += [row_of("a2c", "agent", seed=1, setting=here)]
+    here, there = "128 nodes", "160 nodes"
+    rows = [timeout_row(minutes, wasted, cluster=here) for minutes, wasted in ((5, 3), (10, 1))]
+    rows += [timeout_row(15, 2, cluster=here), timeout_row(20, 0.5, cluster=there)]
+    rows += [row_of("a2c", "agent", seed=1, cluster=here)]
     found = sensitivity.shown(rows, here, "aware")
     assert list(found) == ["agent", *sensitivity.BEST_TIMEOUTS]
-    assert [found[name][0].spec.value for name in sensitivity.BEST_TIMEOUTS] == [10, 15]
+    assert [found[name][0]["value"] for name in sensitivity.BEST_TIMEOUTS] == [10, 15]
 
 
-def test_equal_runs_are_done_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The study's own cluster stands in three families of settings, and is run once."""
-    done = []
-
-    def run(spec: Spec) -> dict[str, float]:
-        done.append(spec)
-        return dict.fromkeys(KEPT, float(len(done)))
-
-    monkeypatch.setattr("hpcosim_studies.power.batch.run_one", run)
-    specs = sensitivity.specs_of([], tiny, [5])
-    rows = run_all(specs, 1)
-    assert [row.spec for row in rows] == specs
-    assert (len(specs), len(done)) == (27, 21)
+def test_the_studys_own_cluster_is_simulated_once(tiny: Path) -> None:
+    """It stands in three families of clusters."""
+    runs = sensitivity.runs_of([], tiny, [5])
+    assert (len(runs), len({run.key for run in runs})) == (27, 21)
 
 
-def test_a_run_says_what_it_measures(tiny: Path) -> None:
+def test_a_run_has_the_metrics_of_its_manager(tiny: Path) -> None:
     """By hand: always on, 4 nodes at 190 W for 4500 s, less 3500 node-seconds of jobs."""
-    (row,) = run_all([always_on(tiny)], 1)
-    assert row.metrics["wasted_energy_j"] == pytest.approx(190 * (4 * 4500 - 3500))
-    assert row.filling == pytest.approx(100 * 3500 / (4 * 4500))
-    (row,) = run_all(timeout_specs([5], "unaware", path=tiny), 1)
-    assert row.wait_s == pytest.approx(60 / 3)
+    (row,) = run_all([always_on(Place(tiny))], 1)
+    assert row["wasted_energy_j"] == pytest.approx(190 * (4 * 4500 - 3500))
+    assert FILLING.of(row) == pytest.approx(100 * 3500 / (4 * 4500))
+    (row,) = run_all(timeout_runs(Place(tiny), [5], "unaware"), 1)
+    assert WAIT.of(row) == pytest.approx(60 / 3)
 
 
 def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
-    """A row for each run, a summary, a picture."""
-    parts = (Part("all of it", tiny),)
-    timeouts.compare_timeouts(
-        tmp_path, [], ["No agent."], path=tiny, minutes=(5, 15), parts=parts, workers=1
-    )
+    """A row for each run, a summary, a figure."""
+    parts = {"all of it": Place(tiny)}
+    study = timeouts.study([], ["No agent."], tiny, minutes=(5, 15), parts=parts)
+    carry_out(study, tmp_path, 1)
     with (tmp_path / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
     # Always on, twice; beside three schedulers two timeouts, two of idle nodes; Slurm beside two.
@@ -267,14 +247,16 @@ def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
 
 def test_the_other_parts_make_their_files(tiny: Path, tmp_path: Path) -> None:
     """Pareto, radar and sensitivity, on three jobs."""
-    pareto.compare_all(
-        tmp_path, [], path=tiny, minutes=(0, 5), warm=(1, 2), prices_w=(350,), workers=1
-    )
-    assert "oracle, no wait" in (tmp_path / "summary.md").read_text()
-    radar.compare_scheduling(tmp_path, [], path=tiny, workers=1)
-    sensitivity.compare_settings(tmp_path, [], path=tiny, minutes=(5, 10, 15), workers=1)
-    for name in ("pareto", "radar", "sensitivity"):
+    studies = {
+        "pareto": pareto.study([], [], tiny, minutes=(0, 5), warm=(1, 2), prices_w=(350,)),
+        "radar": radar.study([], [], tiny),
+        "sensitivity": sensitivity.study([], [], tiny, minutes=(5, 10, 15)),
+    }
+    for name, study in studies.items():
+        carry_out(study, tmp_path, 1)
         assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
+        if name == "pareto":
+            assert "oracle, no wait" in (tmp_path / "summary.md").read_text()
 
 
 def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None:
@@ -292,15 +274,11 @@ def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None
         for *about, wait_s, wasted_j in lines:
             metrics = dict.fromkeys(KEPT, 1.0) | {"mean_wait_s": wait_s}
             writer.writerow((*about, *(metrics | {"wasted_energy_j": wasted_j}).values()))
-    curriculum_report.compare_curricula(tmp_path, path, path=tiny, minutes=(5,), workers=1)
+    curricula.compare_curricula(tmp_path, path, tiny, minutes=(5,), workers=1)
     summary = (tmp_path / "summary.md").read_text()
     assert "6.00 (5.00 to 7.00) | 50 (40 to 60) | -25.00 % | -50.00 % |" in summary
     assert summary.index("sampled-real-synthetic |") < summary.index("real | no curriculum")
     assert (tmp_path / "curricula.png").read_bytes().startswith(PNG)
-    with pytest.raises(ScenariosError, match="is no table of trainings"):
-        curriculum_report.read_trainings(tmp_path / "missing.csv")
-
-
-def test_every_part_has_a_command() -> None:
-    """Those that `hpcosim reproduce` knows are those there are."""
-    assert {*power.COMPARED, "power-curricula"} == set(POWER)
+    path.write_text(path.read_text().splitlines()[0])
+    with pytest.raises(StudyError, match=r"curricula.csv: expected at least one training"):
+        curricula.read_trainings(path)

@@ -26,7 +26,7 @@ from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_server.record.metrics import measure
-from hpcosim_studies import FOLDER
+from hpcosim_studies.papers import papers_folder
 from hpcosim_training.deep_eas.agent import Agent
 from hpcosim_training.deep_eas.baseline import better_than_mean
 from hpcosim_training.deep_eas.critic import watch
@@ -47,7 +47,7 @@ from hpcosim_workloads.errors import WorkloadError
 from support.step_machines import Drawn, machines, schedule, simulated, table, workloads
 
 SETTINGS = DeepEas(cores=4)
-SCENARIO = FOLDER / "deep_eas" / "lambda_0.9.yaml"
+SCENARIO = papers_folder() / "deep_eas" / "lambda_0.9.yaml"
 SHORT: dict[str, Scalar] = {"workload.synthetic.steps": 8}
 QUICK: dict[str, Any] = {"iterations": 2, "pool": 3, "sequences": 2, "trajectories": 2}
 
@@ -326,7 +326,7 @@ def test_jobs_that_come_between_steps_are_refused() -> None:
 def test_another_workload_is_refused(tmp_path: Path) -> None:
     """A scenario that has no sequences to draw is at fault, and nothing is written."""
     with pytest.raises(ScenarioError, match="not of the model bernoulli"):
-        train_deep_eas(FOLDER / "ineps" / "exp1.yaml", tmp_path / "out", Training(**QUICK))
+        train_deep_eas(papers_folder() / "ineps" / "exp1.yaml", tmp_path / "out", Training(**QUICK))
     assert not (tmp_path / "out").exists()
 
 

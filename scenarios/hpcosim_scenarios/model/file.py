@@ -100,7 +100,10 @@ def _override(tree: Any, field: str, value: Scalar) -> None:
     *parents, last = field.split(".")
     branch = tree
     for name in parents:
-        branch = branch.setdefault(name, {}) if isinstance(branch, dict) else None
+        if isinstance(branch, list):  # platform.nodes.0.count
+            branch = branch[int(name)] if name.isdigit() and int(name) < len(branch) else None
+        else:
+            branch = branch.setdefault(name, {}) if isinstance(branch, dict) else None
     if not isinstance(branch, dict):
         raise ScenarioError(f"{field!r} can't be set: no such place in the scenario")
     branch[last] = value

@@ -1,1 +1,1 @@
-"""Deep-EAS (Esmaili, Pedram 2019) run again: its figures, its percentages, and what is beyond."""
+"""The study of Deep-EAS (Esmaili, Pedram 2019): its figures, its percentages, and extensions."""

@@ -1,76 +1,68 @@
-"""Figure 4: how agents learn, beside what ESJF comes to on the same sequences."""
+"""Figure 4: how agents learn, beside ESJF on the same sequences."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.canvas import panels, titled
-from hpcosim_studies.deep_eas.agents import CURVES
-from hpcosim_studies.deep_eas.studies import BUSIEST, PAPERS_CURVE, Trained
+from hpcosim_studies.deep_eas.cases import BUSIEST, PAPERS_CURVE, Trained
 from hpcosim_studies.deep_eas.sweep import ESJF, FORMS
-from hpcosim_training.deep_eas.session import Iteration
+from hpcosim_studies.deep_eas.training import CURVES
+from hpcosim_studies.figures import panels, titled
+from hpcosim_studies.measures import document, table
+from hpcosim_studies.rows import Rows, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOUR = dict(zip(FORMS, COLOURS, strict=False))
 PAPERS = -42.88
-MOST = 2.0  # times ESJF; what is worse is not drawn
+"""Change of the paper's agent against ESJF, %."""
+
+MOST = 2.0
+"""The end of the axis, times ESJF."""
+
+Points = Sequence[tuple[float, float]]
+"""Minutes of training so far, and the validation score then, relative to ESJF's."""
 
 
-def read(path: Path) -> list[Iteration]:
-    """Return a learning curve.
-
-    Raises:
-        OSError: it can't be read.
-    """
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
-    return [Iteration(int(row[0]), int(row[1]), *map(float, row[2:])) for row in rows]
+def curve_of(task: Trained, source: Path) -> Rows:
+    """Return the learning curve of a training, from the folder of a study."""
+    return read_rows(source / CURVES / f"{task.name}.csv", ("iteration", "validation", "seconds"))
 
 
-def table(tasks: Sequence[Trained], source: Path) -> str:
-    """Return how fast each agent learned, Markdown."""
-    lines = [
-        "# Figure 4: learning",
-        "",
-        "Best choices on 100 sequences of validation over what ESJF comes to there. Minutes on a "
-        "clock on the wall, of one processor, beside another training.",
-        "",
-        "| trained on | form | seed | iterations | minutes | first below ESJF (min) | "
-        "40 % below (min) | least | at the end |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+def summary(tasks: Sequence[Trained], source: Path) -> str:
+    """Return how fast each agent learned, as Markdown."""
+    lines = []
     for task in tasks:
-        curve = read(source / CURVES / f"{task.name}.csv")
-        points = list(_validations(curve))
-        least = min(value for _, value in points)
-        lines.append(
-            f"| {task.scenario} | {FORMS[task.form]} | {task.seed} | {curve[-1].iteration} | "
-            f"{points[-1][0]:.1f} | {_first(points, 1.0)} | {_first(points, 0.6)} | {least:.3f} | "
-            f"{points[-1][1]:.3f} |"
-        )
-    return "\n".join(lines) + "\n"
+        curve = curve_of(task, source)
+        points = validations(curve)
+        minutes, last = points[-1]
+        cells = [task.scenario, FORMS[task.form], f"{task.seed}", f"{curve[-1]['iteration']}"]
+        cells += [f"{minutes:.1f}", _first(points, 1.0), _first(points, 0.6)]
+        lines.append([*cells, f"{min(value for _, value in points):.3f}", f"{last:.3f}"])
+    head = ["trained on", "form", "seed", "iterations", "minutes", "first below ESJF (min)"]
+    return document(
+        ["# Figure 4: learning"],
+        [
+            "Best choices on 100 sequences of validation over what ESJF comes to there. Minutes on "
+            "a clock on the wall, of one processor, beside another training."
+        ],
+        table([*head, "40 % below (min)", "least", "at the end"], lines),
+    )
 
 
 def _first(points: Iterable[tuple[float, float]], below: float) -> str:
     return next((f"{minutes:.1f}" for minutes, value in points if value < below), "never")
 
 
-def draw(tasks: Sequence[Trained], source: Path, path: Path) -> None:
-    """Draw the curves by the time that learning takes, on the paper's rate and on the busiest.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file can't be written.
-    """
+def draw(path: Path, tasks: Sequence[Trained], source: Path) -> None:
+    """Draw the curves over training time, on the paper's rate and on the busiest."""
     with panels(path, 1, 2, (10.0, 4.0), sharey=True) as grid:
         for axes, scenario in zip(grid, (PAPERS_CURVE, BUSIEST), strict=True):
-            here = [task for task in tasks if task.scenario == scenario]
-            _draw(axes, here, source)
+            _draw(axes, [task for task in tasks if task.scenario == scenario], source)
             titled(axes, f"{scenario}: best choices in validation / ESJF")
             axes.set_xlabel("minutes of training, one processor")
         grid[0].set_ylim(0.4, MOST)
@@ -87,18 +79,18 @@ def draw(tasks: Sequence[Trained], source: Path, path: Path) -> None:
 
 def _draw(axes: Axes, tasks: Sequence[Trained], source: Path) -> None:
     axes.axhline(1.0, color=COLOURS[7], linewidth=1.5, label=ESJF.upper())
-    for form in dict.fromkeys(task.form for task in tasks):
-        for task in (one for one in tasks if one.form == form):
-            points = list(_validations(read(source / CURVES / f"{task.name}.csv")))
-            title = FORMS[form] if task.seed == 0 else None
-            axes.plot(*zip(*points, strict=True), color=COLOUR[form], linewidth=1.0, label=title)
+    for task in sorted(tasks, key=lambda task: list(FORMS).index(task.form)):
+        minutes, values = zip(*validations(curve_of(task, source)), strict=True)
+        title = FORMS[task.form] if task.seed == 0 else None
+        axes.plot(minutes, values, color=COLOUR[task.form], linewidth=1.0, label=title)
     axes.legend(frameon=False, fontsize=8)
 
 
-def _validations(curve: Iterable[Iteration]) -> Iterator[tuple[float, float]]:
-    """Yield minutes and validation, where there was one."""
-    seconds = 0.0
-    for done in curve:
-        seconds += done.seconds
-        if done.validation == done.validation:
-            yield seconds / 60.0, done.validation
+def validations(curve: Rows) -> Points:
+    """Return the points of a curve at which there was a validation."""
+    points, seconds = [], 0.0
+    for row in curve:
+        seconds += row["seconds"]
+        if row["validation"] == row["validation"]:  # else NaN: none was done
+            points.append((seconds / 60.0, row["validation"]))
+    return points

@@ -1,9 +1,9 @@
-"""Figure 5: which jobs the agent holds back, and which it sends where they cost more.
+"""Figure 5: the jobs that the agent holds back, and those it starts where they cost more.
 
-As in the paper (section III-F), a job is not energy-delay conserving if it is bound to a machine
-though on another that it fits on its normalised energy-delay product would be less, as planned at
-that moment; and a step is not work-conserving if it ends though a job of a slot fits on a machine
-within the horizon. Such a job is held back.
+The definitions are those of the paper (section III-F). A decision is not energy-delay conserving if
+it gives a job to a machine while its normalised energy-delay product, as planned at that moment,
+would be less on another that it fits on. A step is not work-conserving if it ends while a job of a
+slot fits on a machine within the horizon; that job is held back.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from hpcosim_client.view import Policy
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_studies.canvas import panels, titled
+from hpcosim_studies.figures import panels, titled
+from hpcosim_studies.measures import document, table
 
 Steps = NDArray[np.int16]
 
 
 class Watched(NamedTuple):
-    """What an agent decided in a run.
+    """The decisions of an agent in a run.
 
     Attributes:
-        scene: what it was told, a moment a decision.
-        action: what it chose, int64[decisions].
-        now_s: when, float64[decisions].
-        waiting: at how many steps a job waited that was not bound.
+        scene: its observations, one for each decision.
+        action: its choices, int64[decisions].
+        now_s: simulated time, float64[decisions].
+        waiting: the number of steps at which a job waited without a reservation.
     """
 
     scene: Scene
@@ -46,14 +47,14 @@ class Watched(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What was held back; run times are the expected ones on the fastest machine, in steps.
+    """Jobs by their expected run time on the fastest machine, in steps.
 
     Attributes:
-        jobs: of all jobs.
-        dearer: of those bound where they cost more.
-        held: of those held back, each as often as it was.
-        once: of the same, each once.
-        steps: shares of the steps at which jobs waited, in which one that fitted was held.
+        jobs: all jobs.
+        dearer: those given to a machine where they cost more.
+        held: those held back, each as often as it was.
+        once: the same, each once.
+        steps: of the steps at which jobs waited, the share at which one that fitted was held.
     """
 
     jobs: Steps
@@ -64,7 +65,7 @@ class Held(NamedTuple):
 
 
 def watch(path: Path, model: Path) -> Watched:
-    """Run a scenario by an agent's best choices, and note what it decides."""
+    """Run a scenario by an agent's greedy choices, and record its decisions."""
     library = Library([path])
     scenes: list[Scene] = []
     noted: list[tuple[int, float]] = []
@@ -98,7 +99,7 @@ def _noting(
 
 
 def held(watched: Watched) -> Held:
-    """Return what was held back."""
+    """Return the jobs that were held back."""
     scene, action = watched.scene, watched.action
     least = np.where(scene.cores > 0, scene.steps.min(axis=1), 0)
     queue = scene.cores.shape[1]
@@ -123,38 +124,37 @@ def _values(scene: Scene) -> Floats:
     return np.where(scene.rows == NEVER, np.inf, products)
 
 
-def table(found: Held) -> str:
-    """Return how much was held back, Markdown."""
+def summary(found: Held) -> str:
+    """Return how much was held back, as Markdown."""
     rows = (
         ("jobs not bound where they cost least then", len(found.dearer) / len(found.jobs), 13.11),
         ("steps at which a job was held that fitted", found.steps, 91.81),
     )
     long = 10
-    lines = [
-        "# Figure 5: what is held back",
-        "",
-        "Deep-EAS by its best choices on the 150 sequences of lambda_0.9. The paper's shares are "
-        "said to be of figure 3, without its arrival rate.",
-        "",
-        "| | ours | published |",
-        "|---|---|---|",
-        *(f"| {what} | {100 * share:.1f} % | {said:.2f} % |" for what, share, said in rows),
-        "",
-        f"Long jobs (of {long} steps and more on the faster machine) are "
-        f"{100 * np.mean(found.jobs >= long):.0f} % of all jobs, "
-        f"{100 * np.mean(found.dearer >= long):.0f} % of those not bound where they cost least, "
-        f"{100 * np.mean(found.once >= long):.0f} % of those ever held, and "
-        f"{100 * np.mean(found.held >= long):.0f} % of those held at a step.",
+    shares = [
+        f"{100 * np.mean(steps >= long):.0f} %"
+        for steps in (found.jobs, found.dearer, found.once, found.held)
     ]
-    return "\n".join(lines) + "\n"
+    return document(
+        ["# Figure 5: what is held back"],
+        [
+            "Deep-EAS by its best choices on the 150 sequences of lambda_0.9. The paper's shares "
+            "are said to be of figure 3, without its arrival rate."
+        ],
+        table(
+            ["", "ours", "published"],
+            [[name, f"{100 * share:.1f} %", f"{said:.2f} %"] for name, share, said in rows],
+        ),
+        [
+            f"Long jobs (of {long} steps and more on the faster machine) are {shares[0]} of all "
+            f"jobs, {shares[1]} of those not bound where they cost least, {shares[2]} of those "
+            f"ever held, and {shares[3]} of those held at a step."
+        ],
+    )
 
 
-def draw(found: Held, path: Path) -> None:
-    """Draw the distributions.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file can't be written.
-    """
+def draw(path: Path, found: Held) -> None:
+    """Draw the distributions of run times."""
     lines = (
         ("all jobs", found.jobs, COLOURS[7]),
         ("bound where they cost more (hold_e)", found.dearer, COLOURS[1]),

@@ -1,4 +1,4 @@
-"""How much is left: ESJF and the agent on small sequences, beside the least that these allow."""
+"""The optimality gap: ESJF and the agent on small sequences, beside the optimum."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 from hpcosim_client.agents.deep_eas.model import load_deep_eas
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.library import Library
-from hpcosim_scenarios.running.progress import shown
-from hpcosim_studies.canvas import panels, titled
+from hpcosim_studies.deep_eas.cases import Case
 from hpcosim_studies.deep_eas.optimum import Bound, optimum
-from hpcosim_studies.deep_eas.studies import Case
+from hpcosim_studies.figures import panels, titled
+from hpcosim_studies.measures import change, document, table
+from hpcosim_studies.pool import in_parallel
+from hpcosim_studies.rows import Row, Rows
 from hpcosim_training.deep_eas.ground import machines_of, model_of, sequence
 from hpcosim_training.deep_eas.jobs import StepJobs, step_jobs
 from hpcosim_training.deep_eas.outcome import mean_edp
@@ -23,63 +25,75 @@ from hpcosim_training.deep_eas.rollout import exploit, run_esjf
 from hpcosim_training.deep_eas.sequences import Machines, Sequences
 
 STEPS = (4, 7, 10, 13)
-SEQUENCES = 20  # of each length
+"""The lengths: steps in which jobs arrive."""
+
+SEQUENCES = 20
+"""Of each length."""
 
 
-class Small(NamedTuple):
-    """What is made of sequences of a length: means over all their jobs.
+class Task(NamedTuple):
+    """The sequences of a length.
 
     Attributes:
-        steps: that jobs come in.
-        jobs: in a sequence, on the mean.
-        esjf, agent: what they come to.
-        found: the best schedules that a solver found, who knows all.
-        least: no schedules are better.
+        case: a scenario, for its machines and the distribution of its jobs.
+        model: the agent's file.
+        steps: the steps in which jobs arrive.
+        sequences: how many.
     """
 
+    case: Case
+    model: Path
     steps: int
-    jobs: float
-    esjf: float
-    agent: float
-    found: float
-    least: float
+    sequences: int
 
 
-def find_optima(case: Case, model: Path) -> list[Small]:
-    """Return what ESJF, an agent and the solver make of small sequences.
+def find_optima(
+    case: Case,
+    model: Path,
+    workers: int | None = None,
+    lengths: Sequence[int] = STEPS,
+    sequences: int = SEQUENCES,
+) -> list[Row]:
+    """Return the results of ESJF, an agent and the solver on small sequences, a row a length.
 
     Args:
-        case: for machines, and how jobs are drawn.
+        case: a scenario, for its machines and the distribution of its jobs.
         model: the agent's file.
+        workers: processes.
+        lengths: the steps in which jobs arrive.
+        sequences: of each length.
 
     Raises:
-        OracleError: SciPy is missing, or found nothing in time.
+        OracleError: SciPy is missing, or found no schedule in time.
     """
-    network, about = load_deep_eas(model)
-    scenario = Library([case.path]).first
-    machines = machines_of(scenario, about.settings, case.path)
-    drawn = model_of(scenario, case.path)
-    found = []
-    with shown("optima") as report:
-        for number, steps in enumerate(STEPS):
-            rng = np.random.default_rng([scenario.seed, steps])
-            short = msgspec.structs.replace(drawn, steps=steps)
-            tables = [sequence(short, rng) for _ in range(SEQUENCES)]
-            jobs = step_jobs(machines.settings, machines.scale, tables)
-            bounds = [_bound(machines, jobs, one) for one in range(SEQUENCES)]
-            count = int(jobs.there.sum())
-            found.append(
-                Small(
-                    steps,
-                    count / SEQUENCES,
-                    _run(machines, jobs, run_esjf),
-                    _run(machines, jobs, lambda runs: exploit(network, runs)),
-                    sum(bound.found for bound in bounds) / count,
-                    sum(bound.least for bound in bounds) / count,
-                )
-            )
-            report(0.0, number + 1, len(STEPS))
-    return found
+    tasks = [Task(case, model, steps, sequences) for steps in lengths]
+    return in_parallel(find_one, tasks, workers, "deep-eas-optimum")
+
+
+def find_one(task: Task) -> Row:
+    """Return the results on the sequences of a length: means over all their jobs.
+
+    Columns are `steps`, `jobs` (in a sequence), and the mean normalised energy-delay products of
+    `esjf`, of the `agent`, of the best schedules `found` by the solver, which knows all jobs in
+    advance, and their lower bound `least`.
+    """
+    network, about = load_deep_eas(task.model)
+    scenario = Library([task.case.path]).first
+    machines = machines_of(scenario, about.settings, task.case.path)
+    rng = np.random.default_rng([scenario.seed, task.steps])
+    short = msgspec.structs.replace(model_of(scenario, task.case.path), steps=task.steps)
+    tables = [sequence(short, rng) for _ in range(task.sequences)]
+    jobs = step_jobs(machines.settings, machines.scale, tables)
+    bounds = [_bound(machines, jobs, one) for one in range(task.sequences)]
+    count = int(jobs.there.sum())
+    return {
+        "steps": task.steps,
+        "jobs": count / task.sequences,
+        "esjf": _run(machines, jobs, run_esjf),
+        "agent": _run(machines, jobs, lambda runs: exploit(network, runs)),
+        "found": sum(bound.found for bound in bounds) / count,
+        "least": sum(bound.least for bound in bounds) / count,
+    }
 
 
 def _run(machines: Machines, jobs: StepJobs, play: Callable[[Sequences], None]) -> float:
@@ -97,42 +111,39 @@ def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
     return optimum(machines, alone, int(alone.submit[0][there].max() + longest))
 
 
-def table(found: Sequence[Small]) -> str:
-    """Return the comparison, Markdown."""
-    lines = [
-        "# How much is left",
-        "",
-        f"Mean normalised energy-delay product on {SEQUENCES} sequences of each length, drawn as "
-        "those of lambda_0.9 are. The optimum knows true run times and all jobs to come, which "
-        "nobody does; in brackets what is above it. Where the solver did not prove it, the range "
-        "says where it is.",
-        "",
-        "| steps with jobs | jobs | ESJF | Deep-EAS, pairs (ours) | optimum |",
-        "|---|---|---|---|---|",
-    ]
-    for one in found:
-        proven = one.found <= one.least * (1.0 + 1e-4)
-        best = f"{one.found:.2f}" if proven else f"{one.least:.2f} to {one.found:.2f}"
-        above = [f"{value:.2f} ({100 * (value / one.found - 1):+.0f} %)" for value in one[2:4]]
-        lines.append(f"| {one.steps} | {one.jobs:.1f} | {above[0]} | {above[1]} | {best} |")
-    return "\n".join(lines) + "\n"
+def summary(rows: Rows) -> str:
+    """Return the comparison, as Markdown."""
+    lines = []
+    for row in rows:
+        proven = row["found"] <= row["least"] * (1.0 + 1e-4)
+        best = f"{row['found']:.2f}" if proven else f"{row['least']:.2f} to {row['found']:.2f}"
+        gaps = [
+            f"{row[who]:.2f} ({change(row[who], row['found']):+.0f} %)" for who in ("esjf", "agent")
+        ]
+        lines.append([f"{row['steps']}", f"{row['jobs']:.1f}", *gaps, best])
+    return document(
+        ["# How much is left"],
+        [
+            f"Mean normalised energy-delay product on {SEQUENCES} sequences of each length, drawn "
+            "as those of lambda_0.9 are. The optimum knows true run times and all jobs to come, "
+            "which nobody does; in brackets what is above it. Where the solver did not prove it, "
+            "the range says where it is."
+        ],
+        table(["steps with jobs", "jobs", "ESJF", "Deep-EAS, pairs (ours)", "optimum"], lines),
+    )
 
 
-def draw(found: Sequence[Small], path: Path) -> None:
-    """Draw it.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file can't be written.
-    """
+def draw(path: Path, rows: Rows) -> None:
+    """Draw the comparison over the length of sequences."""
     with panels(path, 1, 1, (6.0, 3.6)) as (axes,):
         titled(axes, "mean normalised energy-delay product on small sequences")
-        steps = [one.steps for one in found]
-        for label, values, colour in (
-            ("ESJF", [one.esjf for one in found], COLOURS[7]),
-            ("Deep-EAS, pairs (ours)", [one.agent for one in found], COLOURS[0]),
-            ("optimum, all known from the start", [one.found for one in found], COLOURS[2]),
+        steps = [row["steps"] for row in rows]
+        for label, column, colour in (
+            ("ESJF", "esjf", COLOURS[7]),
+            ("Deep-EAS, pairs (ours)", "agent", COLOURS[0]),
+            ("optimum, all known from the start", "found", COLOURS[2]),
         ):
-            axes.plot(steps, values, "-o", color=colour, label=label)
+            axes.plot(steps, [row[column] for row in rows], "-o", color=colour, label=label)
         axes.set_xticks(steps)
         axes.set_ylim(bottom=0.0)
         axes.set_xlabel("steps in which jobs come")

@@ -1,8 +1,8 @@
-"""The least that a small sequence allows, for whoever knows all of it from the start.
+"""A lower bound for the schedules of a small sequence.
 
-An integer programme over time: a job starts on a machine at a step or it does not, and at no step
-are more cores taken than a machine has. It knows what no scheduler does: true run times, and which
-jobs are still to come. So it is a bound, not a target.
+An integer programme over time decides for each job, machine and step whether the job starts there;
+at no step do jobs take more cores than a machine has. It knows the true run times and all jobs in
+advance, which no scheduler does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Bound(NamedTuple):
 
 
 class _Starts(NamedTuple):
-    """All starts that may be: int64[starts] each, and what each comes to."""
+    """All possible starts, with their costs: int64[starts] and float64[starts]."""
 
     job: Ints
     machine: Ints

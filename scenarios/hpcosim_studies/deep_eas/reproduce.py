@@ -6,73 +6,52 @@ from pathlib import Path
 
 import torch
 
-from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.figures.schedule import drawing
-from hpcosim_studies.deep_eas import curves, held, optima, sweep
-from hpcosim_studies.deep_eas.agents import (
-    AGENTS,
-    model_name,
-    read_outcomes,
-    train_all,
-)
-from hpcosim_studies.deep_eas.studies import (
+from hpcosim_studies.agents import TABLE
+from hpcosim_studies.deep_eas import curves, held, optima
+from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
-    FOLDER,
     HELD,
     SWEEPS,
     Case,
+    model_name,
     trainings,
 )
+from hpcosim_studies.deep_eas.sweep import study_of
+from hpcosim_studies.deep_eas.training import train_study
+from hpcosim_studies.papers import papers_folder
+from hpcosim_studies.rows import read_rows
+from hpcosim_studies.study import carry_out
 
-SUMMARY = "summary.md"
 
-
-def reproduce(study: str, out: Path, *, train: bool = False) -> None:
-    """Write `summary.md` and figures of a study into a folder.
+def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
+    """Write `summary.md` and a figure of a study into a folder.
 
     Args:
-        study: one of `studies.STUDIES`.
-        out: the folder; files of the same names are replaced.
-        train: train all its agents into it, but those that are there already; else those that
-            lie beside the scenarios are taken.
-
-    Raises:
-        ScenarioError, WorkloadError, PolicyError: a scenario or a model is not there.
-        RunError: a simulation failed.
-        FigureError: matplotlib is missing.
-        OracleError: SciPy is missing.
-        ScenariosError: there are no results, or the folder can't be written to.
+        name: a key of `SWEEPS`, or `CURVES`, `HELD` or `OPTIMUM`.
+        out: the folder, which exists.
+        train: train the agents into it; else those beside the scenarios are taken.
+        workers: processes.
     """
-    torch.set_num_threads(1)  # several wait for each other far longer than these networks take
-    drawing()  # what is missing shows now, not after all training
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if train:
-            train_all(trainings(study), out)
-        _report(study, out if train else FOLDER, out)
-    except OSError as error:
-        raise ScenariosError(f"{error.filename}: {error.strerror or error}") from None
-
-
-def _report(study: str, source: Path, out: Path) -> None:
-    """Write table and figure of the agents in a folder."""
-    busiest = Case(BUSIEST, BUSIEST)
-    ours = source / model_name(BUSIEST, "pairs")
-    figure = out / f"{study}.png"
-    if study in SWEEPS:
-        compared = sweep.compare(SWEEPS[study], read_outcomes(source / AGENTS), ours)
-        told = sweep.table(SWEEPS[study], compared)
-        sweep.draw(SWEEPS[study], compared, figure)
-    elif study == CURVES:
-        told = curves.table(trainings(study), source)
-        curves.draw(trainings(study), source, figure)
-    elif study == HELD:
+    torch.set_num_threads(1)  # more threads wait for each other longer than these networks take
+    source = out if train else papers_folder() / "deep_eas"
+    if train:
+        train_study(trainings(name), out, workers)
+    busiest, ours = Case(BUSIEST, BUSIEST), source / model_name(BUSIEST, "pairs")
+    if name in SWEEPS:
+        agents = read_rows(source / TABLE)
+        carry_out(study_of(name, SWEEPS[name], agents, ours), out, workers)
+        return
+    figure = out / f"{name}.png"
+    if name == CURVES:
+        text = curves.summary(trainings(name), source)
+        curves.draw(figure, trainings(name), source)
+    elif name == HELD:
         found = held.held(held.watch(busiest.path, ours))
-        told = held.table(found)
-        held.draw(found, figure)
+        text = held.summary(found)
+        held.draw(figure, found)
     else:
-        small = optima.find_optima(busiest, ours)
-        told = optima.table(small)
-        optima.draw(small, figure)
-    (out / SUMMARY).write_text(told, encoding="utf-8")
+        small = optima.find_optima(busiest, ours, workers)
+        text = optima.summary(small)
+        optima.draw(figure, small)
+    (out / "summary.md").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Scenarios side by side: heuristics, agents and what the paper says, in a table and a picture."""
+"""Scenarios side by side: heuristics, agents and the paper's figures, in a table and a figure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.canvas import panels, titled
-from hpcosim_studies.deep_eas.agents import Outcome, edp
-from hpcosim_studies.deep_eas.studies import BUSIEST, Case, Sweep
+from hpcosim_studies.deep_eas.cases import BUSIEST, Case, Sweep
+from hpcosim_studies.deep_eas.training import MEASURE
+from hpcosim_studies.figures import panels, titled
+from hpcosim_studies.measures import change, document, table
+from hpcosim_studies.rows import Row, Rows, where
+from hpcosim_studies.runs import Run
+from hpcosim_studies.study import Study
 
 ESJF = "esjf"
 BEST = "shortest-low_power"
-"""The best on the busiest scenario of all heuristics there are here; it binds nothing ahead."""
+"""The best heuristic on the busiest scenario; it reserves no machine ahead."""
 
 HEURISTICS = (ESJF, "esjf-now", BEST, "minmin", "minmin-immediate", "fcfs")
+ELSEWHERE = "elsewhere"
+"""Stands for our agent of the busiest scenario, on every scenario."""
+
 FORMS = {
     "pairs": "Deep-EAS, pairs (ours)",
     "picture": "Deep-EAS, the paper's picture, PPO",
@@ -26,110 +33,117 @@ FORMS = {
 
 
 class Compared(NamedTuple):
-    """A scenario of a sweep, and what all come to on it.
+    """A scenario of a sweep, with the mean normalised energy-delay products on it.
 
     Attributes:
-        case: it.
-        heuristics: mean normalised energy-delay product by scheduler.
-        agents: what was trained on it.
-        elsewhere: what our agent of the busiest scenario comes to here.
+        case: the scenario.
+        values: by heuristic, and that of `ELSEWHERE`.
+        agents: the rows of agents trained on it.
     """
 
     case: Case
-    heuristics: dict[str, float]
-    agents: list[Outcome]
-    elsewhere: float
+    values: dict[str, float]
+    agents: Rows
 
-    def of(self, form: str) -> list[Outcome]:
-        """Return the agents of a form, a seed each."""
-        return [one for one in self.agents if one.form == form]
+    def best(self, form: str) -> list[float]:
+        """Return the values of the agents of a form, one for each seed."""
+        return [row["best"] for row in where(self.agents, form=form)]
 
-    def less(self, value: float) -> float:
-        """Return by how much a value is less than ESJF's, per cent, as a negative number."""
-        return 100.0 * (value / self.heuristics[ESJF] - 1.0)
+    def change(self, value: float) -> float:
+        """Return the change of a value against ESJF's, %."""
+        return change(value, self.values[ESJF])
 
 
-def compare(sweep: Sweep, outcomes: Sequence[Outcome], busiest: Path) -> list[Compared]:
-    """Run the heuristics on a sweep's scenarios, and set agents beside them.
+def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
+    """Return the study of a sweep.
 
     Args:
+        name: its name.
         sweep: the scenarios.
-        outcomes: of agents, of any scenarios.
+        agents: the rows of agents, of any scenarios.
         busiest: the file of our agent of the busiest scenario.
     """
-    return [
-        Compared(
-            case,
-            {name: edp(case.path, name) for name in HEURISTICS},
-            [one for one in outcomes if one.scenario == case.scenario],
-            edp(case.path, f"deep-eas:{busiest}"),
-        )
+    schedulers = {**{name: name for name in HEURISTICS}, ELSEWHERE: f"deep-eas:{busiest}"}
+    runs = [
+        Run(case.path, {"case": case, "scheduler": label}, scheduler)
         for case in sweep.cases
+        for label, scheduler in schedulers.items()
     ]
 
+    def found(rows: Rows) -> list[Compared]:
+        return [compared(case, where(rows, case=case), agents) for case in sweep.cases]
 
-def table(sweep: Sweep, found: Sequence[Compared]) -> str:
-    """Return the comparison, Markdown."""
-    lines = [
-        f"# {sweep.title}",
-        "",
-        "Mean normalised energy-delay product of all jobs of 150 sequences that no agent has seen; "
-        "in brackets against ESJF. Agents: mean of the best choices, least to most over so many "
-        "seeds; one of each form's networks before training, with choices drawn.",
-        "",
-        f"| {sweep.differs} | " + " | ".join(one.case.label for one in found) + " |",
-        "|---" * (len(found) + 1) + "|",
-    ]
-    lines += [
-        f"| {name} | " + " | ".join(_heuristic(one, name) for one in found) + " |"
-        for name in HEURISTICS
-    ]
+    return Study(
+        name,
+        runs,
+        (),
+        {"summary.md": lambda rows: summary(sweep, found(rows))},
+        {f"{name}.png": lambda path, rows: draw(path, sweep, found(rows))},
+    )
+
+
+def compared(case: Case, rows: Rows, agents: Rows) -> Compared:
+    """Return the comparison of the runs and agents of a scenario."""
+    values = {row["scheduler"]: float(row[MEASURE]) for row in rows}
+    return Compared(case, values, where(agents, scenario=case.scenario))
+
+
+def summary(sweep: Sweep, found: Sequence[Compared]) -> str:
+    """Return the comparison, as Markdown."""
+    lines = [[name, *(_heuristic(one, name) for one in found)] for name in HEURISTICS]
     for form, title in FORMS.items():
-        if any(one.of(form) for one in found):
-            lines.append(f"| {title} | " + " | ".join(_agents(one, form) for one in found) + " |")
-            before = " | ".join(_before(one, form) for one in found)
-            lines.append(f"| before training | {before} |")
-    elsewhere = [f"{one.elsewhere:.2f} ({one.less(one.elsewhere):+.1f} %)" for one in found]
-    lines.append(f"| ours, trained on {BUSIEST} alone | " + " | ".join(elsewhere) + " |")
+        if any(one.best(form) for one in found):
+            lines.append([title, *(_agents(one, form) for one in found)])
+            lines.append(["before training", *(_before(one, form) for one in found)])
+    here = [f"{value:.2f} ({one.change(value):+.1f} %)" for one, value in _elsewhere(found)]
+    lines.append([f"ours, trained on {BUSIEST} alone", *here])
     said = ["" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found]
-    lines.append("| Deep-EAS, published | " + " | ".join(said) + " |")
-    return "\n".join(lines) + "\n"
+    lines.append(["Deep-EAS, published", *said])
+    return document(
+        [f"# {sweep.title}"],
+        [
+            "Mean normalised energy-delay product of all jobs of 150 sequences that no agent has "
+            "seen; in brackets against ESJF. Agents: mean of the best choices, least to most over "
+            "so many seeds; one of each form's networks before training, with choices drawn."
+        ],
+        table([sweep.differs, *(one.case.label for one in found)], lines),
+    )
+
+
+def _elsewhere(found: Sequence[Compared]) -> list[tuple[Compared, float]]:
+    return [(one, one.values[ELSEWHERE]) for one in found]
 
 
 def _heuristic(one: Compared, name: str) -> str:
-    value = one.heuristics[name]
-    return f"{value:.2f}" + ("" if name == ESJF else f" ({one.less(value):+.1f} %)")
+    value = one.values[name]
+    return f"{value:.2f}" + ("" if name == ESJF else f" ({one.change(value):+.1f} %)")
 
 
 def _agents(one: Compared, form: str) -> str:
-    values = [agent.best for agent in one.of(form)]
+    values = one.best(form)
     if not values:
         return ""
     mean = statistics.fmean(values)
-    told = f"**{mean:.2f}** ({one.less(mean):+.1f} %)"
+    text = f"**{mean:.2f}** ({one.change(mean):+.1f} %)"
     if len(values) == 1:
-        return told
-    return f"{told}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
+        return text
+    return f"{text}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
 
 
 def _before(one: Compared, form: str) -> str:
-    values = [agent.untrained_drawn for agent in one.of(form)]
-    return f"{statistics.fmean(values):.2f}" if values else ""
+    values: list[Row] = where(one.agents, form=form)
+    return f"{statistics.fmean(row['untrained_drawn'] for row in values):.2f}" if values else ""
 
 
-def draw(sweep: Sweep, found: Sequence[Compared], path: Path) -> None:
-    """Draw what all come to, and by how much that is less than ESJF's.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file can't be written.
-    """
+def draw(path: Path, sweep: Sweep, found: Sequence[Compared]) -> None:
+    """Draw all values, and their changes against ESJF's."""
     with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
         titled(values, "mean normalised energy-delay product")
         titled(percents, "against ESJF (%)")
         for label, style, colour, came in _lines(found):
             values.plot(came, style, color=colour, markersize=4, label=label)
-            less = [one.less(value) for one, value in zip(found, came, strict=True)]
-            percents.plot(less, style, color=colour, markersize=4)
+            changes = [one.change(value) for one, value in zip(found, came, strict=True)]
+            percents.plot(changes, style, color=colour, markersize=4)
         values.set_ylim(bottom=0.0)
         values.legend(frameon=False, fontsize=7)
         for axes in (values, percents):
@@ -140,19 +154,19 @@ def draw(sweep: Sweep, found: Sequence[Compared], path: Path) -> None:
 def _lines(found: Sequence[Compared]) -> Iterator[tuple[str | None, str, str, list[float]]]:
     """Yield label, style, colour and values of each line; NaN where there is none."""
     grey, blue = COLOURS[7], COLOURS[0]
-    yield "ESJF", "-o", grey, [one.heuristics[ESJF] for one in found]
-    yield BEST, "--", grey, [one.heuristics[BEST] for one in found]
-    ours = [statistics.fmean(agent.best for agent in one.of("pairs")) for one in found]
-    yield FORMS["pairs"], "-o", blue, ours
-    yield f"the same, trained on {BUSIEST} alone", ":", blue, [one.elsewhere for one in found]
+    yield "ESJF", "-o", grey, [one.values[ESJF] for one in found]
+    yield BEST, "--", grey, [one.values[BEST] for one in found]
+    yield FORMS["pairs"], "-o", blue, [statistics.fmean(one.best("pairs")) for one in found]
+    alone = [value for _, value in _elsewhere(found)]
+    yield f"the same, trained on {BUSIEST} alone", ":", blue, alone
     for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
-        for seed in range(max(len(one.of(form)) for one in found)):
+        for seed in range(max(len(one.best(form)) for one in found)):
             label = f"{FORMS[form]}, a seed each" if seed == 0 else None
-            some = [one.of(form)[seed : seed + 1] for one in found]
-            yield label, "o", colour, [agents[0].best if agents else math.nan for agents in some]
+            some = [one.best(form)[seed : seed + 1] for one in found]
+            yield label, "o", colour, [values[0] if values else math.nan for values in some]
     percents = [math.nan if one.case.published is None else one.case.published for one in found]
     said = [
-        one.heuristics[ESJF] * (1.0 + percent / 100.0)
+        one.values[ESJF] * (1.0 + percent / 100.0)
         for one, percent in zip(found, percents, strict=True)
     ]
     yield "published, by its percentage", "x", "black", said

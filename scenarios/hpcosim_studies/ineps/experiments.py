@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace as changed
 
@@ -39,24 +39,10 @@ VARIANTS: Mapping[str, Pairing] = {
 """What is decided, and what is seen: the papers' agent, ours, and each changed."""
 
 
+OBJECTIVES: tuple[Objective, ...] = ("energy", "edp")
 SEEDS = (0, 1, 2, 3, 4)
 FEWER = (0, 1, 2)
-"""Of what is changed about an agent, and where a run takes some ten minutes."""
-
-
-class Learning(NamedTuple):
-    """How agents of one form learn.
-
-    Attributes:
-        hyperparameters: see there.
-        windows: the parts of the workload they learn from.
-        validate_every, validation_windows: see `Training`.
-    """
-
-    hyperparameters: Hyperparameters
-    windows: Windows = Windows()
-    validate_every: int = 0
-    validation_windows: int = 0
+"""The seeds of changed agents, and of those whose training takes some ten minutes."""
 
 
 class Experiment(NamedTuple):
@@ -65,76 +51,69 @@ class Experiment(NamedTuple):
     Attributes:
         trained_on: the scenario agents learn from.
         tested_on: those they are tried on.
-        papers, ours: how either form learns.
-        variants: names of `VARIANTS` that are trained.
+        papers, ours: how agents of either form are trained.
+        variants: keys of `VARIANTS` that are trained.
         papers_seeds: of the training of the papers' agent.
     """
 
     trained_on: str
     tested_on: tuple[str, ...]
-    papers: Learning
-    ours: Learning
+    papers: Training
+    ours: Training
     variants: tuple[str, ...] = (PAPERS, OURS)
     papers_seeds: tuple[int, ...] = SEEDS
-
-    def learning(self, variant: str) -> Learning:
-        """Return how a variant learns."""
-        return self.ours if VARIANTS[variant].sees == "foreseen" else self.papers
 
     def seeds(self, variant: str) -> tuple[int, ...]:
         """Return the seeds that a variant is trained with."""
         return {OURS: SEEDS, PAPERS: self.papers_seeds}.get(variant, FEWER)
 
 
+def _papers(
+    trajectories: int, minibatch: int, *, jobs: int | None = None, swa: bool = True
+) -> Training:
+    """Return how the papers' agent is trained; `jobs`: of a window, None: the whole workload."""
+    return Training(
+        hyperparameters=Hyperparameters(trajectories=trajectories, minibatch=minibatch, swa=swa),
+        windows=Windows(jobs=jobs),
+        validate_every=0,
+    )
+
+
+def _ours(validate_every: int = 1, **changes: Any) -> Training:
+    """Return how our agent is trained, with changed hyperparameters."""
+    hyperparameters = replace(FORESEEING, **changes)
+    return Training(hyperparameters=hyperparameters, validate_every=validate_every)
+
+
+_SMALL = {"epochs": 6, "minibatch": 256}
+
 EXPERIMENTS: Mapping[str, Experiment] = {
     "pairing-exp1": Experiment(
         "exp1",
         ("exp1",),
-        Learning(Hyperparameters(trajectories=3, minibatch=18, swa=False)),
-        Learning(
-            replace(
-                FORESEEING,
-                simulations=60,
-                trajectories=32,
-                epochs=6,
-                minibatch=256,
-                actor_rate=1e-3,
-                entropy=0.05,
-            ),
-            validate_every=1,
-        ),
+        _papers(3, 18, swa=False),
+        _ours(simulations=60, trajectories=32, actor_rate=1e-3, entropy=0.05, **_SMALL),
         tuple(VARIANTS),
     ),
     "pairing-exp2": Experiment(
         "exp2",
         ("exp2",),
-        Learning(Hyperparameters(trajectories=5, minibatch=45, swa=False)),
-        Learning(
-            replace(
-                FORESEEING,
-                simulations=100,
-                trajectories=24,
-                epochs=6,
-                minibatch=256,
-                actor_rate=5e-4,
-                entropy=0.02,
-            ),
-            validate_every=1,
-        ),
+        _papers(5, 45, swa=False),
+        _ours(simulations=100, trajectories=24, actor_rate=5e-4, entropy=0.02, **_SMALL),
         tuple(VARIANTS),
     ),
     "pairing-exp3": Experiment(
         "exp3",
         ("exp3",),
-        Learning(Hyperparameters(trajectories=5, minibatch=32), Windows(jobs=90)),
-        Learning(replace(FORESEEING, simulations=30, trajectories=8), validate_every=2),
+        _papers(5, 32, jobs=90),
+        _ours(validate_every=2, simulations=30, trajectories=8),
         papers_seeds=FEWER,
     ),
     "pairing-exp4": Experiment(
         "exp4_mixed",
         ("exp4_mem", "exp4_comp"),
-        Learning(Hyperparameters(trajectories=3, minibatch=25), Windows(jobs=50)),
-        Learning(FORESEEING, Windows(jobs=100, kinds=True), 5, validation_windows=12),
+        _papers(3, 25, jobs=50),
+        replace(_ours(5), windows=Windows(jobs=100, kinds=True), validation_windows=12),
     ),
 }
 """By the study that runs it."""
@@ -145,9 +124,9 @@ class Trained(NamedTuple):
 
     Attributes:
         study: a key of `EXPERIMENTS`.
-        variant: of `VARIANTS`.
-        objective: what it is to make small.
-        seed: of it.
+        variant: a key of `VARIANTS`.
+        objective: what the agent minimises.
+        seed: of the training.
         trained: whether it learns at all; else its weights stay as they were drawn.
     """
 
@@ -158,29 +137,34 @@ class Trained(NamedTuple):
     trained: bool = True
 
     @property
-    def folder(self) -> str:
-        """What its folder is called."""
-        words = self.variant.replace(",", "").split()
-        untrained = () if self.trained else (UNTRAINED,)
-        return "-".join((*untrained, *words, self.objective, str(self.seed)))
+    def label(self) -> str:
+        """The variant as tables name it."""
+        return self.variant if self.trained else f"{UNTRAINED} {self.variant}"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return "-".join([*self.label.replace(",", "").split(), self.objective, str(self.seed)])
 
     @property
     def training(self) -> Training:
         """How it is trained."""
-        learning = EXPERIMENTS[self.study].learning(self.variant)
-        hyperparameters = learning.hyperparameters
-        if not self.trained:
-            hyperparameters = replace(hyperparameters, simulations=0, imitation=0)
-        pairing = changed(VARIANTS[self.variant], objective=self.objective)
-        return Training(
-            pairing=pairing,
-            hyperparameters=hyperparameters,
-            windows=learning.windows,
+        experiment, form = EXPERIMENTS[self.study], VARIANTS[self.variant]
+        training = replace(
+            experiment.ours if form.sees == "foreseen" else experiment.papers,
+            pairing=changed(form, objective=self.objective),
             seed=self.seed,
-            reward=usual_reward(pairing.sees),
-            validate_every=learning.validate_every if self.trained else 0,
-            validation_windows=learning.validation_windows,
+            reward=usual_reward(form.sees),
         )
+        if self.trained:
+            return training
+        hyperparameters = replace(training.hyperparameters, simulations=0, imitation=0)
+        return replace(training, hyperparameters=hyperparameters, validate_every=0)
+
+
+def model_name(variant: str, objective: Objective) -> str:
+    """Return the name of the file of the best agent of a variant."""
+    return f"{objective}.safetensors" if variant == OURS else f"{variant}-{objective}.safetensors"
 
 
 def trainings(study: str) -> list[Trained]:
@@ -189,17 +173,22 @@ def trainings(study: str) -> list[Trained]:
     An untrained actor does not know its objective; it stands beside agents for energy.
     """
     experiment = EXPERIMENTS[study]
-    objectives: tuple[Objective, Objective] = ("energy", "edp")
+    found = []
+    for seed in SEEDS:
+        found += [
+            Trained(study, variant, objective, seed)
+            for objective in OBJECTIVES
+            for variant in experiment.variants
+            if seed in experiment.seeds(variant)
+        ]
+        found += [Trained(study, variant, "energy", seed, False) for variant in (PAPERS, OURS)]
+    return found
+
+
+def of_kind(study: str, variant: str, objective: Objective) -> list[Trained]:
+    """Return the trainings of a study that learn in one variant for one objective, all seeds."""
     return [
         one
-        for seed in SEEDS
-        for one in (
-            *(
-                Trained(study, variant, objective, seed)
-                for objective in objectives
-                for variant in experiment.variants
-                if seed in experiment.seeds(variant)
-            ),
-            *(Trained(study, variant, "energy", seed, trained=False) for variant in (PAPERS, OURS)),
-        )
+        for one in trainings(study)
+        if (one.variant, one.objective, one.trained) == (variant, objective, True)
     ]

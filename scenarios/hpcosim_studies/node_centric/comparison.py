@@ -1,36 +1,33 @@
-"""All weeks together: who wins, and which week is drawn."""
+"""All weeks together: wins, and the week that is drawn."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_studies.node_centric.readings import (
+from hpcosim_studies.node_centric.paper import (
     CAPS,
-    MEASURES,
+    CHAINED,
     OURS,
     PAPERS_DUPLEX,
+    SCHEDULERS,
     TIE,
     WEEK_S,
     WELL_BEYOND,
     Floats,
-    Row,
+    Reading,
 )
-from hpcosim_studies.node_centric.weeks import capped
+from hpcosim_studies.node_centric.runs import capped
+from hpcosim_studies.rows import Rows, groups, where
 from hpcosim_workloads.table import JobTable
 
 
-def by_scheduler(rows: Sequence[Row], cap: str, column: str) -> dict[str, Floats]:
-    """Return a column by scheduler, a value for each week, in order."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row.cap == cap:
-            found.setdefault(row.scheduler, []).append(row.values[column])
-    return {scheduler: np.array(values) for scheduler, values in found.items()}
+def by_scheduler(rows: Rows, column: str) -> dict[str, Floats]:
+    """Return a column by scheduler, a value for each week in order, in one reading of the cap."""
+    found = groups(rows, "scheduler").items()
+    return {scheduler: np.array([row[column] for row in of]) for (scheduler,), of in found}
 
 
 def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
@@ -42,34 +39,40 @@ def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
     }
 
 
-def representative_week(rows: Sequence[Row], cap: str) -> int:
+def both_wins(rows: Rows, reading: Reading) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the wins among the paper's five schedulers, and among all."""
+    values = by_scheduler(rows, reading.column)
+    return wins(values, [*OURS, *CHAINED]), wins(values, list(SCHEDULERS))
+
+
+def representative_week(rows: Rows) -> int:
     """Return the week that is drawn.
 
     It is one that looks as the paper's figures do. Of several, or of all where there is none, it
     is the one whose makespans and energies of HighGFlops and LowPower, over those of Duplex, lie
     nearest to the medians of these ratios over all weeks.
     """
-    weeks = sorted({row.week for row in rows if row.cap == cap})
+    weeks: list[int] = sorted({row["week"] for row in rows})
     distance = np.zeros(len(weeks))
     for column in ("makespan_s", "energy_fraction_j"):
-        values = by_scheduler(rows, cap, column)
+        values = by_scheduler(rows, column)
         for scheduler in OURS:
             ratio = values[scheduler] / values[PAPERS_DUPLEX]
             distance += np.abs(np.log(ratio / np.median(ratio)))
-    fitting = looks_as_in_the_paper(rows, cap)
+    fitting = looks_as_in_the_paper(rows)
     if fitting.any():
         distance[~fitting] = np.inf
     return weeks[int(np.argmin(distance))]
 
 
-def looks_as_in_the_paper(rows: Sequence[Row], cap: str) -> NDArray[np.bool_]:
-    """Say of each week whether it goes as in the paper's figures 4 and 5.
+def looks_as_in_the_paper(rows: Rows) -> NDArray[np.bool_]:
+    """Return for each week whether it is like the paper's figures 4 and 5.
 
     Duplex' makespan is well beyond a week; HighGFlops ends first; LowPower takes least energy
     and Duplex most.
     """
     ends, spent = (
-        [by_scheduler(rows, cap, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
+        [by_scheduler(rows, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
         for column in ("makespan_s", "energy_fraction_j")
     )
     ours_first = (ends[0] < ends[1]) & (ends[0] < ends[2])
@@ -81,21 +84,21 @@ def looks_as_in_the_paper(rows: Sequence[Row], cap: str) -> NDArray[np.bool_]:
     )
 
 
-def facts(jobs: JobTable, rows: Sequence[Row], drawn: Mapping[str, int]) -> list[str]:
-    """Return what is to be known of the workload, a sentence each."""
+def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
+    """Return the properties of the workload, a sentence each."""
     days = float(jobs.submit_s[-1] - jobs.submit_s[0]) / 86400
     found = [
         f"{len(jobs)} jobs in {days:.0f} days, {len(jobs) / max(days, 1):.0f} a day (paper: 199), "
         f"of {jobs.run_s.mean() / 3600:.1f} h on average (paper: 4.9 h).",
     ]
-    size = {row.week: row.jobs for row in rows}
+    size = {row["week"]: row["jobs"] for row in rows}
     found.append(
         f"{len(size)} weeks, {sum(size.values()) / len(size):.0f} jobs in each on average (paper: "
         f"{7 * 199}). Weeks are counted from 0."
     )
     for cap, says in CAPS.items():
         cores = capped(jobs, cap).cores.mean()
-        alike = int(looks_as_in_the_paper(rows, cap).sum())
+        alike = int(looks_as_in_the_paper(where(rows, cap=cap)).sum())
         found.append(
             f"`{cap}`, {says}: {cores:.1f} cores a job on average (paper: 24.6). Weeks that go as "
             f"in the paper's figures 4 and 5 (Duplex needs more than {WELL_BEYOND * 168:.0f} h, "
@@ -103,14 +106,3 @@ def facts(jobs: JobTable, rows: Sequence[Row], drawn: Mapping[str, int]) -> list
             f"{alike}. Drawn is week {drawn[cap]}, of {size[drawn[cap]]} jobs."
         )
     return found
-
-
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
-    """Write `results.csv`."""
-    columns = [measure.column for measure in MEASURES]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["cap", "week", "scheduler", "jobs", *columns])
-        for row in rows:
-            values = [f"{row.values[column]:.10g}" for column in columns]
-            writer.writerow([row.cap, row.week, row.scheduler, row.jobs, *values])

@@ -1,41 +1,42 @@
-"""The pictures of the node-centric study."""
+"""The paper's figures 2 to 5, from all weeks and from one."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcosim_scenarios.errors import FigureError
-from hpcosim_scenarios.figures.schedule import COLOURS, drawing
+from hpcosim_scenarios.figures.schedule import COLOURS, steps
+from hpcosim_server.record.timeline import node_spans
+from hpcosim_studies.figures import PALE, box_plots, panels
+from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
+from hpcosim_studies.node_centric.paper import (
+    CAPS,
+    DRAWN,
+    IDLES,
+    OURS,
+    PAPERS_DUPLEX,
+    SCHEDULERS,
+    WEEK_S,
+    Floats,
+    Reading,
+)
+from hpcosim_studies.node_centric.runs import platforms
+from hpcosim_studies.rows import Rows, where
+from hpcosim_studies.runs import Run, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 Line = tuple[Floats, Floats]
-WEEK_H = 168.0
-# The two node-centric schedulers, the chained baselines, the immediate and the batch ones.
 FAMILIES = (COLOURS[0], COLOURS[2], *[COLOURS[1]] * 3, *[COLOURS[3]] * 3, *[COLOURS[4]] * 3)
+"""The colours of `SCHEDULERS`: the paper's two, the chained, the immediate and the batch ones."""
+
 OF_CURVES = (COLOURS[1], COLOURS[4], COLOURS[0], COLOURS[2])
-
-
-class Panel(NamedTuple):
-    """One measure under every scheduler.
-
-    Attributes:
-        title: the measure.
-        unit: of the values.
-        values: by scheduler: a value for each week, or a few counts.
-    """
-
-    title: str
-    unit: str
-    values: Mapping[str, Floats]
 
 
 class Curve(NamedTuple):
@@ -45,7 +46,7 @@ class Curve(NamedTuple):
         label: the scheduler.
         makespan_h: hours.
         energy_kwh: hours and energy spent so far, by the reading of idle power.
-        jobs: hours and jobs, by what they do.
+        jobs: hours and jobs, by their state.
     """
 
     label: str
@@ -54,37 +55,26 @@ class Curve(NamedTuple):
     jobs: Mapping[str, Line]
 
 
-def draw_boxes(path: Path, title: str, panels: Sequence[Panel]) -> None:
-    """Draw box plots over weeks (the paper's figure 2): quartiles, median, extremes."""
-    with _axes(path, title, (len(panels) + 3) // 4, 4, (15.0, 8.0)) as all_axes:
-        for axes, panel in zip(all_axes, panels, strict=False):
-            values = list(panel.values.values())
-            drawn = axes.boxplot(
-                values, whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": "black"}
-            )
-            for box, colour in zip(drawn["boxes"], FAMILIES, strict=True):
-                box.set_facecolor(colour)
-            _scale(axes, values)
-            _name(axes, panel)
+def draw_boxes(path: Path, rows: Rows, cap: str) -> None:
+    """Draw box plots over weeks (the paper's figure 2) in a reading of the cap."""
+    with _axes(path, f"Each week's results; {CAPS[cap]}", *GRID) as all_axes:
+        for axes, reading in zip(all_axes, DRAWN, strict=False):
+            values = by_scheduler(where(rows, cap=cap), reading.column)
+            scaled = [values[name] / reading.measure.scale for name in SCHEDULERS]
+            box_plots(axes, scaled, FAMILIES)
+            _name(axes, reading, reading.measure.unit)
 
 
-def draw_wins(path: Path, title: str, panels: Sequence[Panel]) -> None:
-    """Draw in how many weeks each is the best, of the paper's five and of all (figure 3)."""
-    with _axes(path, title, (len(panels) + 3) // 4, 4, (15.0, 8.0)) as all_axes:
-        for axes, panel in zip(all_axes, panels, strict=False):
-            counts = np.array(list(panel.values.values()))
-            at = np.arange(1, len(counts) + 1)
-            five = axes.bar(at - 0.2, counts[:, 0], 0.4, color=FAMILIES, edgecolor=FAMILIES)
-            every = axes.bar(
-                at + 0.2, counts[:, 1], 0.4, color="white", edgecolor=FAMILIES, linewidth=1.2
-            )
-            for bars, column in ((five, 0), (every, 1)):
-                texts = [f"{count:.0f}" if count else "" for count in counts[:, column]]
-                axes.bar_label(bars, texts, fontsize=5.5)
-            axes.set_ylim(0, 1.12 * max(counts.max(), 1))
-            _name(axes, panel)
+def draw_wins(path: Path, rows: Rows, cap: str) -> None:
+    """Draw in how many weeks each is the best (figure 3), of the paper's five and of all."""
+    with _axes(path, f"Weeks in which each is the best; {CAPS[cap]}", *GRID) as all_axes:
+        for axes, reading in zip(all_axes, DRAWN, strict=False):
+            five, every = both_wins(where(rows, cap=cap), reading)
+            counts = np.array([[five.get(name, 0), every[name]] for name in SCHEDULERS])
+            bars = _draw_counts(axes, counts)
+            _name(axes, reading, "weeks")
         all_axes[0].legend(
-            [five, every],
+            bars,
             ["of the paper's five", "of all"],
             loc="lower right",
             bbox_to_anchor=(1.03, 0.99),
@@ -96,7 +86,51 @@ def draw_wins(path: Path, title: str, panels: Sequence[Panel]) -> None:
         )
 
 
-def draw_energy(path: Path, title: str, curves: Sequence[Curve]) -> None:
+def _draw_counts(axes: Axes, counts: Any) -> list[Any]:
+    at = np.arange(1, len(counts) + 1)
+    five = axes.bar(at - 0.2, counts[:, 0], 0.4, color=FAMILIES, edgecolor=FAMILIES)
+    every = axes.bar(at + 0.2, counts[:, 1], 0.4, color="white", edgecolor=FAMILIES, linewidth=1.2)
+    for bars, column in ((five, 0), (every, 1)):
+        texts = [f"{count:.0f}" if count else "" for count in counts[:, column]]
+        axes.bar_label(bars, texts, fontsize=5.5)
+    axes.set_ylim(0, 1.12 * max(counts.max(), 1))
+    return [five, every]
+
+
+def draw_week(out: Path, cap: str, runs: Sequence[Run]) -> None:
+    """Draw the paper's figures 4 and 5 for the week of some runs."""
+    shown = (PAPERS_DUPLEX, "duplex", *OURS)
+    curves = [curve_of(run) for name in shown for run in runs if run.scheduler == name]
+    title = f"week {runs[0].labels['week']}; {CAPS[cap]}"
+    _draw_energy(out / f"energy-{cap}.png", f"Energy so far, {title}", curves)
+    _draw_jobs(out / f"jobs-{cap}.png", f"Jobs in the system, {title}", curves)
+
+
+def curve_of(run: Run) -> Curve:
+    """Return energy and jobs over time, of a week under a scheduler."""
+    simulation = simulate(run).simulation
+    record = simulation.record()
+    recording, start_s, end_s = record.recording, record.start_s, record.end_s
+    ones = np.ones(len(recording))
+    came, began = np.array(recording.submit_s), np.array(recording.start_s)
+    ended = np.array(recording.end_s)
+    energy_kwh = {}
+    for idle, platform in platforms(simulation.cluster.platform).items():
+        spans = list(node_spans(dataclasses.replace(record, platform=platform)))
+        span_w = np.array([span.power_w * len(span.nodes) for span in spans])
+        from_s = np.array([span.start_s for span in spans])
+        to_s = np.array([span.end_s for span in spans])
+        at_s, power_w = steps(np.concatenate([from_s, to_s]), np.concatenate([span_w, -span_w]))
+        spent_j = np.concatenate([[0.0], np.cumsum(power_w[:-1] * np.diff(at_s))])
+        energy_kwh[IDLES[idle]] = ((at_s - start_s) / 3600, spent_j / 3.6e6)
+    counts = {}
+    for state, more, fewer in (("running", began, ended), ("queued", came, began)):
+        at_s, count = steps(np.concatenate([more, fewer]), np.concatenate([ones, -ones]))
+        counts[state] = ((at_s - start_s) / 3600, count)
+    return Curve(SCHEDULERS[run.scheduler], (end_s - start_s) / 3600, energy_kwh, counts)
+
+
+def _draw_energy(path: Path, title: str, curves: Sequence[Curve]) -> None:
     """Draw the energy spent over time, a panel for each reading of idle power (figure 4)."""
     readings = list(curves[0].energy_kwh)
     with _axes(path, title, 1, len(readings), (11.0, 4.5)) as all_axes:
@@ -112,7 +146,7 @@ def draw_energy(path: Path, title: str, curves: Sequence[Curve]) -> None:
         all_axes[0].legend(fontsize=8)
 
 
-def draw_jobs(path: Path, title: str, curves: Sequence[Curve]) -> None:
+def _draw_jobs(path: Path, title: str, curves: Sequence[Curve]) -> None:
     """Draw running and queued jobs over time, a dot at the makespan (figure 5)."""
     with _axes(path, title, len(curves), 1, (10.0, 2.0 * len(curves) + 0.8), True) as all_axes:
         for axes, curve in zip(all_axes, curves, strict=True):
@@ -130,54 +164,34 @@ def draw_jobs(path: Path, title: str, curves: Sequence[Curve]) -> None:
         all_axes[0].legend(fontsize=8)
 
 
+GRID = ((len(DRAWN) + 3) // 4, 4, (15.0, 8.0))
+
+
 @contextmanager
 def _axes(
     path: Path, title: str, rows: int, columns: int, size: tuple[float, float], shared: bool = False
 ) -> Iterator[list[Any]]:
-    """Lend the panels of a figure, and write it when they are drawn."""
-    mpl, pyplot = drawing()
-    with mpl.rc_context({"font.size": 9}):
-        figure, grid = pyplot.subplots(
-            rows,
-            columns,
-            squeeze=False,
-            figsize=size,
-            layout="constrained",
-            sharex=shared,
-            sharey=shared,
-        )
-        try:
-            yield list(grid.flat)
-            figure.suptitle(title)
-            figure.savefig(path, dpi=100)
-        except OSError as error:
-            raise FigureError(f"can't write {path}: {error.strerror or error}") from None
-        finally:
-            pyplot.close(figure)
+    """Lend the panels of a figure with a title."""
+    style = {"font.size": 9}
+    with panels(
+        path, rows, columns, size, style=style, dpi=100, sharex=shared, sharey=shared
+    ) as all_axes:
+        yield all_axes
+        all_axes[0].figure.suptitle(title)
 
 
-def _name(axes: Axes, panel: Panel) -> None:
-    """Write what a panel shows, with the schedulers below."""
-    axes.set_xticks(range(1, len(panel.values) + 1), list(panel.values), rotation=90, fontsize=7)
-    axes.set_title(panel.title, loc="left", fontsize=9)
-    axes.set_ylabel(panel.unit)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.5)
+def _name(axes: Axes, reading: Reading, unit: str) -> None:
+    """Write the title of a panel, with the schedulers below."""
+    labels = list(SCHEDULERS.values())
+    axes.set_xticks(range(1, len(labels) + 1), labels, rotation=90, fontsize=7)
+    axes.set_title(reading.named, loc="left", fontsize=9)
+    axes.set_ylabel(unit)
+    axes.grid(axis="y", color=PALE, linewidth=0.5)
     axes.set_axisbelow(True)
 
 
 def _over_time(axes: Axes, title: str) -> None:
-    axes.axvline(WEEK_H, color="#999999", linewidth=0.8, linestyle=":")
+    axes.axvline(WEEK_S / 3600, color="#999999", linewidth=0.8, linestyle=":")
     axes.set_xlabel("hours since the week's first submission; dotted: 168 h")
     axes.set_title(title, loc="left", fontsize=9)
     axes.grid(color="#eeeeee", linewidth=0.5)
-
-
-def _scale(axes: Axes, values: Sequence[Floats]) -> None:
-    """Take a logarithmic axis where a linear one would hide the most; near 0 it is linear."""
-    medians = [float(np.median(each)) for each in values]
-    most, least = (float(pick([pick(each) for each in values])) for pick in (np.max, np.min))
-    if most > 20 * min(medians) and least > 0:
-        axes.set_yscale("log")
-    elif most > 20 * min(medians) and max(medians) > 0:
-        axes.set_yscale("symlog", linthresh=max(medians) / 10, linscale=0.5)
-        axes.set_ylim(bottom=0)

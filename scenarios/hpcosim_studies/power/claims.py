@@ -1,48 +1,47 @@
-"""What the paper says of its Best Agent, beside what comes of ours."""
+"""The paper's claims, beside ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcosim_studies.power.agents import Agent, of_variant
-from hpcosim_studies.power.batch import Row
-from hpcosim_studies.power.managers import ALWAYS_ON, TIMEOUT
-from hpcosim_studies.power.readings import (
+from hpcosim_studies.measures import Measure, change, table
+from hpcosim_studies.power.agents import Agent, of_curriculum, rows_of
+from hpcosim_studies.power.managers import ALWAYS_ON, RULE, TIMEOUT
+from hpcosim_studies.power.paper import (
     BEST,
+    FILLING,
     NO_CL,
     PAPER,
     PAPERS_TIMEOUT_MIN,
-)
-from hpcosim_studies.power.tables import (
-    FILLING,
     SHUTDOWNS,
     WAIT,
     WASTED,
-    Measure,
-    change,
-    mean,
-    percent,
-    table,
 )
+from hpcosim_studies.rows import Row, Rows, where
 
 GAP = "-"
 
 
-def timeout_claims(rows: Sequence[Row], awarenesses: Sequence[str]) -> list[str]:
+def percent(value: float) -> str:
+    """Return a change for a table."""
+    return f"{value:+.2f} %"
+
+
+def timeout_claims(rows: Rows, awarenesses: Sequence[str]) -> list[str]:
     """Return what the paper says of timeouts beside ours, a column for each awareness."""
-    by_awareness = [_timeouts(rows, awareness) for awareness in awarenesses]
+    by_awareness = [where(rows, kind=TIMEOUT, awareness=each) for each in awarenesses]
     papers = f"that of {PAPERS_TIMEOUT_MIN} min"
     filling = PAPER.filling_all_on + PAPER.filling_gain - PAPER.filling_to_timeout
-    all_on = f"{mean(of_kind(rows, ALWAYS_ON), FILLING):.2f} %"
+    all_on = f"{FILLING.mean(where(rows, kind=ALWAYS_ON)):.2f} %"
     least = [min(each, key=WASTED.of) for each in by_awareness]
     same = [_like_papers(each) for each in by_awareness]
     return table(
         ["", "paper", *awarenesses],
         [
-            ["timeout that wastes least", papers, *(row.spec.label for row in least)],
-            ["its wasted energy (GJ)", GAP, *(WASTED.text(row.wasted_gj) for row in least)],
-            [f"wasted, {papers} (GJ)", GAP, *(WASTED.text(row.wasted_gj) for row in same)],
-            [f"mean wait, {papers} (s)", GAP, *(WAIT.text(row.wait_s) for row in same)],
+            ["timeout that wastes least", papers, *(row["manager"] for row in least)],
+            ["its wasted energy (GJ)", GAP, *(WASTED.spread([row]) for row in least)],
+            [f"wasted, {papers} (GJ)", GAP, *(WASTED.spread([row]) for row in same)],
+            [f"mean wait, {papers} (s)", GAP, *(WAIT.spread([row]) for row in same)],
             [
                 "job-filling rate, all on",
                 f"{PAPER.filling_all_on:.2f} %",
@@ -51,29 +50,30 @@ def timeout_claims(rows: Sequence[Row], awarenesses: Sequence[str]) -> list[str]
             [
                 f"job-filling rate, {papers}",
                 f"about {filling:.0f} %",
-                *(f"{row.filling:.1f} %" for row in same),
+                *(f"{FILLING.of(row):.1f} %" for row in same),
             ],
         ],
+        RULE,
     )
 
 
-def agent_claims(rows: Sequence[Row], agents: Sequence[Agent]) -> list[str]:
-    """Return what the paper says of the Best Agent beside ours: means over seeds.
+def agent_claims(rows: Rows, agents: Sequence[Agent]) -> list[str]:
+    """Return what the paper says of its Best Agent beside ours: means over seeds.
 
-    Its agents and its timeout stand beside one job scheduler, and so do ours. Without an agent
-    of the paper's best curriculum there is nothing to say.
+    Its agents and its timeout stand beside one job scheduler, and so do ours. Without an agent of
+    the paper's best curriculum there are no lines.
     """
-    best = of_agents(rows, of_variant(agents, BEST))
+    best = rows_of(rows, of_curriculum(agents, BEST))
     if not best:
         return []
-    without = of_agents(rows, of_variant(agents, NO_CL))
-    among = _timeouts(rows, best[0].spec.awareness)
+    without = rows_of(rows, of_curriculum(agents, NO_CL))
+    among = where(rows, kind=TIMEOUT, awareness=best[0]["awareness"])
     same, least = [_like_papers(among)], [min(among, key=WASTED.of)]
-    all_on = of_kind(rows, ALWAYS_ON)
-    gain, above = mean(best, FILLING) - mean(all_on, FILLING), mean(best, FILLING)
+    gain = FILLING.mean(best) - FILLING.mean(where(rows, kind=ALWAYS_ON))
+    above = FILLING.mean(best) - FILLING.mean(same)
     papers = f"timeout {PAPERS_TIMEOUT_MIN} min"
     return table(
-        [f"{best[0].spec.label}, {len(best)} seeds", "paper", "ours"],
+        [f"{best[0]['manager']}, {len(best)} seeds", "paper", "ours"],
         [
             [f"wasted, against {papers}", percent(PAPER.wasted_to_timeout), _to(best, same)],
             ["wasted, against the best timeout", GAP, _to(best, least)],
@@ -88,46 +88,32 @@ def agent_claims(rows: Sequence[Row], agents: Sequence[Agent]) -> list[str]:
             [
                 f"job-filling rate, above {papers}",
                 f"about {PAPER.filling_to_timeout:+.0f} points",
-                _points(above - mean(same, FILLING)),
+                _points(above),
             ],
-            ["node shutdowns", "between 10 and 15 min", _placed(mean(best, SHUTDOWNS), among)],
+            ["node shutdowns", "between 10 and 15 min", _placed(SHUTDOWNS.mean(best), among)],
         ],
+        RULE,
     )
 
 
-def of_kind(rows: Sequence[Row], kind: str) -> list[Row]:
-    """Return the runs of a kind of manager."""
-    return [row for row in rows if row.spec.kind == kind]
-
-
-def of_agents(rows: Sequence[Row], agents: Sequence[Agent]) -> list[Row]:
-    """Return the runs of some agents."""
-    wanted = {(agent.label, agent.seed) for agent in agents}
-    return [row for row in rows if (row.spec.label, row.spec.seed) in wanted]
-
-
-def _timeouts(rows: Sequence[Row], awareness: str) -> list[Row]:
-    return [row for row in of_kind(rows, TIMEOUT) if row.spec.awareness == awareness]
-
-
-def _like_papers(timeouts: Sequence[Row]) -> Row:
+def _like_papers(timeouts: Rows) -> Row:
     """Return the run with the paper's timeout, or with the next to it."""
-    return min(timeouts, key=lambda row: abs((row.spec.value or 0.0) - PAPERS_TIMEOUT_MIN))
+    return min(timeouts, key=lambda row: abs(row["value"] - PAPERS_TIMEOUT_MIN))
 
 
-def _to(rows: Sequence[Row], base: Sequence[Row], measure: Measure = WASTED) -> str:
-    return percent(change(mean(rows, measure), mean(base, measure))) if base else GAP
+def _to(rows: Rows, base: Rows, measure: Measure = WASTED) -> str:
+    return percent(change(measure.mean(rows), measure.mean(base))) if base else GAP
 
 
 def _points(value: float) -> str:
     return f"{value:+.2f} points"
 
 
-def _placed(shutdowns: float, timeouts: Sequence[Row]) -> str:
+def _placed(shutdowns: float, timeouts: Rows) -> str:
     """Say between which timeouts a number of shutdowns lies; the longer, the fewer."""
-    more = [row for row in timeouts if row.shutdowns >= shutdowns]
-    fewer = [row for row in timeouts if row.shutdowns < shutdowns]
+    more = [row for row in timeouts if SHUTDOWNS.of(row) >= shutdowns]
+    fewer = [row for row in timeouts if SHUTDOWNS.of(row) < shutdowns]
     if not more or not fewer:
         return "more than any timeout" if fewer else "fewer than any timeout"
     low, high = min(more, key=SHUTDOWNS.of), max(fewer, key=SHUTDOWNS.of)
-    return f"between {low.spec.value:g} and {high.spec.value:g} min"
+    return f"between {low['value']:g} and {high['value']:g} min"

@@ -1,121 +1,178 @@
-"""The training of the study: six orders of three workloads and none, several seeds of each."""
+"""Curricula: figure 11 (section 5.2), from the table that training writes."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from itertools import permutations
-from multiprocessing import get_context
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
+from hpcosim_scenarios.figures.schedule import COLOURS
+from hpcosim_studies.errors import StudyError
+from hpcosim_studies.figures import PALE, panels
+from hpcosim_studies.measures import Measure, change, document, table
 from hpcosim_studies.power.agents import TRAINED_BESIDE
-from hpcosim_studies.power.readings import TEST, TRAIN_LATE, UNTRAINED
-from hpcosim_studies.power.runs import KEPT, run_test
-from hpcosim_training.power.curriculum import ACTOR
+from hpcosim_studies.power.claims import percent
+from hpcosim_studies.power.managers import RULE, TIMEOUT, Place, timeouts
+from hpcosim_studies.power.paper import (
+    BEST,
+    COLUMNS,
+    CURRICULA,
+    ENERGY,
+    KEPT,
+    NO_CL,
+    PAPER,
+    TIMEOUTS_MIN,
+    UNTRAINED,
+    WAIT,
+    WASTED,
+)
+from hpcosim_studies.rows import Row, Rows, groups, read_rows, where
+from hpcosim_studies.study import Study, carry_out
 
-NONE = "real"
-CURRICULA = (*("-".join(order) for order in permutations(("sampled", "real", "synthetic"))), NONE)
-"""Six curricula, and none: the real workload alone, as often as the three of the others."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+TABLE = "curricula.csv"
+TRAINED_COLUMNS = ("algorithm", "curriculum", "seed", *KEPT)
+"""Of the table: the metrics of each training on the test part."""
 
-class Grid(NamedTuple):
-    """How much is trained.
+MEASURES = (ENERGY, WASTED, WAIT)
+"""Panels (a) to (c) of figure 11."""
 
-    Attributes:
-        seeds: training seeds of each curriculum.
-        epochs: how often each workload of a curriculum is learned from; the paper has 10.
-        days: of the synthetic workload; the paper has 365.
-        learning_rate: of A2C.
-    """
-
-    seeds: tuple[int, ...] = (1, 2, 3)
-    epochs: int = 1
-    days: int = 35
-    learning_rate: float = 1e-3
-
-
-class Trained(NamedTuple):
-    """One training, to be done or done.
-
-    Attributes:
-        curriculum: a name of `CURRICULA`.
-        seed: of it.
-        algorithm: `a2c` or `ppo`.
-    """
-
-    curriculum: str
-    seed: int
-    algorithm: str = "a2c"
-
-    @property
-    def name(self) -> str:
-        """What its folder is called."""
-        return f"{self.algorithm}-{self.curriculum}-{self.seed}"
+SHADES: Mapping[str, str] = {
+    "easy to hard": COLOURS[2],
+    "hard, easy, hard": COLOURS[0],
+    "hard to easy": COLOURS[1],
+    "no curriculum": COLOURS[7],
+}
 
 
-def train_grid(grid: Grid, out: Path, tasks: Sequence[Trained], workers: int) -> None:
-    """Train and test all, several at a time; what is there already is not done again.
-
-    Into the folder goes a folder for each training, see `training.power.curriculum.train`, and
-    `curricula.csv` with the metrics of each on the test part.
+def compare_curricula(
+    out: Path,
+    trained: Path,
+    path: Path,
+    minutes: Sequence[float] = TIMEOUTS_MIN,
+    workers: int | None = None,
+) -> None:
+    """Write `results.csv`, `summary.md` and `curricula.png` of a table of trainings.
 
     Args:
-        grid: how much.
-        out: the folder.
-        tasks: what.
+        out: the folder, which exists.
+        trained: the table, of trainings of one algorithm.
+        path: the scenario, for the timeout that stands beside them.
+        minutes: the timeouts of which the best is shown.
         workers: processes.
+
+    Raises:
+        StudyError: there is no such table, or it has no trainings.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        running = [pool.submit(train_one, task, grid, out) for task in tasks]
-        for done in as_completed(running):
-            done.result()
-            write_table(out, tasks)
+    known = read_trainings(trained)
+    runs = timeouts(Place(path), minutes, known[0]["awareness"])
+    tables, figures = {"summary.md": summary}, {"curricula.png": draw}
+    study = Study("power-curricula", runs, COLUMNS, tables, figures)
+    carry_out(study, out, workers, known)
 
 
-def all_tasks(grid: Grid) -> list[Trained]:
-    """Return the trainings of the whole grid, a seed of every curriculum before the next."""
-    kinds = (UNTRAINED, *CURRICULA)
-    return [Trained(curriculum, seed) for seed in grid.seeds for curriculum in kinds]
+def read_trainings(path: Path) -> list[Row]:
+    """Return the trainings of a table, in the order of the paper's curricula.
+
+    The curriculum `untrained` is the network before it has learned anything.
+
+    Raises:
+        StudyError: it cannot be read, lacks columns, or has no trainings.
+    """
+    lines = read_rows(path, TRAINED_COLUMNS)
+    if not lines:
+        raise StudyError(f"{path}: expected at least one training, got none")
+    rows = [
+        {
+            **line,
+            "scenario": "test",
+            "cluster": "",
+            "kind": line["algorithm"],
+            "manager": line["curriculum"],
+            "awareness": TRAINED_BESIDE[line["algorithm"]],
+        }
+        for line in lines
+    ]
+    return [row for name in (*CURRICULA, UNTRAINED) for row in where(rows, manager=name)]
 
 
-def train_one(task: Trained, grid: Grid, out: Path) -> None:
-    """Train one, if that was not done before; of `untrained` only the first weights are kept."""
-    from hpcosim_training.power.a2c import A2CSettings
-    from hpcosim_training.power.ppo import PPOSettings
-    from hpcosim_training.power.train import Training, train_power
-
-    if (out / task.name / ACTOR).exists():
-        return
-    rate = grid.learning_rate
-    settings = A2CSettings(learning_rate=rate) if task.algorithm == "a2c" else PPOSettings()
-    times = {NONE: 3, UNTRAINED: 0}.get(task.curriculum, 1)
-    training = Training(
-        curriculum=[] if task.curriculum == UNTRAINED else task.curriculum.split("-"),
-        epochs=times * grid.epochs,
-        algorithm="a2c" if task.algorithm == "a2c" else "ppo",
-        seed=task.seed,
-        synthetic_days=grid.days,
-        settings=settings,
-    )
-    beside = {"scheduler.power_awareness": TRAINED_BESIDE[task.algorithm]}
-    train_power(TRAIN_LATE, out / task.name, training, beside)
+def _trained(rows: Rows) -> dict[str, list[Row]]:
+    """Return the trainings by curriculum."""
+    learned = [row for row in rows if row["kind"] != TIMEOUT]
+    return {name: runs for (name,), runs in groups(learned, "manager").items()}
 
 
-def write_table(out: Path, tasks: Sequence[Trained]) -> None:
-    """Write the metrics of all trained so far, on the test part."""
-    with (out / "curricula.csv").open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(("algorithm", "curriculum", "seed", *KEPT))
-        for task, row in _tested(out, tasks):
-            lines.writerow((task.algorithm, task.curriculum, task.seed, *row))
+def _best(rows: Rows) -> Row:
+    """Return the timeout that wastes the least energy."""
+    return min(where(rows, kind=TIMEOUT), key=WASTED.of)
 
 
-def _tested(out: Path, tasks: Sequence[Trained]) -> Iterator[tuple[Trained, list[float]]]:
-    for task in tasks:
-        model = out / task.name / ACTOR
-        if model.exists():
-            metrics = run_test(TEST, {"name": "rl", "model": str(model.resolve())})
-            yield task, [metrics[key] for key in KEPT]
+def summary(rows: Rows) -> str:
+    """Return the tables, as Markdown."""
+    trained, best = _trained(rows), _best(rows)
+    head = ["curriculum", "", "seeds", *(measure.named for measure in MEASURES)]
+    head += ["wasted: change", "wait: change"]
+    without = trained.get(NO_CL, [])
+    lines = []
+    for name, runs in (*trained.items(), (best["manager"], [best])):
+        cells = [name, CURRICULA.get(name, ""), str(len(runs)) if name in trained else ""]
+        cells += [measure.spread(runs) for measure in MEASURES]
+        for of in (WASTED, WAIT):
+            compared = without and name != NO_CL
+            cells.append(percent(change(of.mean(runs), of.mean(without))) if compared else "")
+        lines.append(cells)
+    parts = [
+        ["# Curricula (figure 11)"],
+        [
+            "Mean over seeds, least and most. Changes are against no curriculum. The paper has, of",
+            f"one training each as far as it says, {PAPER.wasted_to_no_cl} % wasted energy for",
+            f"`{BEST}`, and {PAPER.wait_to_no_cl[0]} % to {PAPER.wait_to_no_cl[1]} % mean wait",
+            "for easy to hard.",
+        ],
+        [f"## {rows[0]['kind'].upper()}"],
+        table(head, lines, RULE),
+    ]
+    if UNTRAINED not in trained:
+        parts.append(["No untrained network: the table has none."])
+    return document(*parts)
+
+
+def draw(path: Path, rows: Rows) -> None:
+    """Draw a bar for the mean of each curriculum, and a dot for each seed, in a panel a measure."""
+    with panels(path, 1, len(MEASURES), (11.5, 4.4), sharey=True) as all_axes:
+        for number, (axes, measure) in enumerate(zip(all_axes, MEASURES, strict=True)):
+            _draw(axes, rows, measure)
+            title = f"({chr(ord('a') + number)}) {measure.named}"
+            axes.set_title(title, loc="left", fontsize=10)
+        figure = all_axes[0].figure
+        figure.suptitle(f"{rows[0]['kind'].upper()}; dots: seeds, bars: their mean", fontsize=10)
+        figure.legend(
+            *all_axes[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=6,
+            frameon=False,
+        )
+
+
+def _draw(axes: Axes, rows: Rows, measure: Measure) -> None:
+    trained, best = _trained(rows), _best(rows)
+    untrained = trained.pop(UNTRAINED, None)
+    seen: set[str] = set()
+    for place, (name, runs) in enumerate(trained.items()):
+        called, values = CURRICULA[name], measure.values(runs)
+        label = called if called not in seen else None
+        seen.add(called)
+        axes.barh(place, statistics.fmean(values), color=SHADES[called], alpha=0.75, label=label)
+        axes.plot(values, [place] * len(values), "o", color="black", markersize=3.5)
+    timeout, colour = measure.of(best), COLOURS[5]
+    axes.axvline(timeout, color=colour, linestyle="--", linewidth=1.4, label=best["manager"])
+    if untrained:
+        value = measure.mean(untrained)
+        axes.axvline(value, color=COLOURS[3], linestyle=":", linewidth=1.8, label="untrained")
+    axes.set_yticks(range(len(trained)), list(trained))
+    axes.set_ylim(len(trained) - 0.5, -0.5)
+    axes.grid(axis="x", color=PALE, linewidth=0.6)
+    axes.set_axisbelow(True)

@@ -1,23 +1,24 @@
-"""The picture of waiting against wasted energy."""
+"""The figure of waiting against wasted energy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hpcosim_studies.canvas import GREY, PALE, panels, text_on_white
-from hpcosim_studies.power.batch import Row
-from hpcosim_studies.power.canvas import MARKS, OF_AWARENESS
+from hpcosim_studies.figures import GREY, PALE, panels, text_on_white
 from hpcosim_studies.power.managers import (
     ALWAYS_ON,
     KEEP_IDLE,
+    MARKS,
+    OF_AWARENESS,
     ORACLE,
     PRICED,
     SLURM,
     TIMEOUT,
 )
-from hpcosim_studies.power.readings import AWARENESSES, PEER
+from hpcosim_studies.power.paper import AWARENESSES, PEER, WAIT, WASTED
+from hpcosim_studies.rows import Row, Rows, groups, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ ASIDE: Mapping[str, tuple[int, int, str]] = {
     "planned": (-6, -11, "right"),
     "any": (8, 6, "left"),
 }
-"""Where a text stands, in points from what it names, so that those of two lines don't meet."""
+"""Where a text stands, in points from its mark, so that those of two lines do not meet."""
 
 AFTER, BEFORE = (7, -3, "left"), (-7, -3, "right")
 """The same for the names of whole lines."""
@@ -48,26 +49,35 @@ NAMES: Mapping[str, str] = {
     KEEP_IDLE: "keep idle nodes on",
     SLURM: "slurm, 15 min",
     "a2c": "agent, A2C",
-    "ppo": "agent, PPO",
     "adaptive": "adaptive timeouts",
 }
-LEARNED = ("a2c", "ppo", "adaptive")
+LEARNED = ("a2c", "adaptive")
 SIZES: Mapping[str, float] = {TIMEOUT: 4.5, PRICED: 5, KEEP_IDLE: 4, ORACLE: 15}
 
 
-def draw_pareto(path: Path, rows: Sequence[Row], best: Sequence[Row]) -> None:
-    """Draw every run as a point, and the front of the best.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file can't be written.
-    """
+def draw(path: Path, rows: Rows, best: Rows) -> None:
+    """Draw every run as a point, and the front of the best."""
     with panels(path, 1, 1, (11.0, 7.6)) as (axes,):
         _scale(axes)
-        _draw_front(axes, best)
-        _draw_lines(axes, rows)
-        _draw_points(axes, rows)
-        _draw_peer(axes)
+        _plot(
+            axes,
+            best,
+            drawstyle="steps-post",
+            color=FRONT,
+            linewidth=6,
+            solid_joinstyle="round",
+            zorder=1,
+        )
+        for awareness in AWARENESSES:
+            _draw_lines(axes, where(rows, awareness=awareness))
+        for row in rows:
+            _draw_point(axes, row)
+        _plot(axes, PEER, "--x", color=GREY, linewidth=1, markersize=6, zorder=3)
         _legend(axes, rows)
+
+
+def _plot(axes: Axes, rows: Rows, form: str = "-", **style: Any) -> None:
+    axes.plot(WASTED.values(rows), WAIT.values(rows), form, **style)
 
 
 def _scale(axes: Axes) -> None:
@@ -87,78 +97,51 @@ def _scale(axes: Axes) -> None:
     )
 
 
-def _draw_front(axes: Axes, best: Sequence[Row]) -> None:
-    """Draw what can be had without knowing the future: at each energy the least wait so far."""
-    axes.plot(
-        [row.wasted_gj for row in best],
-        [row.wait_s for row in best],
-        drawstyle="steps-post",
-        color=FRONT,
-        linewidth=6,
-        solid_joinstyle="round",
-        zorder=1,
-    )
+def _draw_lines(axes: Axes, rows: Rows) -> None:
+    """Join the runs of each family beside a job scheduler, and name them.
 
-
-def _draw_lines(axes: Axes, rows: Sequence[Row]) -> None:
-    """Join the settings of one manager: its timeouts, or its numbers of idle nodes."""
-    for awareness in AWARENESSES:
-        here = [row for row in rows if row.spec.awareness == awareness]
-        timeouts = [row for row in here if row.spec.kind == TIMEOUT]
-        _join(axes, timeouts, "-", 1.5)
-        for row in timeouts:
-            if row.spec.value in NAMED_MIN:
-                _name(axes, row, f"{row.spec.value:g} min")
-        _draw_families(axes, here)
-
-
-def _draw_families(axes: Axes, rows: Sequence[Row]) -> None:
-    """Join the runs of one price, whatever the timeout, and those that keep nodes on."""
-    kept = [row for row in rows if row.spec.kind == KEEP_IDLE]
+    Families are the timeouts, the numbers of idle nodes, and the timeouts of one price of waiting.
+    """
+    timeouts = where(rows, kind=TIMEOUT)
+    _join(axes, timeouts, "-", 1.5)
+    for row in timeouts:
+        if row["value"] in NAMED_MIN:
+            _name(axes, row, f"{row['value']:g} min")
+    kept = where(rows, kind=KEEP_IDLE)
     if kept:
         _join(axes, kept, ":", 1.0)
-        _name(axes, kept[-1], f"{kept[0].spec.value:g} to {kept[-1].spec.value:g} idle", AFTER)
-    priced = [row for row in rows if row.spec.kind == PRICED]
-    for price_w in dict.fromkeys(row.spec.value for row in priced):
-        same = [row for row in priced if row.spec.value == price_w]
+        _name(axes, kept[-1], f"{kept[0]['value']:g} to {kept[-1]['value']:g} idle", AFTER)
+    for (price_w,), same in groups(where(rows, kind=PRICED), "value").items():
         _join(axes, same, ":", 1.0)
         _name(axes, same[0], f"{price_w:g} W", BEFORE)
 
 
-def _join(axes: Axes, rows: Sequence[Row], style: str, width: float) -> None:
+def _join(axes: Axes, rows: Rows, form: str, width: float) -> None:
     if rows:
-        colour = OF_AWARENESS[rows[0].spec.awareness]
-        wasted, waits = [row.wasted_gj for row in rows], [row.wait_s for row in rows]
-        axes.plot(wasted, waits, style, color=colour, linewidth=width, zorder=2)
+        _plot(axes, rows, form, color=OF_AWARENESS[rows[0]["awareness"]], linewidth=width, zorder=2)
 
 
-def _draw_points(axes: Axes, rows: Sequence[Row]) -> None:
-    for row in rows:
-        kind = row.spec.kind
-        axes.plot(
-            [row.wasted_gj],
-            [row.wait_s],
-            MARKS[kind],
-            color=OF_AWARENESS[row.spec.awareness],
-            markersize=SIZES.get(kind, 7),
-            markeredgecolor="black" if kind in LEARNED else "white",
-            markeredgewidth=0.6,
-            zorder=4,
-        )
-        if kind in (ORACLE, ALWAYS_ON):
-            aside = (-8, 6, "right") if kind == ALWAYS_ON else None
-            _name(axes, row, f"{row.spec.label}, {row.wasted_gj:.2f} GJ", aside)
+def _draw_point(axes: Axes, row: Row) -> None:
+    kind = row["kind"]
+    _plot(
+        axes,
+        [row],
+        MARKS[kind],
+        color=OF_AWARENESS[row["awareness"]],
+        markersize=SIZES.get(kind, 7),
+        markeredgecolor="black" if kind in LEARNED else "white",
+        markeredgewidth=0.6,
+        zorder=4,
+    )
+    if kind in (ORACLE, ALWAYS_ON):
+        aside = (-8, 6, "right") if kind == ALWAYS_ON else None
+        _name(axes, row, f"{row['manager']}, {WASTED.of(row):.2f} GJ", aside)
 
 
-def _draw_peer(axes: Axes) -> None:
-    wasted, waits = [point.wasted_j / 1e9 for point in PEER], [p.mean_wait_s for p in PEER]
-    axes.plot(wasted, waits, "--x", color=GREY, linewidth=1, markersize=6, zorder=3)
-
-
-def _legend(axes: Axes, rows: Sequence[Row]) -> None:
+def _legend(axes: Axes, rows: Rows) -> None:
     from matplotlib.lines import Line2D
 
-    kinds = {row.spec.kind for row in rows}
+    kinds = {row["kind"] for row in rows}
     colours = [
         Line2D([], [], color=OF_AWARENESS[awareness], lw=4, label=f"job scheduler {awareness}")
         for awareness in AWARENESSES
@@ -176,15 +159,15 @@ def _legend(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _name(axes: Axes, row: Row, text: str, aside: tuple[int, int, str] | None = None) -> None:
-    right, up, align = aside or ASIDE[row.spec.awareness]
+    right, up, align = aside or ASIDE[row["awareness"]]
     drawn = axes.annotate(
         text,
-        (row.wasted_gj, row.wait_s),
+        (WASTED.of(row), WAIT.of(row)),
         xytext=(right, up),
         textcoords="offset points",
         ha=align,
         fontsize=8,
-        color=OF_AWARENESS[row.spec.awareness],
+        color=OF_AWARENESS[row["awareness"]],
         zorder=3.5,
     )
     text_on_white(drawn)

@@ -2,100 +2,82 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hpcosim_scenarios.figures.schedule import COLOURS
+from hpcosim_studies.figures import panels, titled
+from hpcosim_studies.measures import Measure, document, table
 from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent, contenders
-from hpcosim_studies.power.batch import Row, Spec, run_all, write_rows
-from hpcosim_studies.power.claims import of_kind
-from hpcosim_studies.power.managers import TIMEOUT, of_agents, timeouts
-from hpcosim_studies.power.readings import AWARENESSES, TEST, TIMEOUTS_MIN, WORKERS
-from hpcosim_studies.power.sensitivity_figure import Bars, draw_sensitivity
-from hpcosim_studies.power.settings import SETTINGS, Setting
-from hpcosim_studies.power.tables import (
-    WAIT,
-    WASTED,
-    Measure,
-    groups,
-    mean,
-    spread,
-    table,
-    text_of,
-)
+from hpcosim_studies.power.managers import RULE, TIMEOUT, Place, of_agents, timeouts
+from hpcosim_studies.power.paper import AWARENESSES, CLUSTERS, COLUMNS, TIMEOUTS_MIN, WAIT, WASTED
+from hpcosim_studies.rows import Row, Rows, groups, where
+from hpcosim_studies.runs import Run
+from hpcosim_studies.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BEST_TIMEOUTS = ("best timeout", "second timeout")
 MEASURES = (WASTED, WAIT)
 BESIDE = TRAINED_BESIDE["a2c"]
 """The job scheduler's awareness in the figure: that of the paper's agents."""
 
+SHADES = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3], COLOURS[5])
+OF_TIMEOUTS = ("#555555", "#bbbbbb")
+WIDTH = 0.8
+"""Of a group of bars; the next begins at 1."""
 
-def compare_settings(
-    out: Path,
+
+def study(
     agents: Sequence[Agent],
-    left_out: Sequence[str] = (),
-    *,
-    path: Path = TEST,
+    left_out: Sequence[str],
+    path: Path,
     minutes: Sequence[float] = TIMEOUTS_MIN,
-    workers: int = WORKERS,
-) -> None:
-    """Run all, and write `results.csv`, `summary.md` and `sensitivity.png`.
+) -> Study:
+    """Return the study.
 
     Args:
-        out: the folder, which exists.
         agents: trained networks to compare.
-        left_out: what is not compared, and why; for the summary.
+        left_out: agents that are not compared, with the reason; for the summary.
         path: the scenario.
         minutes: the timeouts of which the two best are shown.
-        workers: processes.
-
-    Raises:
-        As `run_all`, and `draw_sensitivity`; OSError: the folder can't be written to.
     """
-    rows = run_all(specs_of(agents, path, minutes), workers, "power-sensitivity")
-    write_rows(out / "results.csv", rows)
-    bars = [bars_of(rows, family, measure) for family in SETTINGS for measure in MEASURES]
-    draw_sensitivity(out / "sensitivity.png", bars, BESIDE)
-    (out / "summary.md").write_text(summary(rows, left_out), encoding="utf-8")
+    text = partial(summary, left_out=left_out)
+    runs = runs_of(agents, path, minutes)
+    title = "power-sensitivity"
+    return Study(title, runs, COLUMNS, {"summary.md": text}, {"sensitivity.png": draw})
 
 
-def specs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[Spec]:
+def runs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[Run]:
     """Return the runs on every cluster."""
-    specs = []
-    for setting in (setting for family in SETTINGS.values() for setting in family):
-        for awareness in AWARENESSES:
-            specs += timeouts(minutes, awareness, setting, path)
-        specs += of_agents(contenders(agents), setting, path)
-    return specs
+    runs = []
+    for family in CLUSTERS.values():
+        for cluster, overrides in family.items():
+            place = Place(path, cluster, overrides)
+            for awareness in AWARENESSES:
+                runs += timeouts(place, minutes, awareness)
+            runs += of_agents(place, contenders(agents))
+    return runs
 
 
-def shown(rows: Sequence[Row], setting: Setting, awareness: str) -> dict[str, list[Row]]:
-    """Return the agents and the two best timeouts of a setting, by what they are called."""
-    here = [row for row in rows if (row.spec.setting, row.spec.awareness) == (setting, awareness)]
-    learned = groups(row for row in here if row.spec.seed is not None)
-    found = {label: runs for (label, _), runs in learned.items()}
-    two = sorted(of_kind(here, TIMEOUT), key=WASTED.of)[:2]
-    return found | {name: [row] for name, row in zip(BEST_TIMEOUTS, two, strict=False)}
+def shown(rows: Rows, cluster: str, awareness: str) -> dict[str, list[Row]]:
+    """Return the agents and the two best timeouts of a cluster, by the names of their bars."""
+    here = where(rows, cluster=cluster, awareness=awareness)
+    learned = groups((row for row in here if row["seed"] is not None), "manager")
+    two = sorted(where(here, kind=TIMEOUT), key=WASTED.of)[:2]
+    return {
+        **{manager: runs for (manager,), runs in learned.items()},
+        **{name: [row] for name, row in zip(BEST_TIMEOUTS, two, strict=False)},
+    }
 
 
-def bars_of(rows: Sequence[Row], family: str, measure: Measure) -> Bars:
-    """Return a panel: a group of bars for each cluster of a family."""
-    by_setting = {setting.name: shown(rows, setting, BESIDE) for setting in SETTINGS[family]}
-    return Bars(
-        measure.named,
-        {
-            name: {who: [measure.of(row) for row in runs] for who, runs in each.items()}
-            for name, each in by_setting.items()
-        },
-        {
-            name: {who: f"{each[who][0].spec.value:g}" for who in BEST_TIMEOUTS if who in each}
-            for name, each in by_setting.items()
-        },
-    )
-
-
-def summary(rows: Sequence[Row], left_out: Sequence[str]) -> str:
+def summary(rows: Rows, left_out: Sequence[str]) -> str:
     """Return the tables, as Markdown: a line for each cluster and manager."""
-    parts: list[list[str]] = [
+    parts = [
         ["# Sensitivity (figure 17)"],
         list(left_out),
         [
@@ -103,26 +85,53 @@ def summary(rows: Sequence[Row], left_out: Sequence[str]) -> str:
             "it the Best Agent waits least everywhere, and wastes about as much as the timeouts.",
         ],
     ]
-    for family, settings in SETTINGS.items():
+    for family, clusters in CLUSTERS.items():
         lines = [
-            line
-            for setting in settings
+            [cluster, awareness, runs[0]["manager"], *(each.spread(runs) for each in MEASURES)]
+            for cluster in clusters
             for awareness in AWARENESSES
-            for line in _lines(rows, setting, awareness)
+            for runs in sorted(shown(rows, cluster, awareness).values(), key=WASTED.mean)
         ]
         head = ["cluster", "scheduler", "manager", *(measure.named for measure in MEASURES)]
-        parts += [[f"## {family}"], table(head, lines)]
-    return text_of(*parts)
+        parts += [[f"## {family}"], table(head, lines, RULE)]
+    return document(*parts)
 
 
-def _lines(rows: Sequence[Row], setting: Setting, awareness: str) -> list[list[str]]:
-    managers = sorted(shown(rows, setting, awareness).values(), key=lambda runs: mean(runs, WASTED))
-    return [
-        [
-            setting.name,
-            awareness,
-            runs[0].spec.label,
-            *(spread(runs, measure) for measure in MEASURES),
-        ]
-        for runs in managers
-    ]
+def draw(path: Path, rows: Rows) -> None:
+    """Draw two panels a line, in each a group of bars for a cluster; seeds are dots on a mean."""
+    kinds = [(family, measure) for family in CLUSTERS for measure in MEASURES]
+    with panels(path, len(CLUSTERS), 2, (11.5, 3.1 * len(CLUSTERS) + 0.5)) as all_axes:
+        for number, (axes, (family, measure)) in enumerate(zip(all_axes, kinds, strict=True)):
+            bars = {cluster: shown(rows, cluster, BESIDE) for cluster in CLUSTERS[family]}
+            _draw(axes, list(bars.values()), measure)
+            axes.set_xticks(range(len(bars)), list(bars))
+            axes.margins(y=0.1)
+            titled(axes, f"({chr(ord('a') + number)})")
+            axes.set_ylabel(measure.named)
+        all_axes[0].figure.legend(
+            *all_axes[0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=3,
+            frameon=False,
+            title=f"beside the {BESIDE} job scheduler; on timeouts: minutes",
+        )
+
+
+def _draw(axes: Axes, bars: Sequence[dict[str, list[Row]]], measure: Measure) -> None:
+    """Draw a group of bars for each cluster, a bar for each manager, minutes on timeouts."""
+    names = list(dict.fromkeys(name for group in bars for name in group))
+    width = WIDTH / len(names)
+    for number, name in enumerate(names):
+        from_end = len(names) - number
+        shade = OF_TIMEOUTS[-from_end] if from_end <= 2 else SHADES[number % len(SHADES)]
+        at = [group + width * (number + 0.5) - WIDTH / 2 for group in range(len(bars))]
+        runs = [group.get(name, []) for group in bars]
+        seeds = [measure.values(each) for each in runs]
+        means = [statistics.fmean(values) if values else 0.0 for values in seeds]
+        drawn = axes.bar(at, means, 0.94 * width, color=shade, label=name)
+        timed = name in BEST_TIMEOUTS
+        notes = [f"{each[0]['value']:g}" if timed and each else "" for each in runs]
+        axes.bar_label(drawn, notes, fontsize=7.5, padding=1)
+        for place, values in zip(at, seeds, strict=True):
+            if len(values) > 1:
+                axes.plot([place] * len(values), values, ".", color="black", markersize=4)

@@ -1,113 +1,197 @@
-"""Timeouts, and what else switches nodes: figures 12 to 15 (section 5.3)."""
+"""Timeouts, and other managers that switch nodes: figures 12 to 15 (section 5.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from hpcosim_studies.figures import GREY, PALE, panels, titled
+from hpcosim_studies.measures import Measure, document, table
 from hpcosim_studies.power.agents import Agent, contenders
-from hpcosim_studies.power.batch import Row, Spec, run_all, write_rows
 from hpcosim_studies.power.claims import agent_claims, timeout_claims
-from hpcosim_studies.power.managers import always_on, keep_idle, of_agents, slurm, timeouts
-from hpcosim_studies.power.readings import (
-    AWARENESSES,
-    PAPER,
-    PARTS,
-    TEST,
-    TIMEOUTS_MIN,
-    WORKERS,
-    Part,
-)
-from hpcosim_studies.power.tables import (
-    ENERGY,
-    MAX_WAIT,
-    MEASURES,
+from hpcosim_studies.power.managers import (
+    ALWAYS_ON,
+    MARKS,
+    OF_AWARENESS,
+    RULE,
+    TIMEOUT,
+    Place,
+    always_on,
+    keep_idle,
+    of_agents,
     run_table,
-    table,
-    text_of,
+    slurm,
+    timeouts,
 )
-from hpcosim_studies.power.timeouts_figure import draw_timeouts
+from hpcosim_studies.power.paper import (
+    AWARENESSES,
+    BEST,
+    COLUMNS,
+    CURRICULA,
+    ENERGY,
+    FILLING,
+    MAX_WAIT,
+    PAPER,
+    SHUTDOWNS,
+    TIMEOUTS_MIN,
+    WAIT,
+    WASTED,
+)
+from hpcosim_studies.rows import Row, Rows, where
+from hpcosim_studies.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MEASURES = (WASTED, WAIT, FILLING, SHUTDOWNS)
+"""Those of figures 12 to 15, in their order."""
 
 WARM = (4, 16)
 """Idle nodes that are kept on, in this comparison; `power-pareto` has more."""
 
+APART = 5.0
+"""Minutes of the axis between managers that have no place on it."""
 
-def compare_timeouts(
-    out: Path,
+
+def parts_of(test: Path) -> dict[str, Place]:
+    """Return the parts of the log whose job-filling rate is measured with all nodes on.
+
+    The rate that the paper gives is not that of its test part.
+    """
+    return {
+        "test part": Place(test),
+        "training part": Place(test.with_name("train.yaml")),
+        "whole log": Place(test, whole=True),
+    }
+
+
+def study(
     agents: Sequence[Agent],
-    left_out: Sequence[str] = (),
-    *,
-    path: Path = TEST,
+    left_out: Sequence[str],
+    path: Path,
     minutes: Sequence[float] = TIMEOUTS_MIN,
-    parts: Sequence[Part] = PARTS,
-    workers: int = WORKERS,
-) -> None:
-    """Run all, and write `results.csv`, `summary.md` and `timeouts.png`.
+    parts: dict[str, Place] | None = None,
+) -> Study:
+    """Return the study.
 
     Args:
-        out: the folder, which exists.
         agents: trained networks to compare, too.
-        left_out: what is not compared, and why; for the summary.
+        left_out: agents that are not compared, with the reason; for the summary.
         path: the scenario.
         minutes: the timeouts.
-        parts: the parts of the log of which the job-filling rate is measured with all nodes on.
-        workers: processes.
-
-    Raises:
-        As `run_all`, and `draw_timeouts`; OSError: the folder can't be written to.
+        parts: the parts of the log, by name; None: those of `parts_of`.
     """
-    specs = specs_of(agents, path, minutes)
-    all_on = [always_on(part.path, part.whole) for part in parts]
-    rows = run_all([*specs, *all_on], workers, "power-timeouts")
-    write_rows(out / "results.csv", rows)
-    compared, of_parts = rows[: len(specs)], rows[len(specs) :]
-    draw_timeouts(out / "timeouts.png", compared)
-    told = summary(compared, of_parts, parts, agents, left_out)
-    (out / "summary.md").write_text(told, encoding="utf-8")
-
-
-def specs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[Spec]:
-    """Return the runs that are compared."""
-    specs = [always_on(path)]
+    place = Place(path)
+    runs = [always_on(place)]
     for awareness in AWARENESSES:
-        specs += timeouts(minutes, awareness, path=path)
-        specs += keep_idle(WARM, awareness, path=path)
-        specs += slurm(awareness, path=path)
-    return [*specs, *of_agents(contenders(agents), path=path)]
+        runs += timeouts(place, minutes, awareness)
+        runs += keep_idle(place, WARM, awareness)
+        runs += slurm(place, awareness)
+    runs += of_agents(place, contenders(agents))
+    parts = parts or parts_of(path)
+    text = partial(summary, compared=len(runs), parts=list(parts), agents=agents, left_out=left_out)
+    return Study(
+        "power-timeouts",
+        [*runs, *(always_on(part) for part in parts.values())],
+        COLUMNS,
+        {"summary.md": text},
+        {"timeouts.png": partial(draw, compared=len(runs))},
+    )
 
 
 def summary(
-    rows: Sequence[Row],
-    all_on: Sequence[Row],
-    parts: Sequence[Part],
+    rows: Rows,
+    compared: int,
+    parts: Sequence[str],
     agents: Sequence[Agent],
     left_out: Sequence[str],
 ) -> str:
     """Return the tables, as Markdown.
 
     Args:
-        rows: the runs that are compared.
-        all_on: a run with all nodes on for each of the parts.
-        parts: they.
+        rows: the runs that are compared, then one with all nodes on for each of the parts.
+        compared: how many are compared.
+        parts: their names.
         agents: those that are compared.
-        left_out: what is not, and why.
+        left_out: those that are not, with the reason.
     """
-    return text_of(
+    managers, all_on = rows[:compared], rows[compared:]
+    return document(
         ["# Timeouts, and what else switches nodes (figures 12 to 15)"],
         list(left_out),
-        timeout_claims(rows, AWARENESSES),
-        agent_claims(rows, agents),
+        timeout_claims(managers, AWARENESSES),
+        agent_claims(managers, agents),
         ["## Job-filling rate with all nodes on, by the part of the log"],
-        filling_table(all_on, parts),
+        table(
+            ["part", "job-filling rate", "paper"],
+            [
+                [part, f"{FILLING.of(row):.2f} %", f"{PAPER.filling_all_on} %"]
+                for part, row in zip(parts, all_on, strict=True)
+            ],
+            RULE,
+        ),
         ["## All runs", "", "Of an agent's seeds the mean, the least and the most."],
-        run_table(rows, (*MEASURES, ENERGY, MAX_WAIT)),
+        run_table(managers, (*MEASURES, ENERGY, MAX_WAIT)),
     )
 
 
-def filling_table(all_on: Sequence[Row], parts: Sequence[Part]) -> list[str]:
-    """Return what the paper's 48.17 % may be of."""
-    ours = zip(parts, all_on, strict=True)
-    return table(
-        ["part", "job-filling rate", "paper"],
-        [[part.name, f"{row.filling:.2f} %", f"{PAPER.filling_all_on} %"] for part, row in ours],
-    )
+def draw(path: Path, rows: Rows, compared: int) -> None:
+    """Draw the four measures: lines over timeouts, to the right of them other managers."""
+    rows = rows[:compared]
+    with panels(path, 2, 2, (11.5, 8.6), sharex=True) as four:
+        for number, (axes, measure) in enumerate(zip(four, MEASURES, strict=True)):
+            _draw_lines(axes, rows, measure)
+            _draw_others(axes, rows, measure)
+            titled(axes, f"{measure.title} (figure {12 + number})")
+            axes.set_ylabel(measure.named)
+            axes.set_ylim(bottom=0)
+        four[0].legend(title="job scheduler", loc="lower left", frameon=False, ncols=3)
+        for axes in four[2:]:
+            axes.text(0.35, -0.09, "timeout (min)", transform=axes.transAxes, ha="center", va="top")
+        wasted, wait, filling = (
+            measure.mean(where(rows, kind=ALWAYS_ON)) for measure in (WASTED, WAIT, FILLING)
+        )
+        _note(four[0], f"always on: {wasted:.1f} GJ, no shutdown")
+        four[2].axhline(filling, color=GREY, linestyle="--", linewidth=1)
+        _note(four[2], f"dashed: always on, {filling:.1f} %")
+        _note(four[1], f"always on: {wait:.0f} s")
+
+
+def _draw_lines(axes: Axes, rows: Rows, measure: Measure) -> None:
+    style: dict[str, Any] = {"markersize": 4, "linewidth": 1.6}
+    for awareness in AWARENESSES:
+        line = where(rows, kind=TIMEOUT, awareness=awareness)
+        minutes, colour = [row["value"] for row in line], OF_AWARENESS[awareness]
+        axes.plot(minutes, measure.values(line), "-o", color=colour, label=awareness, **style)
+
+
+def _draw_others(axes: Axes, rows: Rows, measure: Measure) -> None:
+    others = [row for row in rows if row["kind"] not in (TIMEOUT, ALWAYS_ON)]
+    ticks = sorted({row["value"] for row in where(rows, kind=TIMEOUT)})
+    places = _places(others, max(ticks) + 2 * APART)
+    for row in others:
+        axes.plot(
+            [places[row["manager"]]],
+            [measure.of(row)],
+            MARKS[row["kind"]],
+            color=OF_AWARENESS[row["awareness"]],
+            markersize=7,
+            markeredgecolor="white",
+        )
+    axes.axvline(max(ticks) + APART, color=PALE, linewidth=1)
+    shown = [tick for tick in ticks if tick % (2 * APART) == 0] or ticks
+    labels = [label.replace(BEST, CURRICULA[BEST]) for label in places]
+    axes.set_xticks([*shown, *places.values()], [*(f"{tick:g}" for tick in shown), *labels])
+    for label in axes.get_xticklabels()[len(shown) :]:
+        label.set(rotation=60, ha="right", rotation_mode="anchor")
+
+
+def _places(others: Sequence[Row], first: float) -> dict[str, float]:
+    managers = dict.fromkeys(row["manager"] for row in others)
+    return {manager: first + APART * number for number, manager in enumerate(managers)}
+
+
+def _note(axes: Axes, text: str) -> None:
+    axes.text(0.99, 1.015, text, transform=axes.transAxes, ha="right", fontsize=8, color=GREY)

@@ -1,24 +1,22 @@
-"""What the paper leaves open, what is measured, and who is compared."""
+"""The readings of what the paper leaves open, the measures, and the schedulers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_scenarios.model.scenario import Scalar, Scenario
-from hpcosim_studies import FOLDER
-from hpcosim_workloads.table import JobTable
+from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_studies.measures import Measure
+from hpcosim_studies.papers import scenario_path
 
 Floats = NDArray[np.float64]
 
-BASE = FOLDER / "node_centric" / "kit.yaml"
 WHOLE_LOG: Mapping[str, Scalar] = {"workload.window_s": None, "workload.max_cores": None}
 WEEK_S = 7 * 86400.0
-WORKERS = 2
 MOST_CORES = 64  # of a job, and of a node
 DIVISOR = 8
 IDLE_W = 0.4  # of every node, by the letter of table 1
@@ -60,68 +58,56 @@ IDLES: Mapping[str, str] = {
 """What an idle node draws, by name."""
 
 
-class Measure(NamedTuple):
-    """A column of `results.csv`.
+class Reading(NamedTuple):
+    """A measure, in one reading of its definition.
 
     Attributes:
-        column: its name there.
-        title: what is measured.
-        reading: in which reading; empty: in all alike.
-        unit: for people.
-        scale: how much of the column's unit makes one of these.
-        paper: the paper's change of the median against the baseline, %, by HighGFlops and by
+        measure: a column of `results.csv`.
+        reading: of the definition; empty: it is not ambiguous.
+        paper: the paper's changes of the median against the baseline, %, by HighGFlops and by
             LowPower.
     """
 
-    column: str
-    title: str
+    measure: Measure
     reading: str
-    unit: str
-    scale: float
     paper: tuple[float, float]
 
+    @property
+    def column(self) -> str:
+        """The measure's column."""
+        return self.measure.column
 
-MEASURES: tuple[Measure, ...] = (
-    Measure("makespan_s", "makespan", "", "h", 3600.0, (-11.5, 11.0)),
-    Measure("mean_wait_s", "mean wait", "", "h", 3600.0, (-80.0, -75.0)),
-    Measure("slowdown_requested", "slowdown", "t_b as requested", "", 1.0, (-94.0, -75.0)),
-    Measure("slowdown_run", "slowdown", "t_b at 1 GHz", "", 1.0, (-94.0, -75.0)),
+    @property
+    def named(self) -> str:
+        """The measure's title, with the reading."""
+        return ", ".join(filter(None, (self.measure.title, self.reading)))
+
+
+def _read(
+    column: str, title: str, reading: str, unit: str, scale: float, paper: tuple[float, float]
+) -> Reading:
+    return Reading(Measure(column, title, unit, scale), reading, paper)
+
+
+READINGS: tuple[Reading, ...] = (
+    _read("makespan_s", "makespan", "", "h", 3600.0, (-11.5, 11.0)),
+    _read("mean_wait_s", "mean wait", "", "h", 3600.0, (-80.0, -75.0)),
+    _read("slowdown_requested", "slowdown", "t_b as requested", "", 1.0, (-94.0, -75.0)),
+    _read("slowdown_run", "slowdown", "t_b at 1 GHz", "", 1.0, (-94.0, -75.0)),
     *(
-        Measure(f"energy_{idle}_j", "energy", says, "kWh", 3.6e6, (-10.0, -17.0))
+        _read(f"energy_{idle}_j", "energy", says, "kWh", 3.6e6, (-10.0, -17.0))
         for idle, says in IDLES.items()
     ),
     *(
-        Measure(f"edp_{idle}_js", "EDP", says, "MWh h", 3.6e9 * 3600.0, (-33.0, -10.0))
+        _read(f"edp_{idle}_js", "EDP", says, "MWh h", 3.6e9 * 3600.0, (-33.0, -10.0))
         for idle, says in IDLES.items()
     ),
 )
-DRAWN = tuple(measure for measure in MEASURES if "untouched" not in measure.column)
+DRAWN = tuple(reading for reading in READINGS if "untouched" not in reading.column)
+COLUMNS = ("cap", "week", "scheduler", "jobs", *(reading.column for reading in READINGS))
+"""Of `results.csv`: a row for each week, counted from 0, under a scheduler."""
 
 
-class Task(NamedTuple):
-    """One simulation: a week under a scheduler."""
-
-    cap: str
-    week: int
-    scheduler: str
-    scenario: Scenario
-    jobs: JobTable
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What came of it: a row of `results.csv`.
-
-    Attributes:
-        cap: how jobs were cut, of `CAPS`.
-        week: counted from 0.
-        scheduler: by name.
-        jobs: how many the week has.
-        values: by column, of `MEASURES`.
-    """
-
-    cap: str
-    week: int
-    scheduler: str
-    jobs: int
-    values: dict[str, float]
+def base() -> Path:
+    """Return the scenario of the study."""
+    return scenario_path("node_centric", "kit")

@@ -1,4 +1,4 @@
-"""What is run: scenarios side by side, what the paper says of them, and who learns on which."""
+"""The scenarios of the study, the paper's figures for them, and the trainings on each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_studies import FOLDER as PAPERS
+from hpcosim_studies.papers import scenario_path
 
-FOLDER = PAPERS / "deep_eas"
 SEEDS = (0, 1, 2)
 
 
@@ -17,8 +16,8 @@ class Case(NamedTuple):
 
     Attributes:
         scenario: the name of its file.
-        label: what it is in a table.
-        published: how much less than ESJF the paper's agent comes to, per cent; None: not said.
+        label: its title in tables.
+        published: change of the paper's agent against ESJF, %; None: not published.
     """
 
     scenario: str
@@ -28,15 +27,15 @@ class Case(NamedTuple):
     @property
     def path(self) -> Path:
         """The scenario's file."""
-        return FOLDER / f"{self.scenario}.yaml"
+        return scenario_path("deep_eas", self.scenario)
 
 
 class Sweep(NamedTuple):
-    """Scenarios that differ in one thing.
+    """Scenarios that differ in one parameter.
 
     Attributes:
-        title: what the paper, or we, call it.
-        differs: in what.
+        title: of its table.
+        differs: the parameter.
         cases: the scenarios.
     """
 
@@ -81,19 +80,22 @@ SWEEPS: Mapping[str, Sweep] = {
         ),
     ),
 }
-"""What is told by a table and a picture of scenarios side by side."""
+"""The studies that compare scenarios, by name."""
 
 CURVES = "deep-eas-fig4"
 HELD = "deep-eas-fig5"
+OPTIMUM = "deep-eas-optimum"
+BUSIEST = "lambda_0.9"
+PAPERS_CURVE = "lambda_0.7"
 
 
 class Trained(NamedTuple):
-    """An agent that is trained.
+    """A training.
 
     Attributes:
-        scenario: the name of the file of the one it is trained on.
-        form: a key of `hpcosim_training.deep_eas.settings.FORMS`.
-        seed: of its training.
+        scenario: the name of the scenario's file.
+        form: a key of `FORMS` of the training package: `pairs`, `picture` or `paper`.
+        seed: of the training.
     """
 
     scenario: str
@@ -102,32 +104,33 @@ class Trained(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its folder and files are called."""
+        """The name of its folder and of its learning curve."""
         return f"{self.scenario}-{self.form}-{self.seed}"
 
+    @property
+    def model(self) -> str:
+        """The name of the file that the best of its seeds is kept in."""
+        return model_name(self.scenario, self.form)
 
-BUSIEST = "lambda_0.9"
-PAPERS_CURVE = "lambda_0.7"
+
+def model_name(scenario: str, form: str) -> str:
+    """Return the name of the file of the best agent of a form on a scenario."""
+    return f"{scenario}.safetensors" if form == "pairs" else f"{scenario}-{form}.safetensors"
 
 
 def trained_on(scenario: str) -> list[Trained]:
-    """Return who learns on a scenario: all forms and seeds on the busiest, ours on each."""
+    """Return the trainings on a scenario: all forms and seeds on the busiest, ours on each."""
     if scenario == BUSIEST:
-        return [
-            Trained(scenario, form, seed)
-            for form in ("pairs", "picture", "paper")
-            for seed in SEEDS
-        ]
+        forms = ("pairs", "picture", "paper")
+        return [Trained(scenario, form, seed) for form in forms for seed in SEEDS]
     own = [Trained(scenario, "pairs", 0)]
     return [*own, Trained(scenario, "paper", 0)] if scenario == PAPERS_CURVE else own
 
 
 def trainings(study: str) -> list[Trained]:
-    """Return who learns for a study."""
+    """Return the trainings of a study."""
     if study in SWEEPS:
         scenarios = [case.scenario for case in SWEEPS[study].cases]
-    elif study == CURVES:
-        scenarios = [PAPERS_CURVE, BUSIEST]
     else:
-        scenarios = [BUSIEST]
+        scenarios = [PAPERS_CURVE, BUSIEST] if study == CURVES else [BUSIEST]
     return [one for scenario in scenarios for one in trained_on(scenario)]

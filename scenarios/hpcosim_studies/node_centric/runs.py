@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from multiprocessing import get_context
+import dataclasses
+from collections.abc import Iterator
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from hpcosim_client import make_policy
 from hpcosim_protocol import Platform
-from hpcosim_scenarios.errors import RunError
-from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import open_scenario
-from hpcosim_scenarios.running.progress import shown
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.timeline import node_spans
-from hpcosim_studies.node_centric.readings import (
+from hpcosim_studies.node_centric.paper import (
     DIVISOR,
     IDLE_W,
     IDLES,
     MOST_CORES,
     SCHEDULERS,
     WEEK_S,
+    WHOLE_LOG,
     Floats,
-    Row,
-    Task,
+    base,
 )
+from hpcosim_studies.runs import Run, simulate
 from hpcosim_workloads import shaping
 from hpcosim_workloads.table import JobTable
 
@@ -53,53 +46,33 @@ def weeks_of(jobs: JobTable) -> Iterator[tuple[int, JobTable]]:
             yield week, shaping.window_by_time(jobs, from_s, to_s)
 
 
-def tasks_of(scenario: Scenario, jobs: JobTable, cap: str) -> list[Task]:
-    """Return every simulation of a reading of the cap."""
+def runs_of(jobs: JobTable, cap: str) -> list[Run]:
+    """Return a run for each week and scheduler, in a reading of the cap."""
     return [
-        Task(cap, week, scheduler, scenario, part)
+        Run(
+            base(),
+            {"cap": cap, "week": week, "scheduler": scheduler, "jobs": len(part)},
+            scheduler,
+            WHOLE_LOG,
+            jobs=part,
+        )
         for week, part in weeks_of(capped(jobs, cap))
         for scheduler in SCHEDULERS
     ]
 
 
-def run_all(tasks: Sequence[Task], workers: int) -> list[Row]:
-    """Return the results of all simulations, in the order of the tasks."""
-    rows: list[Row] = []
-    jobs, over, simulated_s = sum(len(task.jobs) for task in tasks), 0, 0.0
-    with shown("node-centric") as report:
-        for row in _mapped(run_task, tasks, workers):
-            rows.append(row)
-            over += row.jobs
-            simulated_s += row.values["makespan_s"]
-            report(simulated_s, over, jobs)
-    return rows
-
-
-def run_task(task: Task) -> Row:
-    """Simulate a week under a scheduler and measure it."""
-    simulation = simulated(task)
+def measured(run: Run) -> dict[str, float]:
+    """Simulate a week under a scheduler, and return the values of all readings."""
+    simulation, _, jobs = simulate(run)
     makespan_s = simulation.now_s - simulation.start_s
-    values = {"makespan_s": makespan_s, **waits(simulation, task.jobs)}
-    for idle, platform in platforms(task.scenario.platform).items():
+    values = {"makespan_s": makespan_s, **waits(simulation, jobs)}
+    for idle, platform in platforms(simulation.cluster.platform).items():
         all_on_j, untouched_off_j = energies_j(simulation, platform)
         values[f"energy_{idle}_j"] = all_on_j
         values[f"energy_{idle}_untouched_j"] = untouched_off_j
     for idle in IDLES:
         values[f"edp_{idle}_js"] = values[f"energy_{idle}_j"] * makespan_s
-    return Row(task.cap, task.week, task.scheduler, len(task.jobs), values)
-
-
-def simulated(task: Task) -> Simulation:
-    """Return the week's simulation, every job run to its end.
-
-    Raises:
-        RunError: some job did not run.
-    """
-    opened = open_scenario(task.scenario, task.jobs, task.scheduler)
-    metrics = run_in_process(opened, make_policy(task.scheduler))
-    if metrics["jobs_completed"] != len(task.jobs):
-        raise RunError(f"not every job of week {task.week} ran under {task.scheduler}")
-    return opened.simulation
+    return values
 
 
 def waits(simulation: Simulation, jobs: JobTable) -> dict[str, float]:
@@ -119,12 +92,12 @@ def waits(simulation: Simulation, jobs: JobTable) -> dict[str, float]:
 
 
 def platforms(platform: Platform) -> dict[str, Platform]:
-    """Return the platform in each reading of what an idle node draws."""
+    """Return the platform in each reading of the power of an idle node."""
     groups = tuple(
-        msgspec.structs.replace(
+        replace(
             group,
             processors=tuple(
-                msgspec.structs.replace(
+                replace(
                     processor,
                     idle_fraction=IDLE_W / len(group.processors) / processor.static_w,
                 )
@@ -133,7 +106,7 @@ def platforms(platform: Platform) -> dict[str, Platform]:
         )
         for group in platform.nodes
     )
-    return {"fraction": platform, "watts": msgspec.structs.replace(platform, nodes=groups)}
+    return {"fraction": platform, "watts": replace(platform, nodes=groups)}
 
 
 def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float]:
@@ -146,7 +119,7 @@ def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float
     """
     total_j = untouched_j = 0.0
     touched: set[int] = set()
-    for span in node_spans(replace(simulation.record(), platform=platform)):
+    for span in node_spans(dataclasses.replace(simulation.record(), platform=platform)):
         node_j = span.power_w * (span.end_s - span.start_s)
         total_j += node_j * len(span.nodes)
         if span.state == "computing":
@@ -159,14 +132,3 @@ def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float
 def _mean_ratio(above: Floats, below: Floats) -> float:
     some = below > 0
     return float((above[some] / below[some]).mean()) if some.any() else 0.0
-
-
-def _mapped(run: Callable[[Task], Row], tasks: Sequence[Task], workers: int) -> Iterator[Row]:
-    if workers == 1:
-        yield from map(run, tasks)
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        yield from pool.map(run, tasks)
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from hpcosim_client import make_policy
 from hpcosim_protocol import Processor
-from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_studies.ineps import heuristics as ineps
-from hpcosim_studies.ineps.heuristics import Row
 from hpcosim_workloads.logs.catalogue import known_trace, locate
 from hpcosim_workloads.table import JobSpec
 from support.golden import golden
@@ -148,55 +141,3 @@ def test_experiment_1_is_as_the_papers_program_has_it(job_order: str, node_order
     assert metrics["makespan_s"] == pytest.approx(expected["makespan_s"], rel=0, abs=1e-6)
     assert metrics["energy_j"] == pytest.approx(expected["energy_J"], rel=1e-8)
     assert metrics["edp_js"] == pytest.approx(expected["edp_Js"], rel=1e-8)
-
-
-@pytest.fixture(scope="module")
-def runs_of_experiment_1() -> list[Row]:
-    """Return what `hpcosim reproduce ineps` runs on Experiment 1."""
-    return list(ineps.run_all(["exp1"]))
-
-
-def as_every_experiment(rows: list[Row]) -> list[Row]:
-    """Return runs of one experiment as if they were those of each."""
-    return [replace(row, experiment=name) for name in ineps.EXPERIMENTS for row in rows]
-
-
-def test_chance_is_run_with_many_seeds(runs_of_experiment_1: list[Row]) -> None:
-    """Who draws is run once a seed, others once."""
-    runs = Counter(row.scheduler for row in runs_of_experiment_1)
-    assert runs["random-high_cores"] == runs["first-random"] == len(ineps.SEEDS)
-    assert runs["none-none"] == runs["first-high_cores"] == runs["minmin-immediate"] == 1
-    assert len({row.energy_j for row in runs_of_experiment_1 if row.scheduler == ineps.WORST}) > 1
-
-
-def test_study_is_the_same_twice(
-    runs_of_experiment_1: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same runs give the same files, and running again gives the same runs."""
-    assert list(ineps.run_all(["exp1"])) == runs_of_experiment_1
-    monkeypatch.setattr(ineps, "run_all", lambda: as_every_experiment(runs_of_experiment_1))
-    for name in ("a", "b"):
-        ineps.reproduce(tmp_path / name)
-    for file in ("results.csv", "tables.md", "energy.png", "edp.png"):
-        content = (tmp_path / "a" / file).read_bytes()
-        assert content == (tmp_path / "b" / file).read_bytes()
-
-
-def test_readme_has_what_the_study_gives(runs_of_experiment_1: list[Row]) -> None:
-    """The rows of Experiment 1 stand in the README as `tables.md` has them."""
-    results = ineps.Results(as_every_experiment(runs_of_experiment_1))
-    made = ineps.tables(results).splitlines()
-    readme = (PAPERS / "ineps" / "README.md").read_text().splitlines()
-    rows = [line for line in made if line.startswith("| exp1 ")]
-    assert len(rows) == 6
-    assert [line for line in readme if line.startswith("| exp1 ")] == rows
-
-
-def test_study_that_cannot_be_written_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file where the folder should be is an error of one line."""
-    monkeypatch.setattr(ineps, "run_all", list)
-    (tmp_path / "file").touch()
-    with pytest.raises(ScenariosError, match="can't write"):
-        ineps.reproduce(tmp_path / "file")

@@ -1,0 +1,89 @@
+"""The agents of the study: trained, and tried out in the simulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hpcosim_client.agents.deep_eas.model import About, load_deep_eas, save_deep_eas
+from hpcosim_client.agents.deep_eas.network import draw, network_of
+from hpcosim_studies.agents import keep_best, train_all
+from hpcosim_studies.deep_eas.cases import Trained
+from hpcosim_studies.papers import scenario_path
+from hpcosim_studies.rows import Row, read_rows
+from hpcosim_studies.runs import Run, metrics_of
+from hpcosim_training.curve import CURVE
+from hpcosim_training.deep_eas.settings import FORMS
+from hpcosim_training.deep_eas.train import NETWORK, train_deep_eas
+
+MEASURE = "mean_normalised_edp"
+CURVES = "curves"
+UNTRAINED = "untrained.safetensors"
+STUDIED: Mapping[str, Mapping[str, int]] = {
+    "paper": {"sequences": 10, "iterations": 40},
+}
+"""Changes to the training of a form: with all its sequences it would take a day."""
+
+COLUMNS = (
+    *("scenario", "form", "seed", "training_s", "iterations", "best_at"),
+    *("untrained", "untrained_drawn", "best", "drawn"),
+)
+"""Of `agents.csv`: a row for each agent.
+
+`training_s` is wall-clock time beside another training; `iterations` and `best_at` are the
+iterations done and the one with the best validation score. The others are the mean normalised
+energy-delay product on the 150 sequences of its scenario: of the network before and after training,
+each with greedy and with sampled (`drawn`) choices.
+"""
+
+
+def train_study(tasks: Sequence[Trained], out: Path, workers: int | None = None) -> None:
+    """Train and try out agents; write `agents.csv`, learning curves and the best networks."""
+    train_all(tasks, out, train_one, COLUMNS, digits=8, workers=workers, title="deep-eas")
+    (out / CURVES).mkdir(exist_ok=True)
+    for task in tasks:
+        shutil.copyfile(out / task.name / CURVE, out / CURVES / f"{task.name}.csv")
+    for model in dict.fromkeys(task.model for task in tasks):
+        folders = [out / task.name for task in tasks if task.model == model]
+        keep_best(folders, NETWORK, out / model, validation_of)
+
+
+def train_one(task: Trained, folder: Path) -> list[Row]:
+    """Train an agent into a folder, and return its row."""
+    path = scenario_path("deep_eas", task.scenario)
+    changes: dict[str, Any] = {"seed": task.seed, **STUDIED.get(task.form, {})}
+    train_deep_eas(path, folder, dataclasses.replace(FORMS[task.form], **changes))
+    _save_untrained(folder, task.seed)
+    curve = read_rows(folder / CURVE)
+    values = [
+        normalised_edp(path, f"deep-eas{sampled}:{folder / model}")
+        for model in (UNTRAINED, NETWORK)
+        for sampled in ("", "-sampled")
+    ]
+    training_s = float(sum(line["seconds"] for line in curve))
+    best_at = int(load_deep_eas(folder / NETWORK)[1].training["best_at"])
+    cells = (*task, training_s, curve[-1]["iteration"], best_at, *values)
+    return [dict(zip(COLUMNS, cells, strict=True))]
+
+
+def normalised_edp(path: Path, scheduler: str) -> float:
+    """Return the mean normalised energy-delay product of a scheduler on a scenario."""
+    return metrics_of(Run(path, {}, scheduler))[MEASURE]
+
+
+def validation_of(folder: Path) -> float:
+    """Return the best validation score of a training: the less, the better."""
+    return float(load_deep_eas(folder / NETWORK)[1].training["validation"])
+
+
+def _save_untrained(folder: Path, seed: int) -> None:
+    """Write the network that a training began with."""
+    about = load_deep_eas(folder / NETWORK)[1]
+    network = network_of(about.settings)
+    draw(network, torch.Generator().manual_seed(seed))
+    save_deep_eas(folder / UNTRAINED, network, About(settings=about.settings))

@@ -1,0 +1,216 @@
+"""Helpers that draw the figures of studies with matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcosim_scenarios.errors import FigureError
+from hpcosim_scenarios.figures.gantt import JobRow, boxes
+from hpcosim_scenarios.figures.schedule import COLOURS, Floats, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.projections.polar import PolarAxes
+    from matplotlib.text import Text
+
+    from hpcosim_server.engine.simulation import Simulation
+
+GREY = "#666666"
+PALE = "#dddddd"
+OPEN: Mapping[str, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+"""The style of a figure whose panels have no frame above and to the right."""
+
+FEW_CORES = 200
+"""Boxes of a Gantt chart of more cores are too thin to have edges."""
+
+RADAR_LINES = ("-", "--", "-.", ":")
+RADAR_COLOURS = (*COLOURS[:6], COLOURS[7])
+"""Without yellow, which is invisible on white."""
+
+
+@contextmanager
+def panels(
+    path: Path,
+    rows: int,
+    columns: int,
+    size: tuple[float, float],
+    *,
+    style: Mapping[str, Any] = OPEN,
+    dpi: int = 130,
+    **more: Any,
+) -> Iterator[list[Any]]:
+    """Lend the panels of a figure, row by row, and write the figure when they are drawn.
+
+    Args:
+        path: the PNG file.
+        rows: rows of panels.
+        columns: columns of panels.
+        size: width and height, inches.
+        style: settings of matplotlib, by name.
+        dpi: pixels an inch.
+        more: further arguments of `pyplot.subplots`.
+
+    Raises:
+        FigureError: matplotlib is missing, or the file cannot be written.
+    """
+    mpl, pyplot = drawing()
+    with mpl.rc_context(dict(style)):
+        figure, grid = pyplot.subplots(
+            rows, columns, squeeze=False, figsize=size, layout="constrained", **more
+        )
+        try:
+            yield list(grid.flat)
+            figure.savefig(path, dpi=dpi)
+        except OSError as error:
+            raise FigureError(f"cannot write {path}: {error.strerror or error}") from None
+        finally:
+            pyplot.close(figure)
+
+
+def titled(axes: Axes, title: str) -> None:
+    """Write the title of a panel, and draw lines to read values by."""
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.grid(axis="y", color=PALE, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def text_on_white(text: Text) -> None:
+    """Draw a white edge around a text, so that it is legible on lines."""
+    from matplotlib.patheffects import withStroke
+
+    text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+
+
+def horizontal_bars(
+    axes: Axes,
+    labels: Sequence[str],
+    values: Sequence[float],
+    colours: Sequence[str],
+    deviations: Sequence[float] | None = None,
+    ticks: int = 5,
+) -> None:
+    """Draw a bar for each label, the first at the top.
+
+    Args:
+        axes: the panel.
+        labels: of the bars.
+        values: their lengths.
+        colours: theirs.
+        deviations: half the length of the error bars; None: there are none.
+        ticks: the most intervals of the axis of values.
+    """
+    axes.barh(range(len(labels)), values, xerr=deviations, color=colours)
+    axes.set_yticks(range(len(labels)), list(labels), fontsize=7)
+    axes.invert_yaxis()
+    axes.locator_params(axis="x", nbins=ticks)
+    axes.ticklabel_format(axis="x", style="plain")
+    axes.tick_params(axis="x", labelsize=7)
+
+
+def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> None:
+    """Draw quartiles, median and extremes of each of several samples.
+
+    The axis is logarithmic where a linear one would hide most of them, and linear near 0 if some
+    values are 0.
+    """
+    drawn = axes.boxplot(
+        list(values), whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": "black"}
+    )
+    for box, colour in zip(drawn["boxes"], colours, strict=True):
+        box.set_facecolor(colour)
+    medians = [float(np.median(each)) for each in values]
+    most, least = (float(pick([pick(each) for each in values])) for pick in (np.max, np.min))
+    if most > 20 * min(medians) and least > 0:
+        axes.set_yscale("log")
+    elif most > 20 * min(medians) and max(medians) > 0:
+        axes.set_yscale("symlog", linthresh=max(medians) / 10, linscale=0.5)
+        axes.set_ylim(bottom=0)
+
+
+def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
+    """Draw the mean of several curves over the range between their extremes, from x = 1."""
+    values = np.array(curves)
+    at = np.arange(1, values.shape[1] + 1)
+    axes.fill_between(at, values.min(axis=0), values.max(axis=0), color=COLOURS[4], alpha=0.4)
+    axes.plot(at, values.mean(axis=0), color=COLOURS[0], linewidth=1.0)
+
+
+def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[float]]) -> None:
+    """Draw a closed line for each label through its values on the spokes.
+
+    Args:
+        axes: a polar panel.
+        spokes: their titles, clockwise from the top.
+        shapes: a value in [0, 1] for each spoke, by label.
+    """
+    turns = [2 * math.pi * spoke / len(spokes) for spoke in range(len(spokes))]
+    axes.set_theta_offset(math.pi / 2)
+    axes.set_theta_direction(-1)
+    for number, (label, values) in enumerate(shapes.items()):
+        colour = RADAR_COLOURS[number % len(RADAR_COLOURS)]
+        around, closed = [*turns, turns[0]], [*values, values[0]]
+        style = RADAR_LINES[number % len(RADAR_LINES)]
+        axes.plot(around, closed, style, color=colour, linewidth=1.8, label=label)
+        axes.fill(around, closed, color=colour, alpha=0.08)
+    axes.set_xticks(turns, list(spokes))
+    for text, turn in zip(axes.get_xticklabels(), turns, strict=True):
+        sideways = math.sin(turn)
+        text.set_horizontalalignment(
+            "center" if abs(sideways) < 0.1 else "left" if sideways > 0 else "right"
+        )
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], color="#888888", fontsize=8)
+    axes.set_rlabel_position(22)
+    axes.spines["polar"].set_color("#cccccc")
+    axes.grid(color=PALE, linewidth=0.6)
+
+
+def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
+    """Draw the schedule of a simulation: jobs on cores over time.
+
+    Args:
+        axes: the panel.
+        simulation: at its end.
+        kinds: a number for each job, in the order of submission, that sets its colour.
+    """
+    from matplotlib.collections import PolyCollection
+
+    recording, cores_by_node = (
+        simulation.recording,
+        simulation.cluster.platform.cores_by_node(),
+    )
+    rows = [
+        JobRow(
+            recording.submit_s[row],
+            recording.start_s[row],
+            recording.end_s[row],
+            "completed",
+            recording.cores[row],
+            [(node, node) for node in recording.nodes_of(row)],
+        )
+        for row in range(len(recording))
+    ]
+    shapes, colours = [], []
+    for box in boxes(rows, cores_by_node):
+        left, right = recording.start_s[box.row], recording.end_s[box.row]
+        top = box.last + 1
+        shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
+        colours.append(COLOURS[kinds[box.row] % len(COLOURS)])
+    few = sum(cores_by_node) <= FEW_CORES
+    edges = {"edgecolors": "white", "linewidths": 0.3} if few else {"edgecolors": "none"}
+    axes.add_collection(PolyCollection(shapes, facecolors=colours, zorder=2, **edges))
+    for edge in np.cumsum(cores_by_node)[:-1]:
+        axes.axhline(edge, color=PALE, linewidth=0.5, zorder=1)
+    axes.set_ylim(0, sum(cores_by_node))
+    axes.set_ylabel("core", fontsize=8)
+    axes.tick_params(labelsize=7)

@@ -1,0 +1,85 @@
+"""Tables of results: a row is a mapping from column to value, a table is a list of rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpcosim_studies.errors import StudyError
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+
+def where(rows: Iterable[Row], **values: object) -> list[Row]:
+    """Return the rows that have these values in these columns."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
+def groups(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows by their values in some columns, in the order of their first rows."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return found
+
+
+def write_rows(
+    path: Path, columns: Sequence[str], rows: Iterable[Row], digits: int | None = 10
+) -> None:
+    """Write rows as CSV.
+
+    Args:
+        path: the file.
+        columns: those to write, in this order.
+        rows: each has these columns; None becomes an empty cell.
+        digits: significant digits of floats; None: all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(columns)
+        lines.writerows([_text(row[name], digits) for name in columns] for row in rows)
+
+
+def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
+    """Return the rows of a CSV file; cells that read as numbers become int or float.
+
+    Args:
+        path: the file.
+        columns: those it must have.
+
+    Raises:
+        StudyError: it cannot be read, is no CSV file, or lacks a column.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = csv.DictReader(file, restval="")
+            missing = [name for name in columns if name not in (lines.fieldnames or ())]
+            rows: list[Row] = [
+                {name: _value(cell) for name, cell in line.items()} for line in lines
+            ]
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (csv.Error, UnicodeDecodeError, TypeError) as error:
+        raise StudyError(f"{path}: expected a CSV table: {error}") from None
+    if missing:
+        raise StudyError(f"{path}: expected the columns {', '.join(columns)}; missing: {missing}")
+    return rows
+
+
+def _text(value: object, digits: int | None) -> object:
+    return f"{value:.{digits}g}" if isinstance(value, float) and digits is not None else value
+
+
+def _value(cell: str) -> str | int | float:
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell

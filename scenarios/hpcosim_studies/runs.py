@@ -1,0 +1,136 @@
+"""The simulations of a study, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.chosen import chosen_by
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.oracle import with_plan
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_studies.pool import in_parallel
+from hpcosim_studies.rows import Row
+from hpcosim_workloads.table import JobTable
+
+Metrics = Mapping[str, float]
+NO_OVERRIDES: Mapping[str, Any] = {}
+
+
+class Run(NamedTuple):
+    """A simulation of a study.
+
+    Attributes:
+        scenario: the scenario's file.
+        labels: what tells the run from others; they become columns of its row.
+        scheduler: the scheduler instead of the scenario's own; empty: its own.
+        overrides: values of the scenario to change, by dotted path.
+        seed: of what the scheduler draws and of random switching times, instead of the scenario's
+            own; the jobs stay those of the scenario's own seed. None: its own.
+        jobs: the jobs instead of the scenario's own; None: its own.
+    """
+
+    scenario: Path
+    labels: Mapping[str, Any]
+    scheduler: str = ""
+    overrides: Mapping[str, Any] = NO_OVERRIDES
+    seed: int | None = None
+    jobs: JobTable | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the result follows from: runs with equal keys are simulated once."""
+        overrides = msgspec.json.encode(self.overrides, order="sorted")
+        return self.scenario, self.scheduler, overrides, self.seed, id(self.jobs)
+
+
+class Simulated(NamedTuple):
+    """A run that is over.
+
+    Attributes:
+        simulation: at its end, every job completed.
+        metrics: of it, by name.
+        jobs: its jobs.
+    """
+
+    simulation: Simulation
+    metrics: Metrics
+    jobs: JobTable
+
+
+def simulate(run: Run) -> Simulated:
+    """Simulate a run in this process.
+
+    Raises:
+        ScenarioError, WorkloadError, PolicyError: the scenario, its log or its scheduler is at
+            fault.
+        OracleError: there is no plan for its power manager, or SciPy is missing.
+        RunError: the simulation failed, or left a job incomplete.
+    """
+    scenario, jobs = _loaded(run)
+    chosen = chosen_by(scenario, run.scenario, run.scheduler or None)
+    with with_plan(chosen, scenario, jobs, None) as ready:
+        opened = open_scenario(scenario, jobs, chosen.title)
+        metrics = run_in_process(opened, ready.policy())
+    if metrics["jobs_completed"] != len(jobs):
+        raise RunError(
+            f"{run.scenario}: only {metrics['jobs_completed']} of {len(jobs)} jobs completed under "
+            f"{chosen.title}"
+        )
+    return Simulated(opened.simulation, metrics, jobs)
+
+
+def metrics_of(run: Run) -> Metrics:
+    """Simulate a run, and return its metrics.
+
+    Raises:
+        As `simulate`.
+    """
+    return simulate(run).metrics
+
+
+def run_all(
+    runs: Sequence[Run],
+    workers: int | None = None,
+    title: str = "study",
+    measured: Callable[[Run], Mapping[str, Any]] = metrics_of,
+) -> list[Row]:
+    """Return the rows of runs, in their order: the labels of each, and what was measured.
+
+    Args:
+        runs: of those that differ only in their labels one is simulated.
+        workers: processes; 1: this one; None: one for each core.
+        title: what the progress shown is of.
+        measured: simulates and measures a run; importable by name.
+
+    Raises:
+        As `simulate`.
+    """
+    once = {run.key: run for run in runs}
+    found = dict(zip(once, in_parallel(measured, list(once.values()), workers, title), strict=True))
+    return [{**found[run.key], **run.labels} for run in runs]
+
+
+def _loaded(run: Run) -> tuple[Scenario, JobTable]:
+    overrides = msgspec.json.encode(run.overrides)
+    if run.jobs is None:
+        scenario, jobs = _with_jobs(run.scenario, overrides)
+    else:
+        scenario, jobs = load_scenario(run.scenario, run.overrides), run.jobs
+    return scenario if run.seed is None else replace(scenario, seed=run.seed), jobs
+
+
+@lru_cache(maxsize=4)
+def _with_jobs(path: Path, overrides: bytes) -> tuple[Scenario, JobTable]:
+    """Return a scenario and its jobs; neighbouring runs often share them."""
+    library = Library([path], msgspec.json.decode(overrides))
+    return library.first, library.first_jobs

@@ -1,0 +1,66 @@
+"""The catalogue of studies: their names, and the errors of a command that cannot run one."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from hpcosim_studies.catalogue import STUDIES, papers_folder, reproduce_study
+from hpcosim_studies.deep_eas.cases import CURVES, HELD, OPTIMUM, SWEEPS
+from hpcosim_studies.errors import StudyError
+from hpcosim_studies.ineps.experiments import EXPERIMENTS
+from hpcosim_studies.power.reproduce import PARTS
+
+
+@pytest.mark.parametrize("module", sorted({entry.module for entry in STUDIES.values()}))
+def test_every_study_has_a_module(module: str) -> None:
+    """It offers `reproduce`."""
+    assert callable(import_module(module).reproduce)
+
+
+def test_papers_declare_the_studies_of_the_catalogue() -> None:
+    """Each name of a paper's tables is one of the catalogue, and the other way round."""
+    declared = {*EXPERIMENTS, *PARTS, "power-curricula", *SWEEPS, CURVES, HELD, OPTIMUM}
+    assert declared == set(STUDIES) - {"ineps", "node-centric"}
+
+
+def test_an_unknown_study_is_an_error(tmp_path: Path) -> None:
+    """The message lists the studies there are."""
+    with pytest.raises(StudyError, match="unknown study 'x'; expected one of ineps, pairing-exp1"):
+        reproduce_study("x", tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", [name for name, entry in STUDIES.items() if not entry.trains])
+def test_training_is_rejected_where_there_is_none(name: str, tmp_path: Path) -> None:
+    """The message names the studies that train; nothing is written."""
+    with pytest.raises(StudyError, match=f"{name} trains no network; .*pairing-exp1"):
+        reproduce_study(name, tmp_path / "out", train=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_checkout_the_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one line that names the remedy; nothing is written."""
+    monkeypatch.setenv("HPCOSIM_PAPERS", str(tmp_path))
+    with pytest.raises(StudyError, match="needs a checkout of the repository") as caught:
+        reproduce_study("ineps", tmp_path / "out")
+    assert "HPCOSIM_PAPERS" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_of_papers_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An environment variable goes before the folder beside the package."""
+    (tmp_path / "ineps").mkdir()
+    monkeypatch.setenv("HPCOSIM_PAPERS", str(tmp_path))
+    assert papers_folder() == tmp_path
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A file where the folder should be is named."""
+    (tmp_path / "file").touch()
+    with pytest.raises(StudyError, match=f"{tmp_path / 'file'}: cannot be used"):
+        reproduce_study("ineps", tmp_path / "file")

@@ -1,0 +1,77 @@
+"""The study of heuristics on the experiments of InEPS: its runs, its files and its README."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hpcosim_studies.ineps import heuristics
+from hpcosim_studies.rows import Row
+from hpcosim_studies.study import Study, carry_out
+from support.paths import SCENARIOS
+
+README = SCENARIOS / "papers" / "ineps" / "README.md"
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """Return the rows of Experiment 1."""
+    return heuristics.run_heuristics(["exp1"], workers=1)
+
+
+def as_every_experiment(rows: list[Row]) -> list[Row]:
+    """Return runs of one experiment as if they were those of each."""
+    return [{**row, "experiment": name} for name in heuristics.EXPERIMENTS for row in rows]
+
+
+def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
+    """A scheduler that draws is run once for each seed, others once."""
+    runs = Counter(row["scheduler"] for row in rows)
+    assert runs["random-high_cores"] == runs["first-random"] == len(heuristics.SEEDS)
+    assert runs["none-none"] == runs["first-high_cores"] == runs["minmin-immediate"] == 1
+    assert len({row["energy_j"] for row in rows if row["scheduler"] == heuristics.WORST}) > 1
+
+
+def test_runs_do_not_depend_on_the_number_of_processes(rows: list[Row]) -> None:
+    """One process and two give the same rows in the same order."""
+    assert heuristics.run_heuristics(["exp1"], workers=2) == rows
+
+
+def test_the_same_rows_give_the_same_files(rows: list[Row], tmp_path: Path) -> None:
+    """Tables and figures have neither dates nor other chance."""
+    study = Study(
+        "ineps",
+        [],
+        heuristics.COLUMNS,
+        {"tables.md": heuristics.tables},
+        {"energy.png": lambda path, rows: heuristics.draw(path, rows, heuristics.ENERGY)},
+        digits=None,
+    )
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        carry_out(study, tmp_path / name, known=as_every_experiment(rows))
+    for file in ("results.csv", "tables.md", "energy.png"):
+        content = (tmp_path / "a" / file).read_bytes()
+        assert content == (tmp_path / "b" / file).read_bytes()
+
+
+def test_readme_has_the_tables_of_the_study(rows: list[Row]) -> None:
+    """The rows of Experiment 1 stand in the README as `tables.md` has them."""
+    made = heuristics.tables(as_every_experiment(rows)).splitlines()
+    expected = [line for line in made if line.startswith("| exp1 ")]
+    readme = README.read_text().splitlines()
+    assert len(expected) == 6
+    assert [line for line in readme if line.startswith("| exp1 ")] == expected
+
+
+def test_a_tie_is_won_by_a_scheduler_that_draws_nothing() -> None:
+    """Of equal means the first without chance is named, and how many others are as good."""
+    energies = {"random-none": 5.0, "first-none": 5.0, "none-none": 5.0, "shortest-none": 6.0}
+    rows = [
+        {"experiment": "exp1", "scheduler": name, "energy_j": energy_j}
+        for name, energy_j in energies.items()
+    ]
+    found = heuristics.best_of(heuristics.indexed(rows), heuristics.ENERGY, "exp1", list(energies))
+    assert found == ("first-none", 5.0, 2)

@@ -1,0 +1,217 @@
+"""The parts that studies share: runs, rows, measures, and trainings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hpcosim_scenarios.errors import RunError, ScenarioError
+from hpcosim_studies.agents import keep_best, train_all
+from hpcosim_studies.errors import StudyError
+from hpcosim_studies.measures import Measure, change, document, table
+from hpcosim_studies.pool import in_parallel
+from hpcosim_studies.rows import Row, groups, read_rows, where, write_rows
+from hpcosim_studies.runs import Run, metrics_of, run_all
+from hpcosim_studies.study import Study, carry_out
+
+TINY = """
+name: tiny
+platform:
+  nodes:
+    - count: 2
+      processors: [{cores: 1, static_w: 100, dynamic_w: 0}]
+workload:
+  inline:
+    - {job_id: 1, submit_s: 0, run_s: 600, cores: 2}
+    - {job_id: 2, submit_s: 100, run_s: 300, cores: 1}
+scheduler: {name: fcfs}
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """Two jobs on two nodes."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return path
+
+
+def test_a_run_has_the_metrics_of_its_scenario(tiny: Path) -> None:
+    """The second job waits for the first, by hand."""
+    assert metrics_of(Run(tiny, {}))["mean_wait_s"] == 250
+
+
+def test_overrides_reach_into_lists(tiny: Path) -> None:
+    """With a third node the second job need not wait."""
+    run = Run(tiny, {}, overrides={"platform.nodes.0.count": 3})
+    assert metrics_of(run)["mean_wait_s"] == 0
+
+
+@pytest.mark.parametrize("field", ["platform.nodes.1.count", "platform.nodes.first.count"])
+def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
+    """There is one group of nodes, and it has no name."""
+    with pytest.raises(ScenarioError, match=f"'{field}' can't be set: no such place"):
+        metrics_of(Run(tiny, {}, overrides={field: 1}))
+
+
+def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
+    """The message names the scenario and how many jobs completed."""
+    tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
+    run = Run(tiny, {}, overrides={"kill_at_walltime": True})
+    with pytest.raises(RunError, match=r"tiny.yaml: only 1 of 2 jobs completed under fcfs"):
+        metrics_of(run)
+
+
+def test_equal_runs_are_simulated_once(tiny: Path) -> None:
+    """Runs that differ in labels alone share their metrics, each with its own labels."""
+    done = []
+
+    def measured(run: Run) -> Mapping[str, float]:
+        done.append(run)
+        return {"value": float(len(done))}
+
+    runs = [
+        Run(tiny, {"name": "a"}, overrides={"seed": 1, "name": "x"}),
+        Run(tiny, {"name": "b"}, overrides={"name": "x", "seed": 1}),
+        Run(tiny, {"name": "c"}, scheduler="easy"),
+    ]
+    assert run_all(runs, 1, measured=measured) == [
+        {"name": "a", "value": 1.0},
+        {"name": "b", "value": 1.0},
+        {"name": "c", "value": 2.0},
+    ]
+
+
+def test_processes_do_not_change_results(tiny: Path) -> None:
+    """Two processes give the rows of one, in the same order."""
+    runs = [Run(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)]
+    assert run_all(runs, 2) == run_all(runs, 1)
+
+
+def test_a_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linear algebra in a worker does not compete with other workers; this process is as before."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert in_parallel(environment, ["OMP_NUM_THREADS"] * 2, workers=2) == ["1", "1"]
+    assert environment("OMP_NUM_THREADS") is None
+
+
+def environment(name: str) -> str | None:
+    """Return an environment variable of the process that runs this."""
+    return os.environ.get(name)
+
+
+def test_a_killed_process_is_an_error() -> None:
+    """The message names the study and how far it got."""
+    with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
+        in_parallel(killed, [1, 1], workers=2, title="tiny")
+
+
+def killed(status: int) -> None:
+    """End the process that runs this."""
+    os._exit(status)
+
+
+def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
+    """Known rows come before those of runs in the table of results and in what is made of it."""
+    study = Study(
+        "tiny",
+        [Run(tiny, {"name": "run", "seed": None})],
+        ("name", "seed", "mean_wait_s"),
+        {"summary.md": lambda rows: ",".join(row["name"] for row in rows)},
+        {"figure.png": lambda path, rows: path.touch()},
+    )
+    carry_out(study, tmp_path, 1, [{"name": "known", "seed": 3, "mean_wait_s": 1 / 3}])
+    assert (tmp_path / "results.csv").read_text().splitlines() == [
+        "name,seed,mean_wait_s",
+        "known,3,0.3333333333",
+        "run,,250",
+    ]
+    assert (tmp_path / "summary.md").read_text() == "known,run"
+    assert (tmp_path / "figure.png").exists()
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """Texts, integers and floats keep their types."""
+    rows: list[Row] = [{"a": "x, y", "b": 3, "c": 1.5}, {"a": "", "b": -1, "c": 1e-9}]
+    write_rows(tmp_path / "rows.csv", ("a", "b", "c"), rows)
+    assert read_rows(tmp_path / "rows.csv") == rows
+
+
+def test_a_table_that_lacks_columns_is_an_error(tmp_path: Path) -> None:
+    """The message names the file and the columns; so does that of a missing file."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a\n1\n")
+    with pytest.raises(StudyError, match=r"rows.csv: expected the columns a, b; missing: \['b'\]"):
+        read_rows(path, ("a", "b"))
+    with pytest.raises(StudyError, match=r"none.csv: cannot be read: No such file"):
+        read_rows(tmp_path / "none.csv")
+
+
+def test_rows_are_selected_and_grouped() -> None:
+    """By the values of columns, in the order of the rows."""
+    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "y"}]
+    assert where(rows, a=1, b="y") == [rows[2]]
+    assert groups(rows, "b") == {("x",): [rows[0]], ("y",): [rows[1], rows[2]]}
+
+
+def test_a_measure_converts_units() -> None:
+    """Values, means and spreads are in the unit of the measure."""
+    energy = Measure("energy_j", "energy", "kJ", 1e3, 1)
+    rows = [{"energy_j": 1000.0}, {"energy_j": 2000.0}, {"energy_j": 6000.0}]
+    assert energy.named == "energy (kJ)"
+    assert energy.mean(rows) == 3.0
+    assert energy.spread(rows) == "3.0 (1.0 to 6.0)"
+    assert energy.spread(rows[:1]) == "1.0"
+
+
+def test_change_is_relative_to_a_base() -> None:
+    """In percent; there is none against 0."""
+    assert change(50.0, 100.0) == -50.0
+    assert change(1.0, 0.0) != change(1.0, 0.0)
+
+
+def test_a_document_is_made_of_parts() -> None:
+    """An empty line stands between them; empty parts are left out."""
+    said = document(["# Title"], [], table(["a", "b"], [["1", "2"]]))
+    assert said == "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+
+
+class Task(NamedTuple):
+    """A training of nothing."""
+
+    name: str
+
+
+def train(task: Task, folder: Path, score: float) -> list[Row]:
+    """Write the weights of a training of nothing."""
+    folder.mkdir(exist_ok=True)
+    (folder / "weights").write_text(task.name)
+    return [{"name": task.name, "score": score}]
+
+
+def test_a_training_that_is_complete_is_not_repeated(tmp_path: Path) -> None:
+    """Its row stays; one without a table starts again, and all stand in one table."""
+    tasks = [Task("a-0"), Task("a-1")]
+    columns = ("name", "score")
+    train_all(tasks[:1], tmp_path, partial(train, score=1.0), columns, workers=1)
+    rows = train_all(tasks, tmp_path, partial(train, score=2.0), columns, workers=1)
+    assert rows == [{"name": "a-0", "score": 1}, {"name": "a-1", "score": 2}]
+    assert read_rows(tmp_path / "agents.csv") == rows
+    (tmp_path / "a-0" / "agents.csv").unlink()
+    again = train_all(tasks, tmp_path, partial(train, score=3.0), columns, workers=1)
+    assert [row["score"] for row in again] == [3, 2]
+
+
+def test_the_best_training_is_kept(tmp_path: Path) -> None:
+    """By the least score."""
+    folders = [tmp_path / "a-0", tmp_path / "a-1"]
+    for folder in folders:
+        train(Task(folder.name), folder, 0.0)
+    scores = {"a-0": 2.0, "a-1": 1.0}
+    keep_best(folders, "weights", tmp_path / "a", lambda folder: scores[folder.name])
+    assert (tmp_path / "a").read_text() == "a-1"
