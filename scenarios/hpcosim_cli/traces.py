@@ -8,25 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_workloads.logs.catalogue import (
-    ARCHIVE,
-    KNOWN,
-    TRACES_VARIABLE,
-    KnownTrace,
-    cache_folder,
-    known_trace,
-    locate,
-    user_folder,
-)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.table import Table
 
+    from hpcosim_workloads.logs.catalogue import KnownTrace
+
 # What the archive asks of those who use a log.
-REQUEST = f"""\
-If you publish results from a log, name the Parallel Workloads Archive ({ARCHIVE}) as its source, \
+REQUEST = """\
+If you publish results from a log, name the Parallel Workloads Archive ({archive}) as its source, \
 thank the log's provider, and cite D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with using \
 the Parallel Workloads Archive", J. Parallel Distrib. Comput. 74(10), 2014. \
 The SDSC logs are for non-profit use, with their header kept."""
@@ -41,35 +33,47 @@ def show(context: typer.Context) -> None:
         return
     from rich.console import Console
 
+    from hpcosim_workloads.logs.catalogue import (
+        ARCHIVE,
+        TRACES_VARIABLE,
+        cache_folder,
+        user_folder,
+    )
+
     # In a pipe names must not be cut off at the width of a terminal.
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(_table())
     typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")
     typer.echo(f"cache: {cache_folder()}")
-    console.print(REQUEST, style="dim", markup=False, highlight=False)
+    console.print(REQUEST.format(archive=ARCHIVE), style="dim", markup=False, highlight=False)
 
 
 @app.command()
 def get(
     name: Annotated[str, typer.Argument(help="The log, as `hpcosim traces` lists it.")],
     base_url: Annotated[
-        str, typer.Option(help="The archive, or a mirror laid out as it is.")
-    ] = ARCHIVE,
+        str | None, typer.Option(help="A mirror laid out as the archive is; default the archive.")
+    ] = None,
 ) -> None:
     """Download a log into the user's cache, and check it."""
+    from hpcosim_workloads.logs.catalogue import ARCHIVE, known_trace, locate
+
     with errors_in_one_line():
         trace = known_trace(name)
         here = locate(trace)
         if here is not None:
             typer.echo(f"{name} is on this machine: {here} (remove it to download it again)")
             return
-        path = _download_with_bar(trace, base_url)
-        typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {REQUEST}")
+        path = _download_with_bar(trace, base_url or ARCHIVE)
+        request = REQUEST.format(archive=ARCHIVE)
+        typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {request}")
 
 
 def _table() -> Table:
     """Make a line for each known log."""
     from rich.table import Table
+
+    from hpcosim_workloads.logs.catalogue import KNOWN
 
     table = Table(title="Known job logs")
     table.add_column("name", no_wrap=True)
@@ -91,6 +95,8 @@ def _table() -> Table:
 
 def _place(trace: KnownTrace) -> str:
     """Say in which of the two folders a log is: a table has no room for paths."""
+    from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE, locate, user_folder
+
     path = locate(trace)
     if path is None:
         return "no"
@@ -102,6 +108,7 @@ def _download_with_bar(trace: KnownTrace, base_url: str) -> Path:
     from rich import progress
     from rich.console import Console
 
+    from hpcosim_workloads.logs.catalogue import cache_folder
     from hpcosim_workloads.logs.download import download
 
     console = Console(stderr=True)

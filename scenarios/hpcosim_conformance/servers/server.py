@@ -115,7 +115,7 @@ class ServerUnderTest:
         rule_id: str,
         *,
         seq: int | None = None,
-        request: str = "it",
+        request: str = "the request",
     ) -> Map:
         """Check that the answer is an error that is not fatal, and return it.
 
