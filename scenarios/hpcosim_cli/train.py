@@ -268,8 +268,7 @@ def _names(curriculum: str) -> list[str]:
     """
     from hpcosim_scenarios.errors import ScenarioError
 
-    names = [name.strip() for name in curriculum.split(",") if name.strip()]
-    if not names:
+    if not (names := [name.strip() for name in curriculum.split(",") if name.strip()]):
         raise ScenarioError("no datasets to learn from were named")
     return names
 
