@@ -9,11 +9,13 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from hpcosim_training.learning.checkpoint import flat, restore_flat
 from hpcosim_training.learning.distributions import Evaluation
 from hpcosim_training.learning.settings import TrainingSettings
 
 Obs = TypeVar("Obs")
 A = TypeVar("A", bound=nn.Module)
+AVERAGED_OF = "averaged_of"
 
 
 class Agent(Generic[A, Obs]):
@@ -83,22 +85,24 @@ class Agent(Generic[A, Obs]):
             for mean, one in zip(self.averaged.parameters(), self.actor.parameters(), strict=True):
                 mean.lerp_(one, 1.0 / self._averaged_of)
 
-    def state(self) -> dict[str, Any]:
-        """Return everything that further learning depends on, by name."""
-        state: dict[str, Any] = {name: part.state_dict() for name, part in self._stateful().items()}
-        return state | {"averaged_of": self._averaged_of}
+    def state(self) -> dict[str, Tensor]:
+        """Return everything that further learning depends on, as tensors by name."""
+        state = {AVERAGED_OF: torch.tensor(self._averaged_of)}
+        for name, part in self._stateful().items():
+            state |= flat(name, part)
+        return state
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore a state.
 
         Raises:
             KeyError, RuntimeError, ValueError: it is the state of a different agent.
         """
-        self._averaged_of = state["averaged_of"]
+        self._averaged_of = int(state[AVERAGED_OF])
         if self._averaged_of:
             self.averaged = copy.deepcopy(self.actor)
         for name, part in self._stateful().items():
-            part.load_state_dict(state[name])
+            restore_flat(name, part, state)
 
     def _stateful(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
         networks = {name: network for name, (network, _) in self._parts.items()}

@@ -70,7 +70,7 @@ class TrainingSession:
 
     Args:
         learner: the agent and its problem.
-        out: the folder for `curve.csv`, `tensorboard/` and `checkpoint.pt`.
+        out: the folder for `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
         resume: resume from the checkpoint in the folder.
 
     Attributes:

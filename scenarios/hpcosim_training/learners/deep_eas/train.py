@@ -41,7 +41,7 @@ def train_deep_eas(
     """Train Deep-EAS on sequences like a scenario's, drawn from another seed than its own.
 
     The folder gets `deep-eas.safetensors`, `curve.csv`, `tensorboard/` and
-    `checkpoint.pt`. The same arguments give the same bytes of weights. Torch is held to
+    `checkpoint.safetensors`. The same arguments give the same bytes of weights. Torch is held to
     one thread, so that trainings can run side by side.
 
     Arguments are those of `train_pairing`; the number of machines and their cores are the

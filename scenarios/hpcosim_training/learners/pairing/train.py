@@ -38,7 +38,7 @@ def train_pairing(
 ) -> Path:
     """Train a pairing agent for a scenario's platform on its workload.
 
-    The folder gets `actor.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.pt`.
+    The folder gets `actor.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
     The same arguments give the same bytes of weights, whatever the workers. Torch is held to one
     thread, which is no slower for these networks, so that trainings can run side by side.
 

@@ -67,7 +67,7 @@ def train(
     """Train a power manager to the end, and return the actor's file.
 
     The folder gets `actor.safetensors`, the actor after each iteration, as
-    `iteration-003-real.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.pt`.
+    `iteration-003-real.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
 
     Raises:
         CheckpointError: there is no checkpoint, or it is of another training.
