@@ -765,7 +765,7 @@ def test_draw_of_a_run_in_which_nothing_ran() -> None:
     ("module", "packages"),
     [
         ("hpcosim_protocol", []),
-        ("hpcosim_client", ["client"]),
+        ("hpcosim_client.catalogue.power", ["client"]),
         ("hpcosim_server.service.service", ["server", "workloads"]),
         ("hpcosim_scenarios.running.serving", ["server", "workloads", "scenarios"]),
     ],
