@@ -52,18 +52,10 @@ def read_log(
     lenient: bool = False,
     profiles: Mapping[str, Profile] = NO_PROFILES,
 ) -> JobTable:
-    """Return the jobs of a log of a job a line, by the rules of `read_swf`.
+    """Return the jobs of a log of a job a line, by the rules, arguments and errors of `read_swf`.
 
-    Args:
-        path: the file.
-        parse: reads a line; raises ValueError where it is corrupt.
-        comment: lines that begin with it are skipped.
-        placement: see `read_swf`.
-        lenient: see `read_swf`.
-        profiles: see `read_swf`.
-
-    Raises:
-        WorkloadError: see `read_swf`.
+    `parse` reads a line, and raises ValueError where it is corrupt; lines that begin with `comment`
+    are skipped.
     """
     counts: Counter[str] = Counter()
     table, line_of = _read(_usable_jobs(path, parse, comment, lenient, counts), counts)
@@ -142,11 +134,7 @@ def checked(job: LogJob) -> LogJob:
     Raises:
         ValueError: one isn't.
     """
-    if not (
-        abs(job.submit_s) <= LATEST_S
-        and abs(job.run_s) <= LATEST_S
-        and abs(job.requested_s) <= LATEST_S
-    ):
+    if not all(abs(time_s) <= LATEST_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
         raise ValueError(f"a time is not a number of up to {LATEST_S} s")
     if not 0 <= job.job_id < 2**63 or job.cores > MOST_CORES:
         raise ValueError(f"a job number must be 0 or more, and cores {MOST_CORES} or fewer")
