@@ -13,8 +13,14 @@ import torch
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
 from hpcosim_client.agents.chance import drawn
-from hpcosim_client.agents.deep_eas.model import About, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, network_of
+from hpcosim_client.agents.deep_eas.network import (
+    About,
+    Network,
+    draw,
+    logits_of,
+    network_of,
+    save_deep_eas,
+)
 from hpcosim_client.agents.deep_eas.policy import deciding
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees

@@ -19,7 +19,6 @@ from hpcosim_client.power.keep_idle import keep_idle
 from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.oracle import by_plan, read_plan
 from hpcosim_client.power.settings import (
-    NAMES,
     PATHS,
     Adaptive,
     AlwaysOn,
@@ -28,35 +27,11 @@ from hpcosim_client.power.settings import (
     Power,
     Rl,
     Timeout,
-    as_text,
-    no_such_manager,
-    parse_power,
-    read_power,
 )
 from hpcosim_client.power.slurm import slurm
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.power.timeout import timeout
 from hpcosim_client.view import Policy
-
-__all__ = [
-    "NAMES",
-    "Adaptive",
-    "AlwaysOn",
-    "KeepIdle",
-    "Oracle",
-    "Power",
-    "Rl",
-    "Slurm",
-    "Timeout",
-    "as_text",
-    "check_together",
-    "from_folder",
-    "no_such_manager",
-    "parse_power",
-    "read_power",
-    "title",
-    "with_power",
-]
 
 
 def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:

@@ -52,6 +52,7 @@ class Account:
         switching_s: float64[nodes], seconds spent being switched on and off.
         idle_since_s: float64[nodes], since when a node has been on and held by no job; NaN: it
             is not. The clock starts when the account does.
+        submissions: the jobs heard of.
         waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
             their nodes and wait for these to boot.
         waiting: the jobs that wait to start now.
@@ -71,17 +72,12 @@ class Account:
         self.switching_s: Floats = np.zeros(nodes)
         self.idle_since_s: Floats = np.full(nodes, np.nan)
         self.waited_s = 0.0
-        self._submissions = Submissions()
+        self.submissions = Submissions()
         self.waiting: list[Job] = []
         self.waited: set[int] = set()
         self.state: Ints = np.full(nodes, ON)
         self._drawn_w: Floats = np.zeros(nodes)
         self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
-
-    @property
-    def submissions(self) -> int:
-        """How many jobs the account has heard of."""
-        return self._submissions.count
 
     @property
     def elapsed_s(self) -> float:
@@ -94,16 +90,12 @@ class Account:
             self.start_s = self.now_s = view.now_s
         if view.now_s > self.now_s:
             self._integrate(view.now_s)
-        self._submissions.update(view)
+        self.submissions.update(view)
         self._note(view)
 
     def begin_interval(self) -> None:
         """Forget who has `waited`."""
         self.waited = set()
-
-    def submitted_in_last_hour(self) -> int:
-        """Return how many jobs were submitted in the hour before `now_s`."""
-        return self._submissions.in_last_hour(self.now_s)
 
     def _integrate(self, until_s: float) -> None:
         dt = until_s - self.now_s

@@ -96,7 +96,7 @@ def _shared(view: View, account: Account) -> list[float]:
     if jobs:
         waited_s = sum(now_s - job.submit_s for job in jobs) / len(jobs)
         requested_s = sum(job.requested_s for job in jobs) / len(jobs)
-    submitted = account.submitted_in_last_hour()
+    submitted = account.submissions.in_last_hour(account.now_s)
     whole_j = account.elapsed_s * float(account.on_w.sum())
     return [
         len(jobs) / (len(jobs) + JOBS),

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpcosim_client.agents.chance import drawn
-from hpcosim_client.agents.deep_eas.model import load_deep_eas
-from hpcosim_client.agents.deep_eas.network import logits_of
+from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
