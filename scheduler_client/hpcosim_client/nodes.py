@@ -133,13 +133,9 @@ class NodePool:
     def set_power(
         self, node: int, state: PowerState, since_s: float, returns_s: float | None
     ) -> None:
-        """Note that a node entered a power state.
+        """Note that a node entered a power state that the server told of at `since_s`.
 
-        Args:
-            node: which.
-            state: as the server told.
-            since_s: when.
-            returns_s: when it can be given to a job again; None: it can be.
+        At `returns_s` it can be given to a job again; None: it can be now.
         """
         self.power[node] = state
         self.power_since_s[node] = since_s
@@ -187,10 +183,7 @@ _GOING_OFF = ("switching_off", "sleeping")
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
     """Return the lowest-numbered nodes with room for a job, if there are.
 
-    Args:
-        job: a waiting job.
-        free: int64[nodes], free cores.
-        capacity: int64[nodes], all cores.
+    `free` and `capacity` are the free and all cores of each node, int64[nodes].
     """
     return fill(job, usable_nodes(job, free, capacity), free)
 

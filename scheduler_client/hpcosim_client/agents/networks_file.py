@@ -22,13 +22,7 @@ Net = TypeVar("Net", bound=nn.Module)
 def write_network(
     path: Path, weights: Mapping[str, Tensor], form: str, about: msgspec.Struct
 ) -> None:
-    """Write weights, the same bytes for the same weights.
-
-    Args:
-        path: the file.
-        weights: the weights by name.
-        form: kind of the file, with its version.
-        about: what the file says of the weights.
+    """Write weights by name, the same bytes for the same weights; see `read_network`.
 
     Raises:
         OSError: the file can't be written.

@@ -24,12 +24,6 @@ HEARD: frozenset[EventKind] = frozenset({"job_submitted", "job_completed", "node
 decision itself, or where a job waits for its nodes, with the last of these being on."""
 
 
-def power_codes(view: View) -> Ints:
-    """Return the power state of every node, int64[nodes], as `POWER_CODES` has it."""
-    power = view.nodes.power
-    return np.fromiter(map(POWER_CODES.__getitem__, power), np.int64, len(power))
-
-
 def listen(view: View) -> None:
     """Have the view woken for all that an account must hear of at the instant it happens."""
     view.wake_on = HEARD.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
@@ -42,9 +36,6 @@ class Account:
     `listen`), nothing fails, and the scheduler's thinking takes no simulated time; otherwise a
     start counts from its decision. A node wastes energy while nothing runs on it, held for a
     job or not: on, it then draws its idle power.
-
-    Args:
-        platform: the cluster.
 
     Attributes:
         start_s, now_s: from when to when the account goes; NaN: it has not begun.
@@ -107,7 +98,8 @@ class Account:
 
     def _note(self, view: View) -> None:
         nodes = view.nodes
-        self.state = power_codes(view)
+        codes = map(POWER_CODES.__getitem__, nodes.power)
+        self.state = np.fromiter(codes, np.int64, len(nodes.power))
         computing = nodes.jobs > 0
         self.waiting = list(view.queue.values())
         if (computing & (self.state != ON)).any():

@@ -113,7 +113,14 @@ def _chunks(
     """Yield the body as it comes, and make sure that all of it came."""
     total_bytes = response.length
     received_bytes = 0
-    while chunk := _read(response, received_bytes, url):
+    while True:
+        try:
+            chunk = response.read(CHUNK_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            what = f"cut after {received_bytes} bytes: {_in_words(error)}"
+            raise DownloadError("network", what, url) from error
+        if not chunk:
+            break
         received_bytes += len(chunk)
         # Empty gzip members unpack to nothing for ever, so that this must be bounded as well.
         if received_bytes > LIMIT_BYTES:
@@ -125,16 +132,6 @@ def _chunks(
         raise DownloadError(
             "network", f"cut after {received_bytes} bytes of {total_bytes} expected", url
         )
-
-
-def _read(response: http.client.HTTPResponse, received_bytes: int, url: str) -> bytes:
-    """Read the next chunk, empty at the end."""
-    try:
-        return response.read(CHUNK_BYTES)
-    except (OSError, http.client.HTTPException) as error:
-        raise DownloadError(
-            "network", f"cut after {received_bytes} bytes: {_in_words(error)}", url
-        ) from error
 
 
 def _kept(chunks: Iterable[bytes], part: BinaryIO) -> Iterator[bytes]:

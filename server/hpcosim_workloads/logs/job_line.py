@@ -14,14 +14,7 @@ from msgspec import Meta
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.table import (
-    LATEST_S,
-    MOST_CORES,
-    PLACEMENTS,
-    JobSpec,
-    JobTable,
-    job_table,
-)
+from hpcosim_workloads.table import LATEST_S, MOST_CORES, PLACEMENTS, JobSpec, JobTable, job_table
 
 RUN_TIME_OPS_PER_S = 1e9  # by which the table's `run_s` of a job that has operations is told
 MOST_OPS = LATEST_S * RUN_TIME_OPS_PER_S

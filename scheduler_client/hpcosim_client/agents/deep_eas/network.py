@@ -29,9 +29,6 @@ class PictureNetwork(nn.Module):
     """Eight filters of 3 x 3, stride 2, ReLU, and one dense layer to the actions.
 
     The paper's (section III-C).
-
-    Args:
-        settings: the picture's measures.
     """
 
     def __init__(self, settings: DeepEas) -> None:
@@ -53,9 +50,6 @@ class PairsNetwork(nn.Module):
     """The same layers for every pair of a machine and a slot, which also see the mean of all pairs.
 
     So it is for any number of machines. Whether to hold is said by the mean alone.
-
-    Args:
-        settings: what is decided.
     """
 
     def __init__(self, settings: DeepEas) -> None:

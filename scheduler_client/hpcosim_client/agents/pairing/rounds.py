@@ -26,12 +26,7 @@ def features_of(settings: Pairing) -> int:
 
 
 class Rounds:
-    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
-
-    Args:
-        settings: what is decided.
-        view: that of the run.
-    """
+    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self.settings = settings
