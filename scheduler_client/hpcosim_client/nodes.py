@@ -133,7 +133,7 @@ class NodePool:
     def set_power(
         self, node: int, state: PowerState, since_s: float, returns_s: float | None
     ) -> None:
-        """Note that a node entered a power state that the server told of at `since_s`.
+        """Note that a node entered a power state at `since_s`.
 
         At `returns_s` it can be given to a job again; None: it can be now.
         """
@@ -141,7 +141,9 @@ class NodePool:
         self.power_since_s[node] = since_s
         self.on[node] = state == "on"
         self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
-        self._from_s[node] = self._left_s(node, state, since_s)
+        # When it is expected to leave a state that it leaves by itself.
+        lasts_s = {"switching_on": self.switch_on_s, "switching_off": self.switch_off_s}.get(state)
+        self._from_s[node] = -math.inf if lasts_s is None else since_s + float(lasts_s[node])
         if returns_s is not None:
             self.withhold(node, returns_s)
         elif node in self._withheld:
@@ -160,12 +162,6 @@ class NodePool:
     def returning(self) -> list[tuple[float, int, int]]:
         """Return when which node is expected to be given again, with how many free cores."""
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
-
-    def _left_s(self, node: int, state: PowerState, since_s: float) -> float:
-        """Return when a node is expected to leave a state that it leaves by itself."""
-        if state == "switching_on":
-            return since_s + float(self.switch_on_s[node])
-        return since_s + float(self.switch_off_s[node]) if state == "switching_off" else -math.inf
 
     def _give_back_to_some(self, place: Place) -> None:
         for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
