@@ -13,11 +13,18 @@ import torch
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
 from hpcosim_client.agents.chance import drawn
-from hpcosim_client.agents.deep_eas.model import About, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, network_of
-from hpcosim_client.agents.deep_eas.policy import deciding
+from hpcosim_client.agents.deep_eas.network import (
+    About,
+    Network,
+    draw,
+    logits_of,
+    network_of,
+    save_deep_eas,
+)
+from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
+from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
@@ -61,7 +68,7 @@ class _Clock:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.rng = np.random.default_rng(0)
-        self.policy = deciding(network.settings, self.choose)
+        self.policy = by_rounds(lambda view: Rounds(network.settings, view), self.choose)
         self.decisions, self.network_s, self.all_s = 0, 0.0, 0.0
 
     def decide(self, view: View) -> None:

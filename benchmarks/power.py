@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchmarks.cases import simulate
-from hpcosim_client.catalogue.power import AlwaysOn, Power, Timeout, with_power
+from hpcosim_client.catalogue.power import with_power
 from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.settings import AlwaysOn, Power, Timeout
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_workloads.synthetic.poisson import poisson

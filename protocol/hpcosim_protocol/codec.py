@@ -87,16 +87,13 @@ def _without_unknown_events(data: bytes) -> Events | Welcome | None:
     try:
         name = _EVENTS_OF[_tag_decoder.decode(data).type]
         fields = _fields_decoder.decode(data)
-        known = [event for event in _list_decoder.decode(fields[name]) if _is_known(event)]
+        events = _list_decoder.decode(fields[name])
+        known = [each for each in events if _tag_decoder.decode(each).type in _EVENT_KINDS]
         fields[name] = msgspec.Raw(_encoder.encode(known))
         message = _server_decoder.decode(_encoder.encode(fields))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return None
     return message if isinstance(message, Events | Welcome) else None
-
-
-def _is_known(event: msgspec.Raw) -> bool:
-    return _tag_decoder.decode(event).type in _EVENT_KINDS
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -30,13 +30,10 @@ class PolicyAlarm:
         """
         if at_s == math.inf:
             self.cancel(view)
-        elif at_s != self._pending_s(view):
+        elif self._number is None or at_s != view.pending_alarms.get(self._number):
             self.set(view, at_s)
 
     def cancel(self, view: View) -> None:
         """Ask not to be woken, if the alarm is set."""
         if self._number is not None and self._number in view.pending_alarms:
             view.cancel_alarm(self._number)
-
-    def _pending_s(self, view: View) -> float | None:
-        return None if self._number is None else view.pending_alarms.get(self._number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from hpcosim_client.connection import Connection, Patience
 from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
@@ -27,19 +27,20 @@ class Batch(Protocol):
         """Whether the simulation is over."""
 
 
-Ask = Callable[[Sequence[Decision], Collection[EventKind] | None, float], Batch]
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
+Ask = Callable[[Sequence[Decision], Collection[EventKind] | None, float], AnyBatch]
 """Sends decisions, `wake_on` and `elapsed_s`; returns the reply. See `Connection.decide`."""
 
 
 def play(
     policy: Policy,
     platform: Platform,
-    ask: Ask,
+    ask: Ask[AnyBatch],
     snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
     seed: int = 0,
     wake_on_allocation: bool = True,
-) -> None:
-    """Let a policy decide until the simulation is over, over any link.
+) -> AnyBatch:
+    """Let a policy decide until the simulation is over, over any link; return the last reply.
 
     Args:
         policy: makes the decisions.
@@ -59,7 +60,7 @@ def play(
     while True:
         batch = ask(view.decisions, view.wake_on, view.elapsed_s)
         if batch.ended:
-            return
+            return batch
         view.apply(batch.now_s, batch.events)
         policy(view)
 
@@ -99,30 +100,13 @@ def run(
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(client=name, scenario=scenario, seed=seed, session=session)
         welcomed(welcome)
-        return _schedule(policy, connection, welcome)
-
-
-def _schedule(
-    policy: Policy, connection: Connection, welcome: Welcome
-) -> Mapping[str, int | float]:
-    """Let a policy decide in an open session until it is over; return the metrics."""
-    metrics: Mapping[str, int | float] = {}
-
-    def ask(
-        decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
-    ) -> Batch:
-        nonlocal metrics
-        answer = connection.decide(decisions, wake_on, elapsed_s)
-        metrics = answer.metrics
-        return answer
-
-    try:
         snapshot = (welcome.now_s, welcome.snapshot)
         wakes = welcome.options.wake_on_allocation
-        play(policy, welcome.platform, ask, snapshot, welcome.seed, wakes)
-    except (ServerGoneError, ServerRefusedError, ServerFaultError):
-        raise  # there is no session to leave
-    except Exception:
-        connection.bye()  # the policy failed: the server need not wait for it
-        raise
-    return metrics
+        try:
+            end = play(policy, welcome.platform, connection.decide, snapshot, welcome.seed, wakes)
+        except (ServerGoneError, ServerRefusedError, ServerFaultError):
+            raise  # there is no session to leave
+        except Exception:
+            connection.bye()  # the policy failed: the server need not wait for it
+            raise
+        return end.metrics

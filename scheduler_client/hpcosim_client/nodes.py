@@ -133,19 +133,17 @@ class NodePool:
     def set_power(
         self, node: int, state: PowerState, since_s: float, returns_s: float | None
     ) -> None:
-        """Note that a node entered a power state.
+        """Note that a node entered a power state at `since_s`.
 
-        Args:
-            node: which.
-            state: as the server told.
-            since_s: when.
-            returns_s: when it can be given to a job again; None: it can be.
+        At `returns_s` it can be given to a job again; None: it can be now.
         """
         self.power[node] = state
         self.power_since_s[node] = since_s
         self.on[node] = state == "on"
         self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
-        self._from_s[node] = self._left_s(node, state, since_s)
+        # When it is expected to leave a state that it leaves by itself.
+        lasts_s = {"switching_on": self.switch_on_s, "switching_off": self.switch_off_s}.get(state)
+        self._from_s[node] = -math.inf if lasts_s is None else since_s + float(lasts_s[node])
         if returns_s is not None:
             self.withhold(node, returns_s)
         elif node in self._withheld:
@@ -165,12 +163,6 @@ class NodePool:
         """Return when which node is expected to be given again, with how many free cores."""
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
-    def _left_s(self, node: int, state: PowerState, since_s: float) -> float:
-        """Return when a node is expected to leave a state that it leaves by itself."""
-        if state == "switching_on":
-            return since_s + float(self.switch_on_s[node])
-        return since_s + float(self.switch_off_s[node]) if state == "switching_off" else -math.inf
-
     def _give_back_to_some(self, place: Place) -> None:
         for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
             if node in self._withheld:
@@ -187,10 +179,7 @@ _GOING_OFF = ("switching_off", "sleeping")
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
     """Return the lowest-numbered nodes with room for a job, if there are.
 
-    Args:
-        job: a waiting job.
-        free: int64[nodes], free cores.
-        capacity: int64[nodes], all cores.
+    `free` and `capacity` are the free and all cores of each node, int64[nodes].
     """
     return fill(job, usable_nodes(job, free, capacity), free)
 

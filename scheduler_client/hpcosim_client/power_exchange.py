@@ -16,9 +16,6 @@ class PowerExchange:
     | `planned` | the job scheduler, at each of its calls | the power manager, after it |
     | `wait_price_w` | the power manager, at each of its calls | the job scheduler, from its next |
 
-    Args:
-        node_count: number of nodes.
-
     Attributes:
         planned: bool[nodes], idle nodes that the job scheduler reserves for a job; the power
             manager leaves them on. None are while the job scheduler is unaware of power states.

@@ -38,9 +38,8 @@ class View(Mirror):
     on deciding. Should the server reject the decision, job and cores return.
 
     Args:
-        platform: the cluster's description.
+        platform, wake_on_allocation: see `Mirror`.
         seed: seed of the simulation, from which the policy's random numbers follow.
-        wake_on_allocation: nodes that sleep, or are being switched on, may be given to jobs.
 
     Attributes:
         rng: the policy's source of random numbers.

@@ -32,6 +32,15 @@ class WorkloadError(WorkloadsError):
         return f"{where}{self.what}"
 
 
+def check(valid: bool, name: str, value: object, expected: str) -> None:
+    """Raise `WorkloadError` for the value of an argument that is not as expected.
+
+    The comparisons that make up `valid` are False for NaN, so that it is never valid.
+    """
+    if not valid:
+        raise WorkloadError(f"{name} is {value}; it must be {expected}")
+
+
 class LineError(WorkloadsError, ValueError):
     """A job line is invalid. It is a ValueError, as the decoder's own errors are.
 

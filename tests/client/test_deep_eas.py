@@ -13,8 +13,15 @@ pytest.importorskip("torch")
 import torch
 
 from hpcosim_client import PolicyError, View, play
-from hpcosim_client.agents.deep_eas.model import About, load_deep_eas, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import Network, PictureNetwork, draw, logits_of
+from hpcosim_client.agents.deep_eas.network import (
+    About,
+    Network,
+    PictureNetwork,
+    draw,
+    load_deep_eas,
+    logits_of,
+    save_deep_eas,
+)
 from hpcosim_client.agents.deep_eas.network import network_of as new_network
 from hpcosim_client.agents.deep_eas.picture import Picture, pictures
 from hpcosim_client.agents.deep_eas.policy import deep_eas

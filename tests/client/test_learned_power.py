@@ -70,7 +70,7 @@ def test_the_account_is_the_servers(
     assert math.isclose(account.waited_s, waited_s, rel_tol=1e-9, abs_tol=1e-6)
     switching_s = record.state_node_s["switching_on"] + record.state_node_s["switching_off"]
     assert math.isclose(account.switching_s.sum(), switching_s, rel_tol=1e-9, abs_tol=1e-6)
-    assert account.submissions == metrics["jobs"]
+    assert account.submissions.count == metrics["jobs"]
 
 
 def deviating(platform: Platform, deviation_s: float) -> Platform:

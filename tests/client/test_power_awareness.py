@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, PolicyError, View, make_policy, play
-from hpcosim_client.catalogue.power import AlwaysOn, KeepIdle, Power, Timeout, title, with_power
+from hpcosim_client.catalogue.power import title, with_power
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.manager import managed
+from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_protocol import (
     Decision,
     DecisionRejected,

@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View, make_policy
-from hpcosim_client.catalogue.power import (
-    AlwaysOn,
-    KeepIdle,
-    Power,
-    Timeout,
-    with_power,
-)
+from hpcosim_client.catalogue.power import with_power
+from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_protocol import (
     DecisionRejected,
     NodePowerChanged,

@@ -15,25 +15,23 @@ from typer.testing import CliRunner
 from hpcosim_cli.main import app
 from hpcosim_cli.train import app as train_app
 from hpcosim_client import PolicyError
-from hpcosim_client.catalogue.power import (
+from hpcosim_client.catalogue.power import from_folder, title, with_power
+from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_client.power.oracle import read_plan
+from hpcosim_client.power.settings import (
     NAMES,
     Adaptive,
     AlwaysOn,
     KeepIdle,
     Oracle,
     Power,
+    PowerSettingsError,
     Rl,
     Timeout,
     as_text,
-    from_folder,
     parse_power,
     read_power,
-    title,
-    with_power,
 )
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.oracle import read_plan
-from hpcosim_client.power.settings import PowerSettingsError
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scheduler import Scheduler
@@ -75,10 +73,16 @@ def invoke(*arguments: str | Path) -> tuple[int, str, str]:
 def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     """Write a small network that nobody has trained."""
     torch = pytest.importorskip("torch")
-    from hpcosim_client.agents.node_power.network import About, Shape, new_actor, save_actor
+    from hpcosim_client.agents.node_power.network import (
+        About,
+        Actor,
+        Shape,
+        new_network,
+        save_actor,
+    )
 
     shape = Shape(embedding=8, heads=2, layers=1)
-    actor = new_actor(shape, torch.Generator().manual_seed(1))
+    actor = new_network(Actor, shape, torch.Generator().manual_seed(1))
     save_actor(path, actor, About(shape=shape, interval_s=interval_s))
     return path
 

@@ -19,8 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View, make_policy
-from hpcosim_client.agents.deep_eas.model import About, load_deep_eas, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import Network, draw, logits_of, network_of
+from hpcosim_client.agents.deep_eas.network import (
+    About,
+    Network,
+    draw,
+    load_deep_eas,
+    logits_of,
+    network_of,
+    save_deep_eas,
+)
 from hpcosim_client.agents.deep_eas.policy import deep_eas
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_client.heuristics.node_keys import run_time_scale

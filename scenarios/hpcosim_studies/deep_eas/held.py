@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client import View
-from hpcosim_client.agents.deep_eas.model import load_deep_eas
-from hpcosim_client.agents.deep_eas.network import logits_of
+from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene, joined
 from hpcosim_client.job import Floats

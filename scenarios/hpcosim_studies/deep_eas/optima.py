@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_client.agents.deep_eas.model import load_deep_eas
+from hpcosim_client.agents.deep_eas.network import load_deep_eas
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.deep_eas.cases import Case

@@ -10,8 +10,13 @@ from typing import Any
 
 import torch
 
-from hpcosim_client.agents.deep_eas.model import About, load_deep_eas, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import draw, network_of
+from hpcosim_client.agents.deep_eas.network import (
+    About,
+    draw,
+    load_deep_eas,
+    network_of,
+    save_deep_eas,
+)
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.deep_eas.cases import Trained
 from hpcosim_studies.papers import scenario_path

@@ -59,8 +59,8 @@ from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.pairing.choices import Choices, Rows
-from hpcosim_client.agents.pairing.forecast import Kind, kind_of
 from hpcosim_client.agents.pairing.rounds import Rounds, features_of
+from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_server.engine.simulation import Simulation

@@ -22,13 +22,7 @@ Net = TypeVar("Net", bound=nn.Module)
 def write_network(
     path: Path, weights: Mapping[str, Tensor], form: str, about: msgspec.Struct
 ) -> None:
-    """Write weights, the same bytes for the same weights.
-
-    Args:
-        path: the file.
-        weights: the weights by name.
-        form: kind of the file, with its version.
-        about: what the file says of the weights.
+    """Write weights by name, the same bytes for the same weights; see `read_network`.
 
     Raises:
         OSError: the file can't be written.
@@ -77,23 +71,14 @@ def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tenso
     """
     with torch.device("meta"):
         network = new()
-    check_weights(path, network, weights)
-    network.load_state_dict(weights, assign=True)
-    return network.eval().requires_grad_(requires_grad=False)
-
-
-def check_weights(path: Path, network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Make sure that the weights are those of a network.
-
-    Raises:
-        PolicyError: they are not; it says which.
-    """
     expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             want, got = expected.get(name, "none"), found.get(name, "none")
             raise PolicyError(f"{path}: weights {name} should be of shape {want}, not {got}")
-    for name, tensor in tensors.items():
+    for name, tensor in weights.items():
         if tensor.dtype != torch.float32 or not tensor.isfinite().all():
             raise PolicyError(f"{path}: weights {name} should be finite numbers of float32")
+    network.load_state_dict(weights, assign=True)
+    return network.eval().requires_grad_(requires_grad=False)

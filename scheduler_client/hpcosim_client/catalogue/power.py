@@ -16,10 +16,9 @@ from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.power.adaptive import adaptive, load_rule
 from hpcosim_client.power.keep_idle import keep_idle
-from hpcosim_client.power.manager import Manager, managed
+from hpcosim_client.power.manager import managed
 from hpcosim_client.power.oracle import by_plan, read_plan
 from hpcosim_client.power.settings import (
-    NAMES,
     PATHS,
     Adaptive,
     AlwaysOn,
@@ -28,35 +27,11 @@ from hpcosim_client.power.settings import (
     Power,
     Rl,
     Timeout,
-    as_text,
-    no_such_manager,
-    parse_power,
-    read_power,
 )
 from hpcosim_client.power.slurm import slurm
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.power.timeout import timeout
 from hpcosim_client.view import Policy
-
-__all__ = [
-    "NAMES",
-    "Adaptive",
-    "AlwaysOn",
-    "KeepIdle",
-    "Oracle",
-    "Power",
-    "Rl",
-    "Slurm",
-    "Timeout",
-    "as_text",
-    "check_together",
-    "from_folder",
-    "no_such_manager",
-    "parse_power",
-    "read_power",
-    "title",
-    "with_power",
-]
 
 
 def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:
@@ -83,10 +58,14 @@ def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Pol
             return managed(policy, keep_idle(warm, timeout_s))
         case Slurm():
             return slurm(policy, power)
-        case Rl():
-            return managed(policy, _learned(power))
-        case Adaptive():
-            return managed(policy, _adaptive(power))
+        case Rl(model, interval_s, origin_s):
+            with rl_extra("the power manager rl"):
+                from hpcosim_client.agents.node_power.manager import learned
+            with _naming("model"):
+                return managed(policy, learned(model, interval_s, origin_s))
+        case Adaptive(model, origin_s):
+            with rl_extra("the power manager adaptive"), _naming("model"):
+                return managed(policy, adaptive(load_rule(Path(model), origin_s)))
         case AlwaysOn():
             return make_policy(name)
 
@@ -158,18 +137,6 @@ def _by_plan(name: str, power: Oracle) -> Policy:
             f"power.plan: {power.plan} keeps the schedule of {plan.scheduler}, not of {name}"
         )
     return by_plan(plan)
-
-
-def _learned(power: Rl) -> Manager:
-    with rl_extra("the power manager rl"):
-        from hpcosim_client.agents.node_power.manager import learned
-    with _naming("model"):
-        return learned(power.model, power.interval_s, power.origin_s)
-
-
-def _adaptive(power: Adaptive) -> Manager:
-    with rl_extra("the power manager adaptive"), _naming("model"):
-        return adaptive(load_rule(Path(power.model), power.origin_s))
 
 
 @contextmanager

@@ -90,10 +90,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def check_scheduler(name: str) -> None:
-    """Make sure that a name is a scheduler's. No file that it names is opened.
-
-    Args:
-        name: as `make_policy` takes it.
+    """Make sure that a name, as `make_policy` takes it, is a scheduler's; no file is opened.
 
     Raises:
         PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or

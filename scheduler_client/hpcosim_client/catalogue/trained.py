@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,7 @@ SAMPLED = "-sampled"
 """The end of the name of a trained scheduler that samples its choices."""
 
 
-def _pairing(model: Path, sample: bool) -> Policy:
-    with rl_extra("the scheduler pairing"):
-        from hpcosim_client.agents.pairing.policy import pairing
-    return pairing(model, sample=sample)
-
-
-def _deep_eas(model: Path, sample: bool) -> Policy:
-    with rl_extra("the scheduler deep-eas"):
-        from hpcosim_client.agents.deep_eas.policy import deep_eas
-    return deep_eas(model, sample=sample)
-
-
-TRAINED: Mapping[str, Callable[[Path, bool], Policy]] = {
-    "pairing": _pairing,
-    "deep-eas": _deep_eas,
-}
-"""Makes a policy from the file of its model, and from whether it samples its choices."""
+TRAINED = ("pairing", "deep-eas")
 
 
 def is_trained(name: str) -> bool:
@@ -81,7 +64,12 @@ def make_trained(name: str) -> Policy:
     """
     check_trained(name)
     kind, _, model = name.partition(":")
-    return TRAINED[kind.removesuffix(SAMPLED)](Path(model), kind.endswith(SAMPLED))
+    with rl_extra(f"the scheduler {kind.removesuffix(SAMPLED)}"):
+        if kind.removesuffix(SAMPLED) == "pairing":
+            from hpcosim_client.agents.pairing.policy import pairing as trained
+        else:
+            from hpcosim_client.agents.deep_eas.policy import deep_eas as trained
+    return trained(Path(model), sample=kind.endswith(SAMPLED))
 
 
 def short(name: str) -> str:

@@ -131,8 +131,5 @@ def _next_start_s(view: View, held: dict[int, Reservation], past_s: float) -> fl
         held: the reservations, by job.
         past_s: only reservations that begin later count.
     """
-    next_s = math.inf
-    for job_id in view.queue:
-        if job_id in held and past_s < held[job_id].start_s < next_s:
-            next_s = held[job_id].start_s
-    return next_s
+    starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
+    return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)

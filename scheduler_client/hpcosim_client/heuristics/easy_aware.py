@@ -8,11 +8,7 @@ from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile
-from hpcosim_client.heuristics.power_aware import (
-    cheapest_start,
-    nothing_sleeps,
-    power_profile,
-)
+from hpcosim_client.heuristics.power_aware import cheapest_start, nothing_sleeps, power_profile
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.heuristics.wake_ahead import WakeAhead
 from hpcosim_client.job import Job

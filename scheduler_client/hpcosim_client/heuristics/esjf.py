@@ -56,13 +56,8 @@ def eligible(view: View, plan: StepPlan, queue: int) -> list[Job]:
 def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = False) -> Bound | None:
     """Return the pair of least expected normalised energy-delay product; None: nothing fits.
 
-    Of equal ones that of the job that came first, on the node of the least number.
-
-    Args:
-        view: for the time, and what nodes draw.
-        plan: for what fits where.
-        jobs: those to choose from.
-        now_only: pairs that start at once alone.
+    Of equal ones that of the job that came first, on the node of the least number. If `now_only`,
+    of the pairs that start at once.
     """
     best, least_value = None, math.inf
     watts: list[float] = view.nodes.dynamic_w.tolist()

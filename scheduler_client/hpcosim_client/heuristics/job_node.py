@@ -77,15 +77,11 @@ def job_node(
         soonest_on: nodes that are on go first, then booting ones, then sleeping ones, each in
             their order.
     """
-    ordered = partial(_by_job_order, job_order)
+    ordered = by_random_order
+    if job_order != "random":
+        ordered = partial(by_fixed_key, JOB_KEYS[job_order])
     start = start_by(NODE_KEYS[node_order](), soonest_on=soonest_on)
     return _one_at_a_time(ordered, start) if one_per_event else ordered(start)
-
-
-def _by_job_order(job_order: str, start: Start) -> Policy:
-    if job_order == "random":
-        return by_random_order(start)
-    return by_fixed_key(JOB_KEYS[job_order], start)
 
 
 def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:

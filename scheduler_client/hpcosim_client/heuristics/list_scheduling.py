@@ -35,12 +35,7 @@ def first_come_first_served(view: View, start: Start = View.start) -> None:
 
 
 def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
-    """Return the policy for an order in which a job's key never changes.
-
-    Args:
-        key: the job with the least goes first.
-        start: chooses the nodes.
-    """
+    """Return the policy for an order in which a job's key, the least first, never changes."""
     heap: list[tuple[float, int, Job]] = []
 
     def decide(view: View) -> None:
@@ -57,12 +52,7 @@ def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
 
 
 def by_changing_key(key: KeyNow, start: Start = View.start) -> Policy:
-    """Return the policy for an order that depends on the time.
-
-    Args:
-        key: the job with the least goes first.
-        start: chooses the nodes.
-    """
+    """Return the policy for an order by a key, the least first, that depends on the time."""
 
     def decide(view: View) -> None:
         if view.queue and view.nodes.free_cores:

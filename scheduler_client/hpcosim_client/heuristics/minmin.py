@@ -151,15 +151,11 @@ def problem_of(view: View) -> Problem:
 def _decide(view: View, ways: Sequence[bool]) -> None:
     """Start what the best of the maps starts now; `ways` holds their `latest_first`."""
     check_one_node_jobs(view, FAMILY)
-    if _some_job_has_room(view):
+    most = int(view.nodes.free.max())
+    if any(job.cores <= most for job in view.queue.values()):
         problem = problem_of(view)
         whole = len(ways) > 1
         plans = [map_queue(problem, latest_first=way, whole=whole) for way in ways]
         for job, node in min(plans, key=lambda plan: plan.makespan_s).starts:
             view.start(job, [node])
     sleep_while_nothing_can_start(view)
-
-
-def _some_job_has_room(view: View) -> bool:
-    most = int(view.nodes.free.max())
-    return any(job.cores <= most for job in view.queue.values())

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
         rule: order of the jobs submitted at one instant.
         chained: bind as the papers' program does, with its two slips.
     """
-    keys = list(KEYS[rule])
+    keys, submit_s = list(KEYS[rule]), attrgetter("submit_s")
     lines: list[dict[int, float]] = []
     """For each node the numbers of the jobs bound to it and not over, with their estimates."""
     seen: dict[int, tuple[int, int]] = {}
@@ -75,7 +76,7 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
             lines.extend(_lines_of_running(view))
         came_back = {rejected.job_id for rejected in view.rejected}
         new = [job for job in view.arrived if job.job_id not in came_back]
-        for _, jobs in groupby(sorted(new, key=_submit_s), key=_submit_s):
+        for _, jobs in groupby(sorted(new, key=submit_s), key=submit_s):
             key, bindings = _best_bindings(view, lines, list(jobs), keys, chained)
             for job, node, end_s in bindings:
                 lines[node][job.job_id] = end_s
@@ -90,10 +91,6 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
             view.wake_on = SUBMISSION
 
     return decide
-
-
-def _submit_s(job: Job) -> float:
-    return job.submit_s
 
 
 def _lines_of_running(view: View) -> list[dict[int, float]]:

@@ -120,13 +120,9 @@ def _earliest_given(
             boot_s[asleep] = math.inf
         by_s = math.inf if best is None else best.runs_s
         found = _soonest_boot(profile, job, start_s, boot_s, by_s - start_s)
-        if found is not None and (best is None or _sooner(found, best)):
-            best = found
+        if found is not None:
+            best = min(best or found, found, key=lambda one: (one.runs_s, one.boot_s))
     return best
-
-
-def _sooner(one: Reservation, other: Reservation) -> bool:
-    return (one.runs_s, one.boot_s) < (other.runs_s, other.boot_s)
 
 
 def _soonest_boot(

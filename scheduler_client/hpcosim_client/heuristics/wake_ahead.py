@@ -15,11 +15,7 @@ from hpcosim_client.view import View
 
 
 class WakeAhead:
-    """Keeps nodes on for reservations and, if `planned`, switches them on in time.
-
-    Args:
-        awareness: that of the job scheduler.
-    """
+    """Keeps nodes on for reservations and, if `planned`, switches them on in time."""
 
     def __init__(self, awareness: Awareness) -> None:
         self._wakes = awareness == "planned"

@@ -24,12 +24,6 @@ HEARD: frozenset[EventKind] = frozenset({"job_submitted", "job_completed", "node
 decision itself, or where a job waits for its nodes, with the last of these being on."""
 
 
-def power_codes(view: View) -> Ints:
-    """Return the power state of every node, int64[nodes], as `POWER_CODES` has it."""
-    power = view.nodes.power
-    return np.fromiter(map(POWER_CODES.__getitem__, power), np.int64, len(power))
-
-
 def listen(view: View) -> None:
     """Have the view woken for all that an account must hear of at the instant it happens."""
     view.wake_on = HEARD.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
@@ -43,15 +37,13 @@ class Account:
     start counts from its decision. A node wastes energy while nothing runs on it, held for a
     job or not: on, it then draws its idle power.
 
-    Args:
-        platform: the cluster.
-
     Attributes:
         start_s, now_s: from when to when the account goes; NaN: it has not begun.
         wasted_j: float64[nodes], energy not spent computing, J.
         switching_s: float64[nodes], seconds spent being switched on and off.
         idle_since_s: float64[nodes], since when a node has been on and held by no job; NaN: it
             is not. The clock starts when the account does.
+        submissions: the jobs heard of.
         waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
             their nodes and wait for these to boot.
         waiting: the jobs that wait to start now.
@@ -71,17 +63,12 @@ class Account:
         self.switching_s: Floats = np.zeros(nodes)
         self.idle_since_s: Floats = np.full(nodes, np.nan)
         self.waited_s = 0.0
-        self._submissions = Submissions()
+        self.submissions = Submissions()
         self.waiting: list[Job] = []
         self.waited: set[int] = set()
         self.state: Ints = np.full(nodes, ON)
         self._drawn_w: Floats = np.zeros(nodes)
         self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
-
-    @property
-    def submissions(self) -> int:
-        """How many jobs the account has heard of."""
-        return self._submissions.count
 
     @property
     def elapsed_s(self) -> float:
@@ -94,16 +81,12 @@ class Account:
             self.start_s = self.now_s = view.now_s
         if view.now_s > self.now_s:
             self._integrate(view.now_s)
-        self._submissions.update(view)
+        self.submissions.update(view)
         self._note(view)
 
     def begin_interval(self) -> None:
         """Forget who has `waited`."""
         self.waited = set()
-
-    def submitted_in_last_hour(self) -> int:
-        """Return how many jobs were submitted in the hour before `now_s`."""
-        return self._submissions.in_last_hour(self.now_s)
 
     def _integrate(self, until_s: float) -> None:
         dt = until_s - self.now_s
@@ -115,7 +98,8 @@ class Account:
 
     def _note(self, view: View) -> None:
         nodes = view.nodes
-        self.state = power_codes(view)
+        codes = map(POWER_CODES.__getitem__, nodes.power)
+        self.state = np.fromiter(codes, np.int64, len(nodes.power))
         computing = nodes.jobs > 0
         self.waiting = list(view.queue.values())
         if (computing & (self.state != ON)).any():

@@ -62,9 +62,6 @@ def adaptive(rule: Rule) -> Manager:
     needed again may stay on longer than the rest. The price of waiting decides whether sleeping
     nodes are woken for a job or the job waits for others; it takes effect from the next decision
     of a job scheduler that is aware of power states.
-
-    Args:
-        rule: the rule, from `load_rule`.
     """
     idle, submissions = IdleClock(), Submissions()
 

@@ -66,7 +66,8 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
     seen[:, 7] = _saturating(np.where(idle, view.now_s - account.idle_since_s, 0.0), HOUR_S)
     seen[:, 8] = _saturating(_release_s(view), HOUR_S)
     if account.elapsed_s > 0.0:
-        seen[:, 9] = account.wasted_j / (account.elapsed_s * _above_0(account.on_w))
+        above_0_w = np.where(account.on_w > 0.0, account.on_w, 1.0)  # without power it wastes none
+        seen[:, 9] = account.wasted_j / (account.elapsed_s * above_0_w)
         seen[:, 10] = account.switching_s / account.elapsed_s
     np.clip(seen, 0.0, 1.0, out=seen)
     if origin_s is not None:
@@ -96,7 +97,7 @@ def _shared(view: View, account: Account) -> list[float]:
     if jobs:
         waited_s = sum(now_s - job.submit_s for job in jobs) / len(jobs)
         requested_s = sum(job.requested_s for job in jobs) / len(jobs)
-    submitted = account.submitted_in_last_hour()
+    submitted = account.submissions.in_last_hour(account.now_s)
     whole_j = account.elapsed_s * float(account.on_w.sum())
     return [
         len(jobs) / (len(jobs) + JOBS),
@@ -119,10 +120,6 @@ def _release_s(view: View) -> NDArray[np.float64]:
 
 def _saturating(values: NDArray[np.float64], half: float) -> NDArray[np.float64]:
     return values / (values + half)
-
-
-def _above_0(watts: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(watts > 0.0, watts, 1.0)  # a node without power wastes none
 
 
 def _calendar(week_s: float) -> list[float]:

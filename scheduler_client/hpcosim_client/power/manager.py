@@ -28,10 +28,6 @@ def managed(policy: Policy, manager: Manager) -> Policy:
     Once every job is over, nothing is switched any more, and the manager's alarm is cancelled, so
     that it does not keep the run alive.
 
-    Args:
-        policy: the job scheduler.
-        manager: the power manager.
-
     Example:
         >>> from hpcosim_client import make_policy, managed, timeout
         >>> policy = managed(make_policy("easy", "aware"), timeout(900.0))

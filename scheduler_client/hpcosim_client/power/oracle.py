@@ -74,7 +74,8 @@ def oracle(switches: Iterable[Switch]) -> Manager:
             to be switched than the plan says: it was made for another schedule, and its energy
             would not be this run's.
     """
-    to_come = _in_order(switches)
+    # In descending order, to be popped from the end; `off` before `on`.
+    to_come = sorted(switches, key=lambda row: (row.time_s, row.state == "on"), reverse=True)
     due: list[Switch] = []
 
     def manage(view: View) -> float | None:
@@ -106,7 +107,10 @@ def on_time(start_s: Mapping[int, float]) -> Policy:
                 heappush(to_come, (start_s[job.job_id], job.order, job))
             else:
                 view.reject(job)
-        while to_come and to_come[0][0] <= view.now_s and _start_on_first(view, to_come[0][2]):
+        while to_come and to_come[0][0] <= view.now_s:
+            on_first = np.argsort(~view.nodes.on, kind="stable").tolist()
+            if not view.start(to_come[0][2], on_first):
+                break
             heappop(to_come)
         if to_come and to_come[0][0] > view.now_s:
             alarm.set(view, to_come[0][0])
@@ -144,16 +148,6 @@ def write_plan(plan: Plan, path: Path) -> None:
 
 def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _start_on_first(view: View, job: Job) -> bool:
-    """Start a job on nodes that are on, before others, and return whether there was room."""
-    return view.start(job, np.argsort(~view.nodes.on, kind="stable").tolist())
-
-
-def _in_order(switches: Iterable[Switch]) -> list[Switch]:
-    """Return the switches in descending order, to be popped from the end; `off` before `on`."""
-    return sorted(switches, key=lambda row: (row.time_s, row.state == "on"), reverse=True)
 
 
 def _make_sure_of_nothing_late(due: Iterable[Switch], now_s: float) -> None:

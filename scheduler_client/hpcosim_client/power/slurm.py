@@ -53,10 +53,6 @@ def slurm(policy: Policy, rules: Slurm) -> Policy:
     - The job scheduler must not switch nodes itself, and can't kill a job that waits for tokens:
       the server rejects that.
 
-    Args:
-        policy: the job scheduler.
-        rules: the settings.
-
     Raises:
         PolicyError: when it first decides, if the settings don't fit the platform, or jobs can't
             be given nodes that sleep (`wake_on_allocation`); later, if the job scheduler switches

@@ -160,9 +160,7 @@ class PowerSaving:
     def _next_s(self, view: View, found: bool) -> float | None:
         """Return when the next scan can do something, or the jobs are to be looked at again.
 
-        Args:
-            view: the view.
-            found: a scan found nodes for jobs that wait.
+        The latter is so in the next second if a scan `found` nodes for jobs that wait.
         """
         due = min(self._due(view), default=math.inf)
         self._awaited_s = self._scans.first(int(due)) if due < math.inf else math.inf

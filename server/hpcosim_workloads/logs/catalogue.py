@@ -133,9 +133,8 @@ def known_trace(name: str) -> KnownTrace:
     Raises:
         WorkloadError: no log has that name; the nearest names are in the message.
     """
-    trace = KNOWN.get(name)
-    if trace is not None:
-        return trace
+    if name in KNOWN:
+        return KNOWN[name]
     # Half of the letters right is little, but a needless suggestion costs the reader nothing.
     near = difflib.get_close_matches(name.lower().replace("_", "-"), KNOWN, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(KNOWN)}"
@@ -185,15 +184,12 @@ def find_trace(name: str) -> Path:
             says where it was looked for and how to get one.
     """
     trace = known_trace(name)
-    path = locate(trace)
-    if path is not None:
+    if (path := locate(trace)) is not None:
         return path
-    own = user_folder()
-    looked_in = f"${TRACES_VARIABLE} ({own or 'not set'}) and {cache_folder()}"
+    looked_in = f"${TRACES_VARIABLE} ({user_folder() or 'not set'}) and {cache_folder()}"
+    advice = f"to download it: hpcosim traces get {name}"
     if trace.folder is None:
         advice = "it has no known address to download it from: put a copy in either folder"
-    else:
-        advice = f"to download it: hpcosim traces get {name}"
     raise WorkloadError(
         f"this machine has no {trace.file}.gz and no {trace.file} in {looked_in}; {advice}"
     )

@@ -26,16 +26,12 @@ LIMIT_BYTES = 4 * 1024**3
 GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 
-def _no_report(received_bytes: int, total_bytes: int | None) -> None:
-    """Tell nobody."""
-
-
 def download(
     trace: KnownTrace,
     into: Path,
     *,
     base_url: str = ARCHIVE,
-    report: Callable[[int, int | None], None] = _no_report,
+    report: Callable[[int, int | None], None] = lambda _received, _total: None,
 ) -> Path:
     """Download a log, check it, and only then give it its name.
 
@@ -61,11 +57,12 @@ def download(
             checksum = hashlib.sha256()
             for piece in _unpacked(_kept(_chunks(response, url, report), part), url):
                 checksum.update(piece)
-            _check(checksum.hexdigest(), trace, url)
+            if (came := checksum.hexdigest()) != trace.sha256:
+                what = f"sha256 {trace.sha256} was expected of {trace.file}, {came} came"
+                raise DownloadError("content", what, url)
     except OSError as error:  # those of the network have become DownloadError by now
-        raise DownloadError("disk", f"{target.name} cannot be written: {error}", str(into)) from (
-            error
-        )
+        what = f"{target.name} cannot be written: {error}"
+        raise DownloadError("disk", what, str(into)) from error
     return target
 
 
@@ -116,7 +113,14 @@ def _chunks(
     """Yield the body as it comes, and make sure that all of it came."""
     total_bytes = response.length
     received_bytes = 0
-    while chunk := _read(response, received_bytes, url):
+    while True:
+        try:
+            chunk = response.read(CHUNK_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            what = f"cut after {received_bytes} bytes: {_in_words(error)}"
+            raise DownloadError("network", what, url) from error
+        if not chunk:
+            break
         received_bytes += len(chunk)
         # Empty gzip members unpack to nothing for ever, so that this must be bounded as well.
         if received_bytes > LIMIT_BYTES:
@@ -128,16 +132,6 @@ def _chunks(
         raise DownloadError(
             "network", f"cut after {received_bytes} bytes of {total_bytes} expected", url
         )
-
-
-def _read(response: http.client.HTTPResponse, received_bytes: int, url: str) -> bytes:
-    """Read the next chunk, empty at the end."""
-    try:
-        return response.read(CHUNK_BYTES)
-    except (OSError, http.client.HTTPException) as error:
-        raise DownloadError(
-            "network", f"cut after {received_bytes} bytes: {_in_words(error)}", url
-        ) from error
 
 
 def _kept(chunks: Iterable[bytes], part: BinaryIO) -> Iterator[bytes]:
@@ -171,14 +165,6 @@ def _unpacked(chunks: Iterable[bytes], url: str) -> Iterator[bytes]:
             rest = member.unconsumed_tail or member.unused_data
     if not member.eof:
         raise DownloadError("content", f"gzip ends early, {unpacked_bytes} bytes unpacked", url)
-
-
-def _check(sha256: str, trace: KnownTrace, url: str) -> None:
-    """Make sure that what came is the log that is known."""
-    if sha256 != trace.sha256:
-        raise DownloadError(
-            "content", f"sha256 {trace.sha256} was expected of {trace.file}, {sha256} came", url
-        )
 
 
 @contextmanager

@@ -14,14 +14,7 @@ from msgspec import Meta
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.table import (
-    LATEST_S,
-    MOST_CORES,
-    PLACEMENTS,
-    JobSpec,
-    JobTable,
-    job_table,
-)
+from hpcosim_workloads.table import LATEST_S, MOST_CORES, PLACEMENTS, JobSpec, JobTable, job_table
 
 RUN_TIME_OPS_PER_S = 1e9  # by which the table's `run_s` of a job that has operations is told
 MOST_OPS = LATEST_S * RUN_TIME_OPS_PER_S
@@ -137,25 +130,27 @@ class JobLines:
 
     def _job(self, line: JobLine) -> JobSpec:
         kind = self._profile_of(line)
-        cores = line.cores if line.cores is not None else kind.cores
-        if cores is None:
+
+        def said(name: str) -> Any:
+            own = getattr(line, name)
+            return getattr(kind, name) if own is None else own
+
+        if said("cores") is None:
             raise _missing("cores", "cores", line)
         run_s, ops = _work(line, kind)
-        requested_s = line.requested_s if line.requested_s is not None else kind.requested_s
-        if requested_s is None and ops:
+        if said("requested_s") is None and ops:
             raise _missing("requested_s", "requested_s, as its work is req_ops", line)
-        max_energy_j = line.max_energy_j if line.max_energy_j is not None else kind.max_energy_j
         return JobSpec(
             job_id=line.job_id,
             submit_s=line.submit_s,
             run_s=run_s,
-            requested_s=run_s if requested_s is None else requested_s,
-            cores=cores,
-            placement=line.placement or kind.placement or self._placement,
+            requested_s=said("requested_s") or run_s,
+            cores=said("cores"),
+            placement=said("placement") or self._placement,
             ops=ops,
-            memory_mb=_said(line.memory_mb, kind.memory_mb),
-            memory_volume_mb=_said(line.memory_volume_mb, kind.memory_volume_mb),
-            max_energy_j=math.inf if max_energy_j is None else max_energy_j,
+            memory_mb=said("memory_mb") or 0.0,
+            memory_volume_mb=said("memory_volume_mb") or 0.0,
+            max_energy_j=said("max_energy_j") or math.inf,
             profile=line.profile,
         )
 
@@ -192,10 +187,6 @@ def _work(line: JobLine, kind: Profile) -> tuple[float, float]:
 def _missing(field: str, what: str, line: JobLine) -> LineError:
     where = f"here or in profile {line.profile!r}" if line.profile else "here or in a profile"
     return LineError(f"job {line.job_id} needs {what}, {where}", field)
-
-
-def _said(own_mb: float | None, kinds_mb: float | None) -> float:
-    return (kinds_mb or 0.0) if own_mb is None else own_mb
 
 
 @functools.lru_cache(maxsize=256)  # a file may name one unknown profile in every line

@@ -52,18 +52,10 @@ def read_log(
     lenient: bool = False,
     profiles: Mapping[str, Profile] = NO_PROFILES,
 ) -> JobTable:
-    """Return the jobs of a log of a job a line, by the rules of `read_swf`.
+    """Return the jobs of a log of a job a line, by the rules, arguments and errors of `read_swf`.
 
-    Args:
-        path: the file.
-        parse: reads a line; raises ValueError where it is corrupt.
-        comment: lines that begin with it are skipped.
-        placement: see `read_swf`.
-        lenient: see `read_swf`.
-        profiles: see `read_swf`.
-
-    Raises:
-        WorkloadError: see `read_swf`.
+    `parse` reads a line, and raises ValueError where it is corrupt; lines that begin with `comment`
+    are skipped.
     """
     counts: Counter[str] = Counter()
     table, line_of = _read(_usable_jobs(path, parse, comment, lenient, counts), counts)
@@ -82,32 +74,22 @@ def read_log(
 
 def _read(jobs: Iterable[tuple[int, LogJob]], counts: Counter[str]) -> tuple[JobTable, array[int]]:
     """Return jobs in the order they come, and the number of the line of each."""
-    line_of, job_id, cores, profile = array("q"), array("q"), array("q"), array("q")
-    submit_s, run_s, requested_s, memory_mb = array("d"), array("d"), array("d"), array("d")
-    codes = {"": 0}
-    latest_s = -math.inf
+    columns: dict[str, Any] = {
+        name: array(kind) for name, kind in zip(LogJob._fields, "qdddqdq", strict=True)
+    }
+    appends = [column.append for column in columns.values()]
+    line_of, codes, latest_s = array("q"), {"": 0}, -math.inf
     for number, job in jobs:
         counts["out_of_order"] += job.submit_s < latest_s
         counts["requested_time_unknown"] += job.requested_s <= 0
         latest_s = max(latest_s, job.submit_s)
         line_of.append(number)
-        job_id.append(job.job_id)
-        submit_s.append(job.submit_s)
-        run_s.append(job.run_s)
-        requested_s.append(job.requested_s if job.requested_s > 0 else job.run_s)
-        cores.append(job.cores)
-        memory_mb.append(job.memory_mb)
-        profile.append(codes.setdefault(job.profile, len(codes)))
-    table = job_table(
-        job_id=job_id,
-        submit_s=submit_s,
-        run_s=run_s,
-        requested_s=requested_s,
-        cores=cores,
-        memory_mb=memory_mb,
-        profile=profile,
-        profiles=tuple(codes),
-    )
+        requested_s = job.requested_s if job.requested_s > 0 else job.run_s
+        code = codes.setdefault(job.profile, len(codes))
+        row = (job.job_id, job.submit_s, job.run_s, requested_s, job.cores, job.memory_mb, code)
+        for append, value in zip(appends, row, strict=True):
+            append(value)
+    table = job_table(**columns, profiles=tuple(codes))
     return table, line_of
 
 
@@ -142,11 +124,7 @@ def checked(job: LogJob) -> LogJob:
     Raises:
         ValueError: one isn't.
     """
-    if not (
-        abs(job.submit_s) <= LATEST_S
-        and abs(job.run_s) <= LATEST_S
-        and abs(job.requested_s) <= LATEST_S
-    ):
+    if not all(abs(time_s) <= LATEST_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
         raise ValueError(f"a time is not a number of up to {LATEST_S} s")
     if not 0 <= job.job_id < 2**63 or job.cores > MOST_CORES:
         raise ValueError(f"a job number must be 0 or more, and cores {MOST_CORES} or fewer")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import parsedate
 from itertools import takewhile
@@ -32,40 +31,20 @@ def log_start_s(path: Path) -> float | None:
     Raises:
         WorkloadError: the file can't be read.
     """
-    header = _header(path)
-    try:
-        start = _wall_clock(header) or _unix_clock(header)
-    except (ValueError, OverflowError):  # no such day, or one beyond the calendar
-        return None
-    if start is None:
-        return None
-    return start.weekday() * DAY_S + start.hour * 3600.0 + start.minute * 60.0 + start.second
-
-
-def _wall_clock(header: dict[str, str]) -> datetime | None:
-    """Read `StartTime`, such as "Fri Oct 01 00:00:03 PDT 1993"; a mail's date is written alike."""
-    read = parsedate(header.get("StartTime", ""))
-    return None if read is None else datetime(*read[:6])
-
-
-def _unix_clock(header: dict[str, str]) -> datetime | None:
-    """Read `UnixStartTime`, seconds, and `TimeZone`, seconds to add."""
-    if "UnixStartTime" not in header:
-        return None
-    since_s = int(header["UnixStartTime"]) + int(header.get("TimeZone", "0"))
-    return EPOCH + timedelta(seconds=since_s)
-
-
-def _header(path: Path) -> dict[str, str]:
-    """Return the header's labels and what stands behind them; of a label twice, the first."""
-    header: dict[str, str] = {}
-    for line in _comments(path):
+    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path))
+    header: dict[str, str] = {}  # of a label that is there twice, the first
+    for line in takewhile(lambda line: not line or line.startswith(";"), lines):
         label, _, value = line.lstrip("; \t").partition(":")
         header.setdefault(label.strip(), value.strip())
-    return header
-
-
-def _comments(path: Path) -> Iterator[str]:
-    """Yield the lines before the first job."""
-    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path))
-    yield from takewhile(lambda line: not line or line.startswith(";"), lines)
+    try:
+        # Such as "Fri Oct 01 00:00:03 PDT 1993"; a mail's date is written alike.
+        if (read := parsedate(header.get("StartTime", ""))) is not None:
+            start = datetime(*read[:6])
+        elif "UnixStartTime" in header:
+            since_s = int(header["UnixStartTime"]) + int(header.get("TimeZone", "0"))
+            start = EPOCH + timedelta(seconds=since_s)
+        else:
+            return None
+    except (ValueError, OverflowError):  # no such day, or one beyond the calendar
+        return None
+    return start.weekday() * DAY_S + start.hour * 3600.0 + start.minute * 60.0 + start.second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from hpcosim_protocol import Placement
@@ -55,10 +56,7 @@ def read_swf(
         WorkloadError: the file can't be read, or a line is corrupt; names the line. Or a
             profile of a job says what a log does.
     """
-
-    def parse(line: str) -> LogJob:
-        return _parse(line, profiles)
-
+    parse = partial(_parse, profiles=profiles)
     return read_log(path, parse, placement=placement, lenient=lenient, profiles=profiles)
 
 

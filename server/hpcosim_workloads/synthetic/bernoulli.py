@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import WorkloadError, check
 from hpcosim_workloads.synthetic.imitation import MOST_JOBS
 from hpcosim_workloads.table import LATEST_S, JobTable, job_table
 
@@ -73,13 +73,9 @@ def bernoulli(
         WorkloadError: an argument is out of its range, the jobs might be more than `most_jobs`, or
             not one came.
     """
-    _check_chances(arrival_probability, short_probability, accuracy)
-    _check_ranges(short_run_s, long_run_s, cores)
-    if not 1 <= slowdown <= LATEST_S / max(short_run_s[1], long_run_s[1]):
-        raise WorkloadError(
-            f"slowdown is {slowdown}; it must be 1 or more, and so small that no requested time is "
-            f"above {LATEST_S} s"
-        )
+    _check_draws(
+        arrival_probability, short_probability, short_run_s, long_run_s, cores, accuracy, slowdown
+    )
     _check_sequences(steps, sequences, apart_s, most_jobs)
     submit_s, mean_s, job_cores, off = [], [], [], []
     for number in range(sequences):
@@ -115,39 +111,34 @@ def _run_s(mean_s: FloatArray, off: FloatArray, accuracy: float | None) -> Float
     return run_s
 
 
-def _check_chances(
-    arrival_probability: float, short_probability: float, accuracy: float | None
+def _check_draws(
+    arrival_probability: float,
+    short_probability: float,
+    short_run_s: Range,
+    long_run_s: Range,
+    cores: Range,
+    accuracy: float | None,
+    slowdown: float,
 ) -> None:
-    if not 0 <= arrival_probability <= 1:
-        raise WorkloadError(f"arrival_probability is {arrival_probability}; it must be from 0 to 1")
-    if not 0 <= short_probability <= 1:
-        raise WorkloadError(f"short_probability is {short_probability}; it must be from 0 to 1")
-    if accuracy is not None and not 0 < accuracy < math.inf:
-        raise WorkloadError(
-            f"accuracy is {accuracy}; it must be above 0 and finite, or null: perfect"
-        )
-
-
-def _check_ranges(short_run_s: Range, long_run_s: Range, cores: Range) -> None:
+    chances = {"arrival_probability": arrival_probability, "short_probability": short_probability}
+    for name, chance in chances.items():
+        check(0 <= chance <= 1, name, chance, "from 0 to 1")
+    right = accuracy is None or 0 < accuracy < math.inf
+    check(right, "accuracy", accuracy, "above 0 and finite, or null: perfect")
+    expected = f"(least, greatest), with 1 <= least <= greatest <= {LATEST_S}"
     for name, run_s in (("short_run_s", short_run_s), ("long_run_s", long_run_s)):
-        if not 1 <= run_s[0] <= run_s[1] <= LATEST_S:
-            raise WorkloadError(
-                f"{name} is {run_s}; it must be (least, greatest), "
-                f"with 1 <= least <= greatest <= {LATEST_S}"
-            )
-    if not 1 <= cores[0] <= cores[1]:
-        raise WorkloadError(f"cores is {cores}; it must be (least, most), with 1 <= least <= most")
+        check(1 <= run_s[0] <= run_s[1] <= LATEST_S, name, run_s, expected)
+    check(1 <= cores[0] <= cores[1], "cores", cores, "(least, most), with 1 <= least <= most")
+    expected = f"1 or more, and so small that no requested time is above {LATEST_S} s"
+    most = LATEST_S / max(short_run_s[1], long_run_s[1])
+    check(1 <= slowdown <= most, "slowdown", slowdown, expected)
 
 
 def _check_sequences(steps: int, sequences: int, apart_s: float, most_jobs: int) -> None:
-    if steps < 1:
-        raise WorkloadError(f"steps is {steps}; it must be 1 or more")
-    if sequences < 1:
-        raise WorkloadError(f"sequences is {sequences}; it must be 1 or more")
-    if not steps <= apart_s < math.inf:
-        raise WorkloadError(
-            f"apart_s is {apart_s}; it must be finite, and at least the {steps} steps of a sequence"
-        )
+    check(steps >= 1, "steps", steps, "1 or more")
+    check(sequences >= 1, "sequences", sequences, "1 or more")
+    expected = f"finite, and at least the {steps} steps of a sequence"
+    check(steps <= apart_s < math.inf, "apart_s", apart_s, expected)
     if sequences * steps > most_jobs:
         raise WorkloadError(
             f"sequences is {sequences}, which with {steps} steps each may have "

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import WorkloadError, check
 from hpcosim_workloads.table import JobTable
 
 FloatArray = NDArray[np.float64]
@@ -43,8 +43,7 @@ def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
     Raises:
         WorkloadError: `jobs` is below 1, or the log has less than two jobs.
     """
-    if jobs < 1:
-        raise WorkloadError(f"jobs is {jobs}; it must be 1 or more")
+    check(jobs >= 1, "jobs", jobs, "1 or more")
     mean_s = mean_interarrival_s(log)
     gap_s = rng.exponential(mean_s, jobs)
     gap_s[0] = 0.0
@@ -101,15 +100,19 @@ def seasonal(
         WorkloadError: `days` is below 1, the log has no jobs or less than a week of them, or the
             jobs would be more than `most_jobs`.
     """
-    if days < 1:
-        raise WorkloadError(f"days is {days}; it must be 1 or more")
+    check(days >= 1, "days", days, "1 or more")
     a_day = np.floor(np.resize(weekly_pattern(log, start_s), days) + rng.random(days))
     if a_day.sum() > most_jobs:
         many = f"{days} days like those of the log have {a_day.sum():.0f} jobs"
         raise WorkloadError(f"{many}; {most_jobs} are allowed, so days must be less")
     submit_s = _spread(rng, a_day, hourly_pattern(log, start_s))
     sizes, runs = rng.integers(len(log), size=(2, submit_s.size))
-    return _submitted(_combined(log, runs if pairs else sizes, runs), submit_s)
+    jobs = log.take(runs)
+    if not pairs:
+        of_size = log.take(sizes)
+        columns = {name: getattr(of_size, name) for name in ("cores", "placement", "memory_mb")}
+        jobs = replace(jobs, **columns)
+    return _submitted(jobs, submit_s)
 
 
 def weekly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
@@ -167,16 +170,6 @@ def _spread(rng: np.random.Generator, a_day: FloatArray, shares: FloatArray) -> 
     an_hour = np.diff(sums).astype(np.int64).ravel()
     hours_s = np.repeat(np.arange(an_hour.size) * HOUR_S, an_hour)
     return np.sort(hours_s + rng.integers(int(HOUR_S), size=hours_s.size))
-
-
-def _combined(log: JobTable, sizes: NDArray[np.int64], runs: NDArray[np.int64]) -> JobTable:
-    """Return jobs of the sizes of some rows and the run times of others."""
-    return replace(
-        log.take(runs),
-        cores=log.cores[sizes],
-        placement=log.placement[sizes],
-        memory_mb=log.memory_mb[sizes],
-    )
 
 
 def _submitted(jobs: JobTable, submit_s: FloatArray) -> JobTable:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import check
 from hpcosim_workloads.table import JobTable, job_table
 
 MINUTE_S = 60.0
@@ -40,7 +40,17 @@ def poisson(
     Raises:
         WorkloadError: an argument is out of its range.
     """
-    _check(jobs, mean_interarrival_s, cores, run_s, overestimate)
+    check(jobs >= 1, "jobs", jobs, "1 or more")
+    check(
+        0 < mean_interarrival_s < math.inf,
+        "mean_interarrival_s",
+        mean_interarrival_s,
+        "above 0 and finite",
+    )
+    check(1 <= cores[0] <= cores[1], "cores", cores, "(least, most), with 1 <= least <= most")
+    expected = "(least, greatest), with 0 < least <= greatest, finite"
+    check(0 < run_s[0] <= run_s[1] < math.inf, "run_s", run_s, expected)
+    check(1 <= overestimate < math.inf, "overestimate", overestimate, "1 or more and finite")
     gap_s = rng.exponential(mean_interarrival_s, jobs)
     gap_s[0] = 0.0
     job_cores = _log_uniform_integers(rng, *cores, jobs)
@@ -67,27 +77,3 @@ def _log_uniform_integers(
     drawn = np.floor(np.exp2(rng.uniform(math.log2(low), math.log2(high + 1), count)))
     # exp2(log2(x)) can miss x by the last bit, which the floor would make a whole core.
     return np.clip(drawn.astype(np.int64), low, high)
-
-
-def _check(
-    jobs: int,
-    mean_interarrival_s: float,
-    cores: tuple[int, int],
-    run_s: tuple[float, float],
-    overestimate: float,
-) -> None:
-    """Raise `WorkloadError` on the first argument that is out of its range, or not a number."""
-    if jobs < 1:
-        raise WorkloadError(f"jobs is {jobs}; it must be 1 or more")
-    if not 0 < mean_interarrival_s < math.inf:
-        raise WorkloadError(
-            f"mean_interarrival_s is {mean_interarrival_s}; it must be above 0 and finite"
-        )
-    if not 1 <= cores[0] <= cores[1]:
-        raise WorkloadError(f"cores is {cores}; it must be (least, most), with 1 <= least <= most")
-    if not 0 < run_s[0] <= run_s[1] < math.inf:
-        raise WorkloadError(
-            f"run_s is {run_s}; it must be (least, greatest), with 0 < least <= greatest, finite"
-        )
-    if not 1 <= overestimate < math.inf:
-        raise WorkloadError(f"overestimate is {overestimate}; it must be 1 or more and finite")

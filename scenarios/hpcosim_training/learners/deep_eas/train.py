@@ -10,8 +10,7 @@ from pathlib import Path
 import torch
 
 from hpcosim_client import make_policy
-from hpcosim_client.agents.deep_eas.model import About, save_deep_eas
-from hpcosim_client.agents.deep_eas.network import network_of
+from hpcosim_client.agents.deep_eas.network import About, network_of, save_deep_eas
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.in_process import run_in_process

@@ -11,8 +11,8 @@ import torch
 
 from hpcosim_client.agents.pairing import foreseen_rows as columns
 from hpcosim_client.agents.pairing.choices import Choices, Rows
-from hpcosim_client.agents.pairing.forecast import Kind, kind_of
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_client.job import Floats
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_client.agents.node_power.network import Actor, Shape, new_actor, new_critic
+from hpcosim_client.agents.node_power.network import Actor, Critic, Shape, new_network
 from hpcosim_client.job import Ints
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.learners.power.settings import PowerTraining
@@ -53,7 +53,7 @@ def new_agent(training: PowerTraining, shape: Shape) -> Agent[Actor, NodeBatch]:
         shape: the sizes of its networks.
     """
     generator = torch.Generator().manual_seed(training.seed)
-    actor, critic = new_actor(shape, generator), new_critic(shape, generator)
+    actor, critic = new_network(Actor, shape, generator), new_network(Critic, shape, generator)
     return Agent(actor, critic, _evaluate, _value, training)
 
 

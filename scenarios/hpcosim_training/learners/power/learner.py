@@ -89,5 +89,5 @@ def _totals(envs: Sequence[NodePowerEnv]) -> dict[str, float]:
     waited_s = sum(account.waited_s for account in accounts)
     return {
         "wasted_j": float(sum(account.wasted_j.sum() for account in accounts)),
-        "mean_wait_s": waited_s / max(sum(account.submissions for account in accounts), 1),
+        "mean_wait_s": waited_s / max(sum(account.submissions.count for account in accounts), 1),
     }

@@ -1,7 +1,11 @@
-"""The networks of Deep-EAS: the paper's, of a picture, and one that weighs pairs."""
+"""The networks of Deep-EAS, and their files: the paper's, of a picture, and one of pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,6 +15,9 @@ from hpcosim_client.agents.deep_eas.pairs import OF_PAIR, OF_QUEUE, pairs, queue
 from hpcosim_client.agents.deep_eas.picture import pictures
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
+
+FORMAT = "hpcosim deep-eas 1"
 
 FILTERS = 8
 SIDE = 3
@@ -22,9 +29,6 @@ class PictureNetwork(nn.Module):
     """Eight filters of 3 x 3, stride 2, ReLU, and one dense layer to the actions.
 
     The paper's (section III-C).
-
-    Args:
-        settings: the picture's measures.
     """
 
     def __init__(self, settings: DeepEas) -> None:
@@ -46,9 +50,6 @@ class PairsNetwork(nn.Module):
     """The same layers for every pair of a machine and a slot, which also see the mean of all pairs.
 
     So it is for any number of machines. Whether to hold is said by the mean alone.
-
-    Args:
-        settings: what is decided.
     """
 
     def __init__(self, settings: DeepEas) -> None:
@@ -111,3 +112,37 @@ def logits_of(network: Network, scene: Scene) -> NDArray[np.float32]:
 
 def _along(size: int) -> int:
     return (size - SIDE) // STRIDE + 1
+
+
+# Files
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says of the network in it.
+
+    Attributes:
+        settings: what it decides, and what it is shown.
+        training: how it was trained, for whoever wants to know.
+    """
+
+    settings: DeepEas
+    training: Mapping[str, str | int | float | bool] = {}
+
+
+def save_deep_eas(path: Path, network: Network, about: About) -> None:
+    """Write a network, the same bytes for the same network.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    write_network(path, network.state_dict(), FORMAT, about)
+
+
+def load_deep_eas(path: Path) -> tuple[Network, About]:
+    """Return the network in a file, and what the file says of it.
+
+    Raises:
+        PolicyError: there is none; it says which file, and what would be right.
+    """
+    about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
+    return with_weights(path, lambda: network_of(about.settings), tensors), about

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from hpcosim_client.agents.chance import drawn
-from hpcosim_client.agents.deep_eas.model import load_deep_eas
-from hpcosim_client.agents.deep_eas.network import logits_of
+from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
 from hpcosim_client.agents.deep_eas.rounds import Rounds
 from hpcosim_client.agents.deep_eas.scene import Scene
-from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy, View
-
-Choose = Callable[[View, Scene], int]
-"""Returns the action in the one moment of a scene."""
 
 
 def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
@@ -39,14 +33,4 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
         logits = logits_of(network, scene)[0]
         return drawn(logits, view.rng) if sample else int(logits.argmax())
 
-    return deciding(about.settings, choose)
-
-
-def deciding(settings: DeepEas, choose: Choose) -> Policy:
-    """Return the policy that binds jobs to machines as a function chooses.
-
-    Args:
-        settings: what is decided.
-        choose: called wherever there is a choice.
-    """
-    return by_rounds(lambda view: Rounds(settings, view), choose)
+    return by_rounds(lambda view: Rounds(about.settings, view), choose)

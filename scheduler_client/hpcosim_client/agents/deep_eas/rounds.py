@@ -29,10 +29,6 @@ MOST = 2**15 - 1
 class Rounds:
     """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
 
-    Args:
-        settings: what is decided.
-        view: that of the run.
-
     Raises:
         PolicyError: the cluster is not one that the agent can decide for.
 

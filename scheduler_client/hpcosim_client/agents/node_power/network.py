@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -106,24 +106,16 @@ class Critic(nn.Module):
         return values
 
 
-def new_actor(shape: Shape, generator: torch.Generator) -> Actor:
-    """Return an untrained actor."""
+AnyNetwork = TypeVar("AnyNetwork", Actor, Critic)
+
+
+def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
+    """Return an untrained network.
+
+    Its weights are drawn from this generator alone (Glorot, Bengio 2010); biases are 0.
+    """
     with torch.device("meta"):
-        actor = Actor(shape)
-    _draw(actor, generator)
-    return actor
-
-
-def new_critic(shape: Shape, generator: torch.Generator) -> Critic:
-    """Return an untrained critic."""
-    with torch.device("meta"):
-        critic = Critic(shape)
-    _draw(critic, generator)
-    return critic
-
-
-def _draw(network: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights from this generator alone (Glorot, Bengio 2010); biases are 0."""
+        network = kind(shape)
     network.to_empty(device="cpu")
     for part in network.modules():
         if isinstance(part, nn.Linear):
@@ -132,6 +124,7 @@ def _draw(network: nn.Module, generator: torch.Generator) -> None:
         elif isinstance(part, nn.LayerNorm):
             nn.init.ones_(part.weight)
             nn.init.zeros_(part.bias)
+    return network
 
 
 def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:

@@ -47,12 +47,7 @@ class Choices(NamedTuple):
 def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -> Ints:
     """Return the actions of pairs, and of waiting last where it is allowed; see `Choices`.
 
-    Args:
-        slot: int64[pairs], slot of the job of each.
-        node: int64[pairs], node of each.
-        slots: how many slots there are.
-        nodes: how many nodes there are.
-        may_wait: waiting is a choice.
+    `slot` and `node` are those of each pair, int64[pairs]; `slots` and `nodes` are counts.
     """
     actions = slot * nodes + node
     return np.append(actions, slots * nodes) if may_wait else actions

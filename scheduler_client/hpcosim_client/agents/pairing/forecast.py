@@ -7,9 +7,7 @@ is on one node; on nodes of several processors no task is taken to slow another.
 
 from __future__ import annotations
 
-from hpcosim_client.agents.pairing.site import Kind as Kind
-from hpcosim_client.agents.pairing.site import Site
-from hpcosim_client.agents.pairing.site import kind_of as kind_of
+from hpcosim_client.agents.pairing.site import Site, kind_of
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 from hpcosim_protocol import Platform

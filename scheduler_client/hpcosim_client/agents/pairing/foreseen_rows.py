@@ -195,15 +195,10 @@ class ForeseenRows:
     def _show_costs(
         self, blocks: Rows, now_s: float, grid: Grid, costs_j: Floats, slot: Ints, place: Ints
     ) -> None:
-        """Show what pairs cost.
+        """Fill float32[pairs, weights, 5] with what pairs cost.
 
-        Args:
-            blocks: float32[pairs, weights, 5], to be filled.
-            now_s: simulated time.
-            grid: the options.
-            costs_j: float64[kinds, nodes, weights], what each costs.
-            slot: of which kind the pairs are.
-            place: on which of the distinct nodes.
+        The costs are float64[kinds, nodes, weights]; `slot` and `place` say of which kind, and on
+        which of the distinct nodes, the pairs are.
         """
         cost_j = costs_j[slot, place]
         cheapest = costs_j.argmin(axis=1)

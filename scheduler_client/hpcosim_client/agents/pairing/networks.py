@@ -110,12 +110,7 @@ class ForeseenActor(Actor):
 
 
 class ForeseenCritic(nn.Module):
-    """Judges a state by what its rows have in common.
-
-    Args:
-        features: columns of a row.
-        width: of what is known of a row inside.
-    """
+    """Judges a state by what its rows have in common; arguments are those of `ForeseenActor`."""
 
     def __init__(self, features: int, width: int = 64) -> None:
         super().__init__()

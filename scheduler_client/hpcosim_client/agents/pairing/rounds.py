@@ -6,8 +6,6 @@ trained in go through the same rounds.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.forecast import Forecast
@@ -27,24 +25,12 @@ def features_of(settings: Pairing) -> int:
     return papers_rows.columns(settings)
 
 
-class Shows(Protocol):
-    """Makes the rows of what there is to choose from."""
-
-    def choices(self, view: View, may_wait: bool) -> Choices | None:
-        """Return them; None: nothing fits."""
-
-
 class Rounds:
-    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
-
-    Args:
-        settings: what is decided.
-        view: that of the run.
-    """
+    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self.settings = settings
-        self._shows: Shows
+        self._shows: ForeseenRows | PapersRows
         self._foreseen: ForeseenRows | None = None
         if settings.sees == "foreseen":
             self._shows = self._foreseen = ForeseenRows(settings, view)

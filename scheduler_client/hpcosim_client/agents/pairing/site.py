@@ -116,13 +116,7 @@ class Site:
     def option(self, now_s: float, free: int, kind: Kind) -> Option | None:
         """Return what it would come to if a job of this kind came here.
 
-        Args:
-            now_s: simulated time.
-            free: how many cores no job holds.
-            kind: what job.
-
-        Returns:
-            That; None: the node has too few cores.
+        `free` cores are held by no job now. None: the node has too few cores.
         """
         if kind.cores > self.cores:
             return None
