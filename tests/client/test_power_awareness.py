@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -34,10 +34,10 @@ from hpcosim_server.engine.simulation import Batch, Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.awareness_oracle import Oracle, Row
 from support.examples import examples
-from support.simulating import jobs_of
+from support.power_manager_runs import switched
+from support.simulating import jobs_of, simulate
 
 Aware = Literal["aware", "planned"]
-Switching = tuple[float, int, str]
 BACKFILLING = ("easy", "conservative")
 AWARE: tuple[Aware, ...] = ("aware", "planned")
 MOST_ANSWERS = 20_000
@@ -71,7 +71,7 @@ class Trace:
     """
 
     starts: list[float]
-    switchings: list[Switching]
+    switchings: list[tuple[float, int, str]]
     nodes: list[list[int]]
     allocated: list[int]
     rejected: list[str]
@@ -116,14 +116,9 @@ def trace(
     recording = simulation.recording
     assert recording.over == len(jobs)
     assert not np.isnan(recording.end_s).any()
-    switchings = [
-        (at_s, node, str(state))
-        for node in set(recording.power_node)
-        for at_s, state in recording.power_history(node)
-    ]
     return Trace(
         list(recording.start_s),
-        sorted(switchings),
+        switched(simulation),
         [list(recording.nodes_of(row)) for row in range(len(jobs))],
         allocated,
         rejected,
@@ -508,19 +503,10 @@ def never_delays_the_head(platform: Platform, jobs: JobTable, new: Callable[[], 
 
     start_s = trace(platform, jobs, noting).starts
     for head, from_s in first_s.items():
-        simulation = Simulation(platform, jobs)
-        play(without_those_behind(new(), head, from_s), platform, _asking(simulation))
-        if start_s[head - 1] > simulation.recording.start_s[head - 1]:
+        alone = simulate(platform, jobs, without_those_behind(new(), head, from_s))
+        if start_s[head - 1] > alone.recording.start_s[head - 1]:
             return False
     return True
-
-
-def _asking(
-    simulation: Simulation,
-) -> Callable[[Sequence[Decision], Collection[EventKind] | None, float], Batch]:
-    return lambda decisions, wake_on, elapsed_s: simulation.advance(
-        decisions, wake_on=wake_on, elapsed_s=elapsed_s
-    )
 
 
 @examples(60)
@@ -541,7 +527,7 @@ def test_jobs_behind_never_delay_the_head(data: st.DataObject) -> None:
     assert never_delays_the_head(platform, jobs, lambda: with_power(name, power, awareness))
 
 
-def unused(result: Trace) -> list[Switching]:
+def unused(result: Trace) -> list[tuple[float, int, str]]:
     """Return the nodes that were switched on though no job starts on them as soon as they are."""
     used = {
         (start_s, node)
@@ -901,27 +887,6 @@ def scenario(tmp_path: Path, old: str = "", new: str = "", after: str = "") -> P
     return file
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error"),
-    [
-        (": planned", ": plan", r"night\.yaml:14: \$\.scheduler\.power_awareness: .*'plan'"),
-        (": planned", ": 1", r"night\.yaml:14: \$\.scheduler\.power_awareness: "),
-        (
-            "power_awareness",
-            "power_awarenes",
-            r"night\.yaml:14: \$\.scheduler: unknown key 'power_awarenes'; "
-            "did you mean 'power_awareness'",
-        ),
-    ],
-)
-def test_a_bad_awareness_is_told_with_field_and_line(
-    old: str, new: str, error: str, tmp_path: Path
-) -> None:
-    """As every bad value of a scenario."""
-    with pytest.raises(ScenarioError, match=error):
-        check(scenario(tmp_path, old, new))
-
-
 def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
     """It switches nodes on by itself; others are told that it would do."""
     off = "wake_on_allocation: false\n"
@@ -964,10 +929,3 @@ def test_compare_uses_the_scenario_s_awareness(tmp_path: Path) -> None:
     for name in BACKFILLING:
         alone, _ = run_scenario(file, scheduler=name, transport="inproc", out=tmp_path / name)
         assert compared[name] == alone
-
-
-@pytest.mark.parametrize("awareness", ["unaware", "aware", "planned"])
-def test_the_title_names_the_awareness(awareness: str) -> None:
-    """It tells results apart that differ in nothing else."""
-    expected = f"{awareness} easy, timeout(timeout_s=900.0)"
-    assert title("easy", Timeout(900.0), cast(Awareness, awareness)) == expected

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +14,6 @@ import pytest
 from hypothesis import given
 
 from hpcosim_client import View, make_policy
-from hpcosim_client import run as schedule
 from hpcosim_protocol import (
     AllocateJob,
     Decision,
@@ -39,9 +36,6 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import IllegalTransition, Rejection, SimulationStuck
 from hpcosim_server.physics.allocation import check_power, tasks_by_node
@@ -71,11 +65,8 @@ from support.power_states_runs import (
     scenes,
     woken,
 )
-from support.processes import Processes, Server, read
 from support.random_scenes import Scene
 from support.simulating import jobs_of
-
-RUN = Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1)
 
 
 def spans_of(simulation: Simulation) -> list[Span]:
@@ -331,7 +322,11 @@ def test_a_job_killed_before_it_starts() -> None:
 def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
     """In jobs.csv it has an end, but no start, no nodes and no energy."""
     simulation, _ = killed_while_its_node_boots()
-    write_results(tmp_path / "out", simulation.record(), RUN)
+    write_results(
+        tmp_path / "out",
+        simulation.record(),
+        Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1),
+    )
     lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
     assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,"
     metrics = measure(simulation.record())
@@ -816,17 +811,6 @@ def test_nodes_held_are_only_switched_on(scene: Scene) -> None:
                 assert event.state in ("switching_on", "on")
 
 
-@examples(60)
-@given(scenes(vary=True))
-def test_same_seed_same_bytes(scene: Scene) -> None:
-    """The same scene played twice gives the same files to the byte, power changes and all."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("one", "two"):
-            write_results(Path(folder, name), play(scene).simulation.record(), RUN)
-        assert read(Path(folder, "one")) == read(Path(folder, "two"))
-        assert len(read(Path(folder, "one"))) == 5
-
-
 # --- the scheduler's mirror -------------------------------------------------------------------
 
 
@@ -1021,107 +1005,3 @@ def test_schedulers_live_with_nodes_that_can_not_be_given(
         policy(view)
         batch = simulation.advance(view.decisions, wake_on=view.wake_on)
     assert list(simulation.recording.start_s) == starts_s
-
-
-# --- every transport --------------------------------------------------------------------------
-
-SCENARIO = """
-name: power
-seed: 3
-platform:
-  nodes:
-    - count: 3
-      processors: [{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}]
-      power_states:
-        {sleep_w: 9, switch_on_s: 120, switch_on_w: 190, switch_off_s: 60, switch_off_w: 9,
-         switch_on_sd_s: 30, switch_off_sd_s: 40}
-    - count: 2
-      processors:
-        - {cores: 2, static_w: 30, dynamic_w: 7}
-        - {cores: 1, static_w: 20, dynamic_w: 0}
-      power_states:
-        {sleep_w: 1, switch_on_s: 20, switch_on_w: 70, switch_off_s: 10, switch_off_w: 20}
-workload:
-  synthetic:
-    {model: poisson, jobs: 60, mean_interarrival_s: 290, cores: [1, 12], run_s: [10, 2000]}
-  reference_clock_ghz: 2.0
-wake_on_allocation: WAKES
-"""
-
-
-class Manager:
-    """First come first served, and nodes idle for five minutes are switched off.
-
-    Where allocations wake no nodes, those that sleep are switched on while the head of the
-    queue finds no room.
-    """
-
-    def __init__(self) -> None:
-        self._idle_since_s: dict[int, float] = {}
-
-    def __call__(self, view: View) -> None:
-        """Decide."""
-        nodes = view.nodes
-        while view.queue and view.start(next(iter(view.queue.values()))):
-            pass
-        idle = (
-            (nodes.free == nodes.capacity) & np.array([s == "on" for s in nodes.power])
-        ).tolist()
-        for node, is_idle in enumerate(idle):
-            if not is_idle:
-                self._idle_since_s.pop(node, None)
-            elif view.now_s - self._idle_since_s.setdefault(node, view.now_s) >= 300.0:
-                del self._idle_since_s[node]
-                view.set_node_power(node, on=False)
-        if view.queue and not view.wake_on_allocation:
-            for node, state in enumerate(nodes.power):
-                if state == "sleeping":
-                    view.set_node_power(node, on=True)
-        if self._idle_since_s and not (view.no_more_jobs and not view.queue and not view.running):
-            view.set_alarm(max(min(self._idle_since_s.values()) + 300.0, view.now_s + 1e-3))
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    """What starts processes for a test, and ends them."""
-    processes = Processes(tmp_path)
-    yield processes
-    processes.end()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wakes", ["true", "false"])
-def test_every_transport_gives_the_same_bytes(
-    processes: Processes, tmp_path: Path, wakes: str
-) -> None:
-    """A scheduler that manages power gets the same results over a wire as in one process."""
-    path = tmp_path / "power.yaml"
-    path.write_text(SCENARIO.replace("WAKES", wakes))
-    opened = open_scenario(load_scenario(path), Library([path]).first_jobs, "manager")
-    run_in_process(opened, Manager(), tmp_path / "inproc")
-    expected = read(tmp_path / "inproc")
-    assert opened.simulation.power.shutdowns > 10
-    assert opened.run.complete
-    server = Server(processes, path, out=tmp_path / "tcp")
-    session: list[str] = []
-    schedule(
-        Manager(),
-        server.address,
-        name="manager",
-        welcomed=lambda welcome: session.append(welcome.session),
-    )
-    assert server.results(session[0]) == expected
-
-
-def test_another_seed_gives_other_times(tmp_path: Path) -> None:
-    """The seed of a scenario decides how long its nodes take to be switched."""
-    path = tmp_path / "power.yaml"
-    path.write_text(SCENARIO.replace("WAKES", "true"))
-    jobs = Library([path]).first_jobs
-    times_s = []
-    for seed in (3, 3, 4):
-        opened = open_scenario(load_scenario(path, {"seed": seed}), jobs, "manager")
-        run_in_process(opened, Manager())
-        times_s.append(list(opened.simulation.recording.power_s))
-    assert times_s[0] == times_s[1]
-    assert times_s[0] != times_s[2]

@@ -16,7 +16,8 @@ from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import PowerTask
 from hpcosim_workloads.table import JobTable
-from support.learned_power import drawn, new_scheduler, nodes_of, task_of
+from support.learned_power import drawn, new_scheduler, task_of
+from support.power_manager_runs import nodes_of
 from support.simulating import jobs_of, simulate
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
