@@ -71,30 +71,6 @@ def check_share(hits: Any, share: float) -> None:
     assert np.mean(hits) == pytest.approx(share, abs=SIGMAS * sigma)
 
 
-def test_same_seed_same_table() -> None:
-    """Two generators of one seed draw one table."""
-    assert columns(table(7, sequences=9)) == columns(table(7, sequences=9))
-
-
-def test_other_seed_other_table() -> None:
-    """Another seed changes every drawn column."""
-    one, other = columns(table(7, sequences=9)), columns(table(8, sequences=9))
-    assert all(one[name] != other[name] for name in ("submit_s", "run_s", "requested_s", "cores"))
-
-
-def test_columns_have_the_types_of_a_job_table() -> None:
-    """The columns have the dtypes that `JobTable` documents."""
-    jobs = table(sequences=1)
-    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
-    assert jobs.placement.dtype == np.int8
-    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
-
-
-def test_job_ids_count_from_one() -> None:
-    """Job ids are 1, 2, 3 and so on, through all sequences."""
-    assert table(arrival_probability=1.0, sequences=3).job_id.tolist() == list(range(1, 181))
-
-
 @given(
     seed=st.integers(0, 2**32),
     arrival_probability=st.floats(0.2, 1.0),

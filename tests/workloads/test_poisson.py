@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.poisson import poisson
-from hpcosim_workloads.table import COLUMNS, JobTable
+from hpcosim_workloads.table import JobTable
 
 MANY = 100_000
 SIGMAS = 5.0
@@ -28,36 +28,6 @@ def table(seed: int = 1, **changed: Any) -> JobTable:
         "overestimate": 4.0,
     }
     return poisson(np.random.default_rng(seed), **(arguments | changed))
-
-
-def columns(jobs: JobTable) -> dict[str, list[Any]]:
-    """Return the columns of a table as lists."""
-    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
-
-
-def test_same_seed_same_table() -> None:
-    """Two generators of one seed draw one table."""
-    assert columns(table(7, jobs=500)) == columns(table(7, jobs=500))
-
-
-def test_other_seed_other_table() -> None:
-    """Another seed changes every drawn column."""
-    one, other = columns(table(7, jobs=500)), columns(table(8, jobs=500))
-    drawn = ("submit_s", "run_s", "requested_s", "cores")
-    assert all(one[name] != other[name] for name in drawn)
-
-
-def test_columns_have_the_types_of_a_job_table() -> None:
-    """The columns have the dtypes that `JobTable` documents."""
-    jobs = table(jobs=3)
-    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
-    assert jobs.placement.dtype == np.int8
-    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
-
-
-def test_job_ids_count_from_one() -> None:
-    """Job ids are 1, 2, 3 and so on."""
-    assert table(jobs=4).job_id.tolist() == [1, 2, 3, 4]
 
 
 def test_every_job_is_laid_over_any_cores() -> None:
