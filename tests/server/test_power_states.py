@@ -685,60 +685,41 @@ MANY = examples(150)
 
 @MANY
 @given(scenes())
-def test_nodes_are_in_the_oracles_states(scene: Scene) -> None:
-    """Every node enters every state just when the slow simulator says."""
-    played = play(scene)
-    power = played.simulation.recording
-    history = [power.power_history(node) for node in range(scene.platform.node_count)]
-    assert history == slow(scene, played).history
+def test_a_run_is_the_oracles(scene: Scene) -> None:
+    """Nodes change their states, and jobs start and end, just when the slow simulator says.
 
-
-@MANY
-@given(scenes())
-def test_jobs_start_and_end_as_the_oracles(scene: Scene) -> None:
-    """Every job starts and ends just when the slow simulator says, and so does the run."""
+    A decision is refused if and only if the slow simulator refuses it.
+    """
     played = play(scene)
     expected, recording = slow(scene, played), played.simulation.recording
+    history = [recording.power_history(node) for node in range(scene.platform.node_count)]
+    assert history == expected.history
     starts_s = dict(zip(recording.job_id, recording.start_s, strict=True))
-    ends_s = dict(zip(recording.job_id, recording.end_s, strict=True))
     assert {job: at_s for job, at_s in starts_s.items() if at_s == at_s} == expected.start_s
-    assert ends_s == expected.end_s
+    assert dict(zip(recording.job_id, recording.end_s, strict=True)) == expected.end_s
     assert played.simulation.now_s == expected.over_s
-
-
-@MANY
-@given(scenes())
-def test_what_is_refused_is_what_the_oracle_refuses(scene: Scene) -> None:
-    """A decision is refused if and only if the slow simulator refuses it."""
-    played = play(scene)
     refused = {
         (event.seq, event.index)
         for event in played.events
         if isinstance(event, DecisionRejected) and event.decision != "set_alarm"
     }
-    assert refused == slow(scene, played).refused
+    assert refused == expected.refused
 
 
 @MANY
 @given(scenes())
-def test_energy_by_state_is_the_oracles(scene: Scene) -> None:
-    """The energy of each state is that of the slow simulator, and the sum is all there is."""
-    played = play(scene)
-    expected = slow(scene, played).all_energy_j()
-    measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
-    assert measured == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    metrics = measure(played.simulation.record())
-    assert metrics["energy_j"] == pytest.approx(sum(expected.values()), rel=1e-9, abs=1e-9)
-    wasted_j = sum(expected.values()) - expected["computing"]
-    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
-
-
-@MANY
-@given(scenes())
-def test_every_node_has_the_oracles_times_and_energies(scene: Scene) -> None:
-    """What nodes.csv says of each node, state by state, is what the slow simulator says."""
+def test_times_and_energies_are_the_oracles(scene: Scene) -> None:
+    """The metrics, and what nodes.csv says of each node, are those of the slow simulator."""
     played = play(scene)
     expected = slow(scene, played)
+    total_j = expected.all_energy_j()
+    measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
+    assert measured == pytest.approx(total_j, rel=1e-9, abs=1e-9)
+    metrics = measure(played.simulation.record())
+    all_j = sum(total_j.values())
+    assert metrics["energy_j"] == pytest.approx(all_j, rel=1e-9, abs=1e-9)
+    wasted_j = all_j - total_j["computing"]
+    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
     times_s = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
     energies_j = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
     for span in spans_of(played.simulation):
@@ -777,38 +758,27 @@ def test_shutdowns_are_counted(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_jobs_run_on_nodes_that_are_on(scene: Scene) -> None:
-    """No job starts on a node that is not on, and no node with tasks is switched."""
+    """No node with tasks is switched; from its allocation a job's nodes go nowhere but on."""
     _, events, _ = play(scene)
     power = dict.fromkeys(range(scene.platform.node_count), "on")
+    waiting: dict[int, list[int]] = {}
     running: dict[int, list[int]] = {}
     for event in events:
         if isinstance(event, NodePowerChanged):
             power[event.node] = event.state
             assert not any(event.node in nodes for nodes in running.values())
-        elif isinstance(event, JobStarted):
-            assert {power[node] for node in event.nodes} == {"on"}
-            running[event.job_id] = event.nodes
-        elif isinstance(event, JobCompleted):
-            running.pop(event.job_id, None)
-
-
-@MANY
-@given(scenes(vary=True))
-def test_nodes_held_are_only_switched_on(scene: Scene) -> None:
-    """From its allocation to its start a job's nodes go nowhere but on; then it starts at once."""
-    _, events, _ = play(scene)
-    power = dict.fromkeys(range(scene.platform.node_count), "on")
-    waiting: dict[int, list[int]] = {}
-    for event in events:
-        if isinstance(event, JobAllocated):
-            assert {power[node] for node in event.nodes} != {"on"}
-            waiting[event.job_id] = event.nodes
-        elif isinstance(event, JobStarted | JobCompleted):
-            waiting.pop(event.job_id, None)
-        elif isinstance(event, NodePowerChanged):
-            power[event.node] = event.state
             if any(event.node in nodes for nodes in waiting.values()):
                 assert event.state in ("switching_on", "on")
+        elif isinstance(event, JobAllocated):
+            assert {power[node] for node in event.nodes} != {"on"}
+            waiting[event.job_id] = event.nodes
+        elif isinstance(event, JobStarted):
+            assert {power[node] for node in event.nodes} == {"on"}
+            waiting.pop(event.job_id, None)
+            running[event.job_id] = event.nodes
+        elif isinstance(event, JobCompleted):
+            waiting.pop(event.job_id, None)
+            running.pop(event.job_id, None)
 
 
 # --- the scheduler's mirror -------------------------------------------------------------------

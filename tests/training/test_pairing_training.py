@@ -38,32 +38,6 @@ def environment_of(path: Path, pairing: Pairing) -> JobNodePairingEnv:
     return JobNodePairingEnv(task=task, jobs=library.first_jobs)
 
 
-@pytest.mark.parametrize("objective", ["energy", "edp"])
-@pytest.mark.parametrize("path", [EXPERIMENT_1, EXPERIMENT_2])
-def test_foreseen_rewards_add_up_to_minus_the_objective(path: Path, objective: str) -> None:
-    """Whatever is chosen, the rewards of a run sum to minus its energy, or its product."""
-    pairing = Pairing(objective=objective)  # type: ignore[arg-type]
-    environment, rng = environment_of(path, pairing), np.random.default_rng(1)
-    environment.reset()
-    rewards = 0.0
-    while not environment.done:
-        rewards += environment.choose(int(rng.integers(len(environment.choices.rows))))
-    assert rewards == pytest.approx(-environment.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("sees", ["papers", "papers_no_energy", "foreseen"])
-def test_what_is_shown_lies_between_0_and_1(sees: str) -> None:
-    """Every feature of every choice lies in [0, 1], whatever was chosen before."""
-    environment = environment_of(EXPERIMENT_2, Pairing(sees=sees))  # type: ignore[arg-type]
-    rng = np.random.default_rng(2)
-    environment.reset()
-    while not environment.done:
-        rows = environment.choices.rows
-        assert rows.min() >= 0.0
-        assert rows.max() <= 1.0
-        environment.choose(int(rng.integers(len(rows))))
-
-
 def test_waiting_ends_by_its_bound() -> None:
     """An agent that always waits where it may still runs every job, and not much later."""
     environment = environment_of(EXPERIMENT_1, Pairing(wait_s=0.5, most_wait_s=2.0))
