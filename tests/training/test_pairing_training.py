@@ -23,6 +23,7 @@ from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
+from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of
 
@@ -113,15 +114,8 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     training = dataclasses.replace(QUICK, iterations=4)
     whole = train_pairing(EXPERIMENT_1, tmp_path / "whole", training)
 
-    class StoppedError(Exception):
-        pass
-
-    def stop(done: object) -> None:
-        if getattr(done, "iteration", 0) == 2:
-            raise StoppedError
-
     with pytest.raises(StoppedError):
-        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop)
+        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop_at(2))
     parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
 

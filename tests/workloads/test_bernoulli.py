@@ -174,13 +174,6 @@ def test_each_size_is_as_likely() -> None:
         check_share(jobs.cores[jobs.requested_s <= 3] == size, 0.1)
 
 
-def test_one_value_alone_is_possible() -> None:
-    """A range of one value gives that to every job."""
-    jobs = table(short_run_s=(2, 2), long_run_s=(9, 9), cores=(4, 4), accuracy=None, sequences=20)
-    assert set(jobs.requested_s.tolist()) == {2.0, 9.0}
-    assert set(jobs.cores.tolist()) == {4}
-
-
 @pytest.mark.parametrize("accuracy", [1.0, 4.0, 100.0])
 def test_run_times_are_normal_about_their_mean(accuracy: float) -> None:
     """A job of 12 s takes each number of seconds as often as a rounded normal variable does."""
@@ -199,12 +192,6 @@ def test_a_run_time_is_never_below_a_second() -> None:
     run_s = jobs.run_s[jobs.requested_s == 1]
     assert run_s.min() == 1
     check_share(run_s == 1, 0.5 * (1 + math.erf(0.5 / math.sqrt(2))))
-
-
-def test_perfect_estimates_are_what_jobs_take() -> None:
-    """Without an accuracy a job runs as long as the scheduler is told."""
-    jobs = table(accuracy=None)
-    assert jobs.run_s.tolist() == jobs.requested_s.tolist()
 
 
 def test_accuracy_changes_nothing_but_run_times() -> None:
