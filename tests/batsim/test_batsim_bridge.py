@@ -42,7 +42,6 @@ PROFILES: dict[str, Any] = {
     "uneven": {"type": "parallel", "cpu": [1e9, 5e8], "com": []},
     "both": {"type": "composed", "seq": ["d10", "cpu"], "repeat": 2},
 }
-Decisions = Sequence[tuple[float, str, dict[str, Any]]]
 
 
 class Talk:

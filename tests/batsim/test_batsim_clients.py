@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpcosim_batsim.inputs.intervals import parse_intervals
 from support.batsim_inputs import delays, write_platform, write_workload
 from support.batsim_recording import rows_of
 from support.paths import ROOT
@@ -74,7 +75,7 @@ def test_scheduler_of_pybatsim_runs_all_jobs(
     for row in sorted(rows, key=lambda row: float(row["starting_time"])):
         assert row["final_state"] == "COMPLETED_SUCCESSFULLY"
         assert float(row["execution_time"]) == pytest.approx(float(row["profile"][1:]), abs=1e-6)
-        hosts = hosts_of(row["allocated_resources"])
+        hosts = parse_intervals(row["allocated_resources"], HOSTS)
         assert len(hosts) == int(row["requested_number_of_resources"])
         for host in hosts:
             assert busy_until_s[host] <= float(row["starting_time"])
@@ -130,12 +131,3 @@ def test_simulator_of_batsim_py_switches_hosts_off(batsim_programs: Path, tmp_pa
     assert float(schedule["time_switching_on"]) > 0
     pstates = {row["new_pstate"] for row in rows_of(tmp_path / "batsim_pstate_changes.csv")}
     assert pstates == {"0", "2", "-1", "-2"}
-
-
-def hosts_of(alloc: str) -> list[int]:
-    """Return the hosts of intervals such as `0-3 5`."""
-    hosts: list[int] = []
-    for part in alloc.split():
-        first, _, last = part.partition("-")
-        hosts.extend(range(int(first), int(last or first) + 1))
-    return hosts

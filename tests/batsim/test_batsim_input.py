@@ -57,27 +57,6 @@ def inputs() -> Path:
     return folder
 
 
-def first_message(run: str) -> dict[str, Any]:
-    """Return the data of SIMULATION_BEGINS of a recorded run."""
-    path = GOLDEN / run / "messages.jsonl"
-    if not path.is_file():
-        pytest.skip(f"the recordings of Batsim are not on this machine: no {path}")
-    line = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
-    data: dict[str, Any] = line["msg"]["events"][0]["data"]
-    return data
-
-
-def submitted(run: str) -> list[dict[str, Any]]:
-    """Return the jobs of a recorded run as they were told to the scheduler, in order."""
-    lines = (GOLDEN / run / "messages.jsonl").read_text(encoding="utf-8").splitlines()
-    return [
-        event["data"]["job"]
-        for line in map(json.loads, lines)
-        for event in line["msg"]["events"]
-        if event["type"] == "JOB_SUBMITTED"
-    ]
-
-
 # Workloads
 
 
@@ -168,39 +147,6 @@ def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> No
         "w0!1",
         "w1!2",
     ]
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 120)), unique_by=lambda job: job[1], max_size=30
-    )
-)
-def test_jobs_are_in_the_order_batsim_has(jobs: list[tuple[int, int]]) -> None:
-    """The order is that of pairs of time and full id, whatever the order in the file."""
-    parsed = [
-        parse_job({"id": number, "subtime": time_s, "res": 1, "profile": "d"}, "w0")
-        for time_s, number in jobs
-    ]
-    workload = Workload(name="w0", path="", nb_res=1, jobs=tuple(parsed), profiles={})
-    told = [(job.submit_s, job.full_id) for job in in_order([workload])]
-    assert told == sorted((float(time_s), f"w0!{number}") for time_s, number in jobs)
-
-
-@pytest.mark.parametrize(
-    ("run", "name"),
-    [
-        ("fcfs-small-delays", "test_delays"),
-        ("samesubmit", "test_same_submit_time"),
-        ("walltime", "test_walltime"),
-        ("sleeper-no_net_128", "test_energy_minimal_load50"),
-    ],
-)
-def test_recorded_workloads_are_read_as_batsim_read_them(inputs: Path, run: str, name: str) -> None:
-    """Jobs, in order, and profiles are what Batsim told the scheduler, field by field."""
-    workload = read_workload(inputs / "workloads" / f"{name}.json", "w0")
-    assert [dict(job.raw) for job in workload.jobs] == submitted(run)
-    profiles = {key: dict(profile.raw) for key, profile in workload.profiles.items()}
-    assert profiles == first_message(run)["profiles"]["w0"]
 
 
 @pytest.mark.parametrize(
@@ -396,36 +342,6 @@ def one_host(folder: Path, attributes: str = 'speed="1Gf"', properties: str = ""
     inside = f'<host id="h" {attributes}>{properties}</host>'
     (host,) = read_platform(platform_file(folder, inside)).hosts
     return host
-
-
-@pytest.mark.parametrize(
-    ("run", "name", "limit"),
-    [
-        ("fcfs-small-delays", "small_platform", 4),
-        ("kill5", "small_platform", 0),
-        ("walltime", "cluster512", 32),
-        ("sleeper-no_net_128", "energy_platform_homogeneous_no_net_128", 16),
-    ],
-)
-def test_recorded_platforms_are_read_as_batsim_read_them(
-    inputs: Path, run: str, name: str, limit: int
-) -> None:
-    """Hosts, in order, and their properties are what Batsim told the scheduler.
-
-    But for the old name of the power property, which is sent, too.
-    """
-    platform = read_platform(inputs / "platforms" / f"{name}.xml", limit=limit)
-    told = [
-        {
-            "id": number,
-            "name": host.name,
-            "state": "idle",
-            "properties": {k: v for k, v in host.properties.items() if k != "watt_per_state"},
-            "zone_properties": dict(host.zone_properties),
-        }
-        for number, host in enumerate(platform.hosts)
-    ]
-    assert told == first_message(run)["compute_resources"]
 
 
 def test_the_recorded_energy_platform_is_understood(inputs: Path) -> None:
@@ -850,21 +766,6 @@ def test_a_composed_profile_of_an_unknown_one_is_refused() -> None:
     """As one may be that the scheduler registered."""
     with pytest.raises(InputError, match="profile all: there is no profile 'd'"):
         run_on(SEQUENCE, [0])
-
-
-@pytest.mark.parametrize(
-    ("elapsed_s", "index", "name", "share"),
-    [(0, 0, "d", 0.0), (1, 0, "d", 0.5), (7, 1, "p", 0.5), (25, 4, "d", 0.5), (36, 5, "p", 1.0)],
-)
-def test_progress_names_the_part_and_how_far_it_is(
-    elapsed_s: float, index: int, name: str, share: float
-) -> None:
-    """Parts are counted through all repeats."""
-    assert progress(run_on(SEQUENCE, [0], others=PARTS), elapsed_s) == {
-        "profile_name": "all",
-        "current_task_index": index,
-        "current_task": {"profile_name": name, "progress": share},
-    }
 
 
 def test_energy_is_idle_epsilon_all() -> None:

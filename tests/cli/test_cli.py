@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from support.processes import SOON_S, Processes, Server
 
 HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
 FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
-CONTENTION = "contention: {c_mbps: 1, b_per_mbps: -1, da: 1, db_mbps: 1, dc_mbps: 5, dd_mbps: 5}"
 PLATFORM = "platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 0}]}]}"
 SCENARIO = f"""name: tiny
 seed: 5
@@ -43,7 +41,6 @@ SWF = """; MaxProcs: 8
 2 10 -1 60 what -1 -1 2 60 -1 1 1 1 1 1 1 -1 -1
 3 20 -1 60 2 -1 -1 2 60 -1 1 1 1 1 1 1 -1 -1
 """
-Invoke = Callable[..., "Outcome"]
 
 
 class Outcome:
@@ -131,28 +128,11 @@ def test_run_takes_scheduler_seed_and_values_from_the_command() -> None:
     assert float(last[1]) < 20 * 60 / 1.5
 
 
-def test_run_puts_its_results_over_those_of_an_earlier_run() -> None:
-    """A second run into the same folder leaves the second's results."""
-    for seed in (1, 2):
-        invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", "--seed", str(seed))
-        assert json.loads(Path("out/run.json").read_text())["seed"] == seed
-    assert written("out") == FILES
-
-
 @pytest.mark.parametrize("transport", ["inproc", pytest.param("ipc", marks=pytest.mark.slow)])
 def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
     """With --json it is an object of the metrics of each, those that `run` gives."""
-    done = invoke(
-        "compare",
-        "tiny.yaml",
-        "--schedulers",
-        "fcfs, easy",
-        "--json",
-        "--out",
-        "both",
-        "--transport",
-        transport,
-    )
+    words = ["compare", "tiny.yaml", "--schedulers", "fcfs, easy", "--json", "--out", "both"]
+    done = invoke(*words, "--transport", transport)
     assert (done.status, done.err) == (0, "")
     metrics = json.loads(done.out)
     assert list(metrics) == ["fcfs", "easy"]
@@ -181,11 +161,6 @@ def test_validate_says_what_is_in_a_scenario() -> None:
     for row in (["nodes", "4"], ["cores", "8"], ["jobs", "20"], ["scheduler", "easy"]):
         assert row in rows
     assert written() == ["tiny.yaml"]
-
-
-def test_the_demo_validates() -> None:
-    """What `make demo` runs is a good scenario."""
-    assert invoke("validate", ROOT / "scenarios" / "demo.yaml").status == 0
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda p: p.name)
@@ -277,7 +252,6 @@ WORKLOAD = "workload: {synthetic: {model: lublin, jobs: 5, processors: 8}}"
 BAD = {
     "no file": (None, ["bad.yaml: can't be read: No such file or directory"]),
     "an empty file": ("", ["bad.yaml:", "a mapping"]),
-    "a list": ("- name: x\n", ["bad.yaml:1", "a mapping"]),
     "a sentence": ("good morning\n", ["bad.yaml:1", "a mapping"]),
     "not yaml": ("name: [x\nseed: 1\n", ["bad.yaml:2: is not YAML"]),
     "a tab": ("name: x\n\tseed: 1\n", ["bad.yaml:2: is not YAML"]),
@@ -291,10 +265,6 @@ BAD = {
     ),
     "no platform": (f"name: x\n{WORKLOAD}\n", ["bad.yaml:1", "`platform`"]),
     "no workload": (f"name: x\n{PLATFORM}\n", ["bad.yaml:1", "`workload`"]),
-    "an unknown key": (
-        f"name: x\nsede: 1\n{PLATFORM}\n{WORKLOAD}\n",
-        ["bad.yaml:2", "unknown key 'sede'", "did you mean 'seed'?"],
-    ),
     "an unknown key below": (
         "name: x\nplatform:\n  nodes:\n    - count: 1\n      processors:\n"
         f"        - {{cores: 1, clok_ghz: 2}}\n{WORKLOAD}\n",
@@ -319,25 +289,9 @@ BAD = {
         f"name: x\nplatform: {{nodes: []}}\n{WORKLOAD}\n",
         ["bad.yaml:2: $.platform.nodes: ", ">= 1"],
     ),
-    "zero cores": (
-        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: 0')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: Expected `int` >= 1"],
-    ),
-    "missing power": (
-        f"name: x\n{PLATFORM.replace(', dynamic_w: 0', '')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0]: `dynamic_w` is missing"],
-    ),
     "negative power": (
         f"name: x\n{PLATFORM.replace('10', '-10')}\n{WORKLOAD}\n",
         ["bad.yaml:2: $.platform.nodes[0].processors[0].static_w: Expected `float` >= 0.0"],
-    ),
-    "contention that breaks down": (
-        f"name: x\n{PLATFORM.replace('10', '10, ' + CONTENTION)}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0]: contention can't be", "2 cores"],
-    ),
-    "contention that speeds up": (
-        f"name: x\n{PLATFORM.replace('10', '10, ' + CONTENTION.replace('-1', '1'))}\n{WORKLOAD}\n",
-        ["bad.yaml:2: ", "contention.b_per_mbps: Expected `float` < -0.0"],
     ),
     "power that is no number": (
         f"name: x\n{PLATFORM.replace('10', '.nan')}\n{WORKLOAD}\n",
@@ -383,6 +337,13 @@ BAD = {
         f"name: x\n{PLATFORM}\nworkload: {{swf: corrupt.swf}}\n",
         ["corrupt.swf:3: "],
     ),
+    "more cores than a number can hold": (
+        f"name: x\n{PLATFORM.replace('cores: 2', 'cores: 100000000000000000000')}\n{WORKLOAD}\n",
+        ["bad.yaml"],
+    ),
+    "an impossible date": (f"name: x\nseed: 2020-13-45\n{PLATFORM}\n{WORKLOAD}\n", ["bad.yaml"]),
+    "nested too deep": ("[" * 5000, ["bad.yaml"]),
+    "a null in a path": (f'name: x\n{PLATFORM}\nworkload: {{swf: "a\\0b"}}\n', ["null"]),
     "a file that is too large": ("#" * (2**20 + 1), ["bad.yaml: is larger than 1048576 bytes"]),
 }
 
@@ -420,37 +381,6 @@ def test_a_bad_scenario_is_an_error_in_one_line(words: str, which: str) -> None:
     assert written() == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(
-            f"name: x\nseed: 2020-13-45\n{PLATFORM}\n{WORKLOAD}\n", id="an impossible date"
-        ),
-        pytest.param("[" * 5000, id="nested too deep"),
-        pytest.param(f'name: x\n{PLATFORM}\nworkload: {{swf: "a\\0b"}}\n', id="a null in a path"),
-    ],
-)
-def test_an_odd_scenario_is_an_error_in_one_line(text: str) -> None:
-    """What YAML or the file system won't have is bad input, and no traceback."""
-    scenario(text)
-    assert invoke("validate", "bad.yaml").status == 2
-
-
-def test_more_cores_than_a_number_can_hold_are_bad_input() -> None:
-    """A node of 1e20 cores is refused before anything runs."""
-    scenario(SCENARIO.replace("cores: 2", "cores: 100000000000000000000"))
-    done = invoke("run", "bad.yaml", "--transport", "inproc")
-    assert done.status == 2
-    assert done.error
-
-
-def test_infinite_power_is_bad_input() -> None:
-    """Watts without end are refused."""
-    scenario(SCENARIO.replace("static_w: 10", "static_w: .inf"))
-    assert invoke("validate", "bad.yaml").status == 2
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -463,9 +393,7 @@ def test_infinite_power_is_bad_input() -> None:
         "workload.lod=1",
         "seed.x=1",
         "nodes.0=1",
-        pytest.param(
-            "seed=2020-13-45",
-        ),
+        "seed=2020-13-45",
     ],
 )
 def test_a_bad_change_is_an_error_in_one_line(change: str) -> None:
@@ -628,17 +556,6 @@ def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["inproc", "ipc"])
-def test_results_where_a_file_is_are_an_error(transport: str) -> None:
-    """An --out that is a file is left alone: exit 1, one line."""
-    Path("out").write_text("mine")
-    done = command("run", "tiny.yaml", "--transport", transport, "--out", "out")
-    assert done.status == 1
-    assert "the results can't be written to out" in done.error
-    assert Path("out").read_text() == "mine"
-
-
-@pytest.mark.slow
 def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
     """A server for two sessions whose results don't fit serves both, and exits 1."""
     address = f"ipc://{Path.cwd()}/server.sock"
@@ -709,11 +626,6 @@ def test_draw_of_what_is_no_results_folder_is_bad_input(name: str) -> None:
     assert "nowhere is no results folder" in invoke("draw", "nowhere").error
 
 
-def damage(name: str, text: str) -> None:
-    """Replace a file of the results."""
-    Path("out", name).write_text(text)
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -727,7 +639,7 @@ def damage(name: str, text: str) -> None:
 def test_draw_of_damaged_results_is_an_error_in_one_line(name: str, text: str) -> None:
     """Files that are not what a run writes are bad input, and no traceback."""
     invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
-    damage(name, text)
+    Path("out", name).write_text(text)
     assert invoke("draw", "out").status == 2
 
 
@@ -745,7 +657,7 @@ def test_draw_takes_the_name_of_a_client_as_it_is() -> None:
     """A scheduler that calls itself `$x^{$` is drawn like any other."""
     invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
     about = json.loads(Path("out/run.json").read_text())
-    damage("run.json", json.dumps(about | {"scheduler": "$x^{$"}))
+    Path("out/run.json").write_text(json.dumps(about | {"scheduler": "$x^{$"}))
     assert invoke("draw", "out").status == 0
 
 

@@ -25,23 +25,14 @@ from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import (
     DecisionRejected,
     JobSubmitted,
-    NodeGroup,
-    Platform,
-    PowerStates,
-    Processor,
 )
+from support.power_manager_runs import nodes_of
 from support.simulating import jobs_of, simulate, starts
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 
-STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
 CYCLE_J = 10 * 80 + 4 * 20
 MONDAY_NOON_S = 12 * 3600.0
-
-
-def nodes_of(count: int) -> Platform:
-    """Return nodes of one core each that can be switched."""
-    return Platform((NodeGroup(count, (Processor(1, 1.0, 100.0),), power_states=STATES),))
 
 
 def constant(few_s: float, rest_s: float, price_w: float = 3.5e5) -> Rule:

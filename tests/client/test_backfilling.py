@@ -63,60 +63,27 @@ def ours(
 # --- cores ------------------------------------------------------------------------------------
 
 
-@examples(250)
-@given(workloads(5, MIXED))
-def test_fcfs_starts_as_defined(rows: list[Row]) -> None:
-    """Under fcfs every job starts when the slow scheduler starts it."""
-    assert ours("fcfs", 5, 1, rows) == reference(5, rows, fcfs)
-
-
-@examples(400)
-@given(workloads(5, ABOVE))
-def test_easy_starts_as_defined(rows: list[Row]) -> None:
-    """Under EASY, with requests above or equal to run times, starts are the slow scheduler's."""
-    assert ours("easy", 5, 1, rows) == reference(5, rows, easy)
-
-
-@examples(400)
-@given(workloads(5, MIXED))
-def test_easy_starts_as_defined_with_overrunning_jobs(rows: list[Row]) -> None:
-    """Under EASY an overdue job counts as ending now, and starts are the slow scheduler's."""
-    assert ours("easy", 5, 1, rows) == reference(5, rows, easy)
-
-
+@pytest.mark.parametrize(
+    ("policy", "estimates", "last_submit_s"),
+    [
+        ("fcfs", MIXED, 20),
+        ("easy", ABOVE, 20),
+        ("easy", MIXED, 20),  # an overdue job counts as ending now
+        ("conservative", EXACT, 20),
+        ("conservative", ABOVE, 0),  # all at once: the schedule is compressed
+        ("conservative", MIXED, 0),  # and pushed back
+        ("conservative", ABOVE, 20),
+        ("conservative", MIXED, 20),
+    ],
+)
 @examples(300)
-@given(workloads(5, EXACT))
-def test_conservative_starts_as_defined_with_exact_requests(rows: list[Row]) -> None:
-    """Under conservative, with exact requests, starts are the slow scheduler's."""
-    assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
-
-
-@examples(300)
-@given(workloads(5, ABOVE, last_submit_s=0))
-def test_conservative_compresses_as_defined(rows: list[Row]) -> None:
-    """All jobs submitted at once, some ending early: starts are the slow scheduler's."""
-    assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
-
-
-@examples(300)
-@given(workloads(5, MIXED, last_submit_s=0))
-def test_conservative_pushes_back_as_defined(rows: list[Row]) -> None:
-    """All jobs submitted at once, some overdue: starts are the slow scheduler's."""
-    assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
-
-
-@examples(300)
-@given(workloads(5, ABOVE))
-def test_conservative_starts_as_defined(rows: list[Row]) -> None:
-    """Jobs come over time and end early: starts are the slow scheduler's."""
-    assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
-
-
-@examples(300)
-@given(workloads(5, MIXED))
-def test_conservative_starts_as_defined_with_overrunning_jobs(rows: list[Row]) -> None:
-    """Jobs come over time, end early or are overdue: starts are the slow scheduler's."""
-    assert ours("conservative", 5, 1, rows) == reference(5, rows, conservative)
+@given(data=st.data())
+def test_starts_are_as_defined(
+    policy: str, estimates: tuple[int, int], last_submit_s: int, data: st.DataObject
+) -> None:
+    """Every job starts when the slow scheduler starts it."""
+    rows = data.draw(workloads(5, estimates, last_submit_s))
+    assert ours(policy, 5, 1, rows) == reference(5, rows, REFERENCES[policy])
 
 
 def test_conservative_never_gets_stuck() -> None:
@@ -164,34 +131,19 @@ def in_nodes(rows: list[Row], cores: int) -> list[Row]:
     return [(submit, run, -(-need // cores), asked) for submit, run, need, asked in rows]
 
 
-@examples(100)
-@given(workloads(20, MIXED))
-def test_fcfs_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
-    """Under fcfs jobs of whole nodes start when the slow scheduler starts them."""
-    assert ours("fcfs", 5, 4, rows, "whole_nodes") == reference(5, in_nodes(rows, 4), fcfs)
-
-
+@pytest.mark.parametrize(
+    ("policy", "estimates"),
+    [("fcfs", MIXED), ("easy", MIXED), ("conservative", EXACT), ("conservative", MIXED)],
+)
 @examples(200)
-@given(workloads(20, MIXED))
-def test_easy_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
-    """Under EASY jobs of whole nodes start when the slow scheduler starts them."""
-    assert ours("easy", 5, 4, rows, "whole_nodes") == reference(5, in_nodes(rows, 4), easy)
-
-
-@examples(200)
-@given(workloads(20, EXACT))
-def test_conservative_starts_whole_nodes_as_defined(rows: list[Row]) -> None:
-    """Under conservative, requests exact, jobs of whole nodes start as the slow one has it."""
-    slow = reference(5, in_nodes(rows, 4), conservative)
-    assert ours("conservative", 5, 4, rows, "whole_nodes") == slow
-
-
-@examples(200)
-@given(workloads(20, MIXED))
-def test_conservative_starts_whole_nodes_as_defined_with_wrong_requests(rows: list[Row]) -> None:
-    """Under conservative, requests wrong, jobs of whole nodes start as the slow one has it."""
-    slow = reference(5, in_nodes(rows, 4), conservative)
-    assert ours("conservative", 5, 4, rows, "whole_nodes") == slow
+@given(data=st.data())
+def test_whole_nodes_start_as_defined(
+    policy: str, estimates: tuple[int, int], data: st.DataObject
+) -> None:
+    """Jobs of whole nodes start when the slow scheduler starts them."""
+    rows = data.draw(workloads(20, estimates))
+    slow = reference(5, in_nodes(rows, 4), REFERENCES[policy])
+    assert ours(policy, 5, 4, rows, "whole_nodes") == slow
 
 
 # --- the counting and the node-by-node profile ------------------------------------------------

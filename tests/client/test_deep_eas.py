@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from hpcosim_client import PolicyError, View, play
+from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.deep_eas.network import (
     About,
     Network,
@@ -30,6 +30,7 @@ from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_protocol import Platform
 from hpcosim_server.engine.simulation import Rules, Simulation
+from support.simulating import simulate
 from support.step_machines import Drawn, machines, schedule, table
 
 SMALL = DeepEas(cores=4, horizon=6, queue=2, backlog=6, since_arrival=6)
@@ -246,17 +247,12 @@ def test_pairs_go_for_any_number_of_machines(tmp_path: Path) -> None:
     for sees in ("pairs", "picture"):
         settings = DeepEas(cores=4, masked=True, sees=sees)
         policy = deep_eas(model_in(tmp_path, settings), sample=True)
-        simulation = Simulation(cluster, jobs, Rules(reference_ghz=1.0))
-
-        def ask(decisions, wake_on, elapsed_s, simulation=simulation):  # type: ignore[no-untyped-def]
-            return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
-
+        rules = Rules(reference_ghz=1.0)
         if sees == "picture":
             with pytest.raises(PolicyError, match="2 machines of 4 cores; here are 3, of 4"):
-                play(policy, cluster, ask)
+                simulate(cluster, jobs, policy, rules)
             continue
-        play(policy, cluster, ask)
-        recording = simulation.recording
+        recording = simulate(cluster, jobs, policy, rules).recording
         used = {recording.nodes_of(row)[0] for row in range(len(recording))}
     assert used == {0, 1, 2}
 
@@ -270,14 +266,13 @@ def test_counts_must_fill_columns() -> None:
 def test_a_run_without_jobs_waiting_asks_nothing(tmp_path: Path) -> None:
     """Between sequences time goes on without a step: two jobs an hour apart, few exchanges."""
     jobs = table([Drawn(0, 1, 1, 1), Drawn(3600, 1, 1, 1)])
-    simulation = Simulation(machines(), jobs, Rules(reference_ghz=1.0))
+    policy = deep_eas(model_in(tmp_path, DeepEas(cores=4, masked=True, sees="pairs")))
     exchanges = 0
 
-    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
+    def counted(view: View) -> None:
         nonlocal exchanges
         exchanges += 1
-        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+        policy(view)
 
-    policy = deep_eas(model_in(tmp_path, DeepEas(cores=4, masked=True, sees="pairs")))
-    play(policy, machines(), ask)
+    simulate(machines(), jobs, counted, Rules(reference_ghz=1.0))
     assert exchanges < 60

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hpcosim_client import Policy, View, make_policy
 from hpcosim_client.power.account import Account, listen
@@ -15,10 +16,11 @@ from hpcosim_client.power.features import action_mask, features
 from hpcosim_client.power.keep_idle import keep_idle
 from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.timeout import timeout
-from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_server.record.metrics import jobs_that_ran, measure
 from support.examples import examples
-from support.learned_power import STATES, drawn, nodes_of
+from support.learned_power import drawn
+from support.power_manager_runs import STATES, nodes_of
 from support.simulating import simulate
 
 
@@ -79,18 +81,8 @@ def deviating(platform: Platform, deviation_s: float) -> Platform:
     for group in platform.nodes:
         states = group.power_states
         if states is not None and deviation_s:
-            states = PowerStates(
-                sleep_w=states.sleep_w,
-                switch_on_s=states.switch_on_s,
-                switch_on_w=states.switch_on_w,
-                switch_off_s=states.switch_off_s,
-                switch_off_w=states.switch_off_w,
-                switch_on_sd_s=deviation_s,
-                switch_off_sd_s=deviation_s,
-            )
-        groups.append(
-            NodeGroup(group.count, group.processors, group.memory_mb, power_states=states)
-        )
+            states = replace(states, switch_on_sd_s=deviation_s, switch_off_sd_s=deviation_s)
+        groups.append(replace(group, power_states=states))
     return Platform(tuple(groups))
 
 

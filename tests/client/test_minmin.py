@@ -469,18 +469,6 @@ def map_slowly(view: View, latest_first: bool) -> tuple[list[tuple[Any, int]], f
     return starts, makespan_s
 
 
-@pytest.mark.parametrize("policy", ALL)
-def test_it_is_deterministic(policy: str) -> None:
-    """Two runs of a workload are the same."""
-    rng = np.random.default_rng(5)
-    jobs = jobs_of(
-        *((float(i // 3), float(rng.integers(1, 9)), int(rng.integers(1, 9))) for i in range(90))
-    )
-    platform = nodes_of((8, 1.0), (4, 2.0), (8, 3.0))
-    once, again = (rows(simulate(platform, jobs, ALL[policy]())) for _ in range(2))
-    assert once == again
-
-
 # The papers' experiments
 
 

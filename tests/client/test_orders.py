@@ -20,48 +20,32 @@ def job(submit_s: float, cores: int, requested_s: float) -> Job:
 
 
 @pytest.mark.parametrize(
-    ("order", "expected"),
+    ("order", "submit_s", "requested_s", "expected"),
     [
-        (orders.sjf, 100.0),
-        (orders.ljf, -100.0),
-        (orders.smallest, 4),
-        (orders.f1, 2 * 4 + 870 * 3),  # log10(100) 4 + 870 log10(1000)
-        (orders.f2, 10 * 4 + 25_600 * 3),  # sqrt(100) 4 + 25600 log10(1000)
-        (orders.f3, 400 + 6_860_000 * 3),  # 100 * 4 + 6860000 log10(1000)
-        (orders.f4, 100 * 2 + 530_000 * 3),  # 100 sqrt(4) + 530000 log10(1000)
+        (orders.sjf, 1000, 100, 100),
+        (orders.ljf, 1000, 100, -100),
+        (orders.smallest, 1000, 100, 4),
+        (orders.f1, 1000, 100, 2 * 4 + 870 * 3),  # log10(100) 4 + 870 log10(1000)
+        (orders.f2, 1000, 100, 10 * 4 + 25_600 * 3),  # sqrt(100) 4 + 25600 log10(1000)
+        (orders.f3, 1000, 100, 400 + 6_860_000 * 3),  # 100 * 4 + 6860000 log10(1000)
+        (orders.f4, 1000, 100, 100 * 2 + 530_000 * 3),  # 100 sqrt(4) + 530000 log10(1000)
+        # A submission at 0 s counts as at 0.1 s, whose logarithm is -1.
+        (orders.f1, 0, 100, 2 * 4 - 870),
+        (orders.f2, 0, 100, 10 * 4 - 25_600),
+        (orders.f3, 0, 100, 400 - 6_860_000),
+        (orders.f4, 0, 100, 100 * 2 - 530_000),
+        # So does a requested time of 0 s.
+        (orders.f1, 1000, 0, -4 + 2610),
+        (orders.f2, 1000, 0, math.sqrt(0.1) * 4 + 76_800),
+        (orders.f3, 1000, 0, 0.4 + 20_580_000),
+        (orders.f4, 1000, 0, 0.2 + 1_590_000),
     ],
 )
-def test_fixed_orders(order: orders.Key, expected: float) -> None:
-    """A job of r = 100 s, n = 4, s = 1000 s has the key worked out by hand."""
-    assert order(job(1000.0, 4, 100.0)) == pytest.approx(expected, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        (orders.f1, 2 * 4 - 870),
-        (orders.f2, 10 * 4 - 25_600),
-        (orders.f3, 400 - 6_860_000),
-        (orders.f4, 100 * 2 - 530_000),
-    ],
-)
-def test_orders_at_the_clock_s_origin(order: orders.Key, expected: float) -> None:
-    """A submission at 0 s counts as at 0.1 s, whose logarithm is -1."""
-    assert order(job(0.0, 4, 100.0)) == pytest.approx(expected, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        (orders.f1, -4 + 2610),
-        (orders.f2, math.sqrt(0.1) * 4 + 76_800),
-        (orders.f3, 0.4 + 20_580_000),
-        (orders.f4, 0.2 + 1_590_000),
-    ],
-)
-def test_orders_without_a_requested_time(order: orders.Key, expected: float) -> None:
-    """A requested time of 0 s counts as 0.1 s."""
-    assert order(job(1000.0, 4, 0.0)) == pytest.approx(expected, rel=1e-14)
+def test_fixed_orders(
+    order: orders.Key, submit_s: float, requested_s: float, expected: float
+) -> None:
+    """A job of 4 cores has the key worked out by hand."""
+    assert order(job(submit_s, 4, requested_s)) == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -50,21 +50,6 @@ def test_the_papers_networks_have_the_layers_of_the_paper() -> None:
 
 
 @pytest.mark.slow
-def test_the_wire_changes_nothing(trained: Path, tmp_path: Path) -> None:
-    """An agent's run has the same results, to the byte, in one process and in two."""
-    scheduler = f"pairing:{trained}"
-    for transport in ("inproc", "ipc"):
-        run_scenario(
-            EXPERIMENT_1,
-            scheduler=scheduler,
-            transport=transport,
-            out=tmp_path / transport,
-        )
-    for path in (tmp_path / "inproc").iterdir():
-        assert path.read_bytes() == (tmp_path / "ipc" / path.name).read_bytes()
-
-
-@pytest.mark.slow
 def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> None:
     """What was trained on two nodes schedules all jobs of forty."""
     metrics, _ = run_scenario(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -35,10 +35,10 @@ from hpcosim_server.engine.simulation import Batch, Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.awareness_oracle import Oracle, Row
 from support.examples import examples
-from support.simulating import jobs_of
+from support.power_manager_runs import switched
+from support.simulating import jobs_of, simulate
 
 Aware = Literal["aware", "planned"]
-Switching = tuple[float, int, str]
 BACKFILLING = ("easy", "conservative")
 AWARE: tuple[Aware, ...] = ("aware", "planned")
 MOST_ANSWERS = 20_000
@@ -72,7 +72,7 @@ class Trace:
     """
 
     starts: list[float]
-    switchings: list[Switching]
+    switchings: list[tuple[float, int, str]]
     nodes: list[list[int]]
     allocated: list[int]
     rejected: list[str]
@@ -117,14 +117,9 @@ def trace(
     recording = simulation.recording
     assert recording.over == len(jobs)
     assert not np.isnan(recording.end_s).any()
-    switchings = [
-        (at_s, node, str(state))
-        for node in set(recording.power_node)
-        for at_s, state in recording.power_history(node)
-    ]
     return Trace(
         list(recording.start_s),
-        sorted(switchings),
+        switched(simulation),
         [list(recording.nodes_of(row)) for row in range(len(jobs))],
         allocated,
         rejected,
@@ -176,26 +171,21 @@ def with_four_kinds(name: str, awareness: Awareness) -> Trace:
     return trace(cluster(4), jobs_of(*FOUR_KINDS), policy)
 
 
-@pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "first-high_cores", "random-none"])
+@pytest.mark.parametrize(
+    "name", ["fcfs", "sjf", "f1", "first-high_cores", "random-none", *BACKFILLING]
+)
 def test_nodes_that_are_on_go_first_then_booting_then_sleeping(name: str) -> None:
     """Whatever the order of the queue, and though others have lower numbers."""
     result = with_four_kinds(name, "aware")
     assert result.nodes == [[0], [3], [2], [1]]
     assert result.starts == [0, 12, 22, 24]
+    assert result.allocated == [3, 4]  # held from then on
     assert result.of(1) == [
         (0, "switching_off"),
         (4, "sleeping"),
         (14, "switching_on"),
         (24, "on"),
     ]
-
-
-@backfilling
-def test_backfilling_that_is_aware_takes_nodes_in_that_order(name: str) -> None:
-    """A booting node is had sooner than a sleeping one, and held from then on."""
-    result = with_four_kinds(name, "aware")
-    assert (result.nodes, result.starts) == ([[0], [3], [2], [1]], [0, 12, 22, 24])
-    assert result.allocated == [3, 4]
 
 
 def test_unaware_the_lowest_numbered_node_is_taken_though_it_sleeps() -> None:
@@ -219,22 +209,13 @@ ASLEEP = [(5, 1, "switching_off"), (9, 1, "sleeping")]
 
 @backfilling
 @both
-def test_a_job_waits_for_a_running_one_that_ends_before_a_boot_would(
-    name: str, awareness: Aware
+@pytest.mark.parametrize("run_s", [18, 20])
+def test_a_job_waits_for_a_running_one_that_ends_no_later_than_a_boot_would(
+    name: str, awareness: Aware, run_s: int
 ) -> None:
-    """Node 0 is free at 18, node 1 would be on at 20: it goes on sleeping."""
-    result = under(name, awareness, [(0, 18, 1), (10, 5, 1)])
-    assert (result.starts, result.switchings) == ([0, 18], ASLEEP)
-
-
-@backfilling
-@both
-def test_a_job_waits_for_a_running_one_that_ends_just_when_a_boot_would(
-    name: str, awareness: Aware
-) -> None:
-    """Of two nodes as early, that which is on is had."""
-    result = under(name, awareness, [(0, 20, 1), (10, 5, 1)])
-    assert (result.starts, result.switchings) == ([0, 20], ASLEEP)
+    """Node 1 would be on at 20: it goes on sleeping, also where node 0 is free just then."""
+    result = under(name, awareness, [(0, run_s, 1), (10, 5, 1)])
+    assert (result.starts, result.switchings) == ([0, run_s], ASLEEP)
 
 
 @backfilling
@@ -509,19 +490,10 @@ def never_delays_the_head(platform: Platform, jobs: JobTable, new: Callable[[], 
 
     start_s = trace(platform, jobs, noting).starts
     for head, from_s in first_s.items():
-        simulation = Simulation(platform, jobs)
-        play(without_those_behind(new(), head, from_s), platform, _asking(simulation))
-        if start_s[head - 1] > simulation.recording.start_s[head - 1]:
+        alone = simulate(platform, jobs, without_those_behind(new(), head, from_s))
+        if start_s[head - 1] > alone.recording.start_s[head - 1]:
             return False
     return True
-
-
-def _asking(
-    simulation: Simulation,
-) -> Callable[[Sequence[Decision], Collection[EventKind] | None, float], Batch]:
-    return lambda decisions, wake_on, elapsed_s: simulation.advance(
-        decisions, wake_on=wake_on, elapsed_s=elapsed_s
-    )
 
 
 @examples(60)
@@ -542,7 +514,7 @@ def test_jobs_behind_never_delay_the_head(data: st.DataObject) -> None:
     assert never_delays_the_head(platform, jobs, lambda: with_power(name, power, awareness))
 
 
-def unused(result: Trace) -> list[Switching]:
+def unused(result: Trace) -> list[tuple[float, int, str]]:
     """Return the nodes that were switched on though no job starts on them as soon as they are."""
     used = {
         (start_s, node)
@@ -564,20 +536,6 @@ def test_conservative_wakes_no_node_in_vain(data: st.DataObject) -> None:
     jobs: Jobs = list(data.draw(rows_of(platform.core_count, EXACT, last_s=0)))
     timeout_s = data.draw(st.sampled_from([0, 2, 7]))
     assert unused(under("conservative", "planned", jobs, platform, timeout_s=timeout_s)) == []
-
-
-@examples(80)
-@given(data=st.data())
-def test_easy_without_power_states_is_the_same(data: st.DataObject) -> None:
-    """No job starts elsewhen for the awareness while every node is on, on nodes of one core."""
-    platform = data.draw(platforms())
-    if data.draw(st.booleans()):
-        platform = Platform(tuple(NodeGroup(one.count, one.processors) for one in platform.nodes))
-    jobs = jobs_of(*data.draw(rows_of(platform.core_count, ABOVE)))
-    awareness = data.draw(st.sampled_from(AWARE))
-    expected = trace(platform, jobs, make_policy("easy"))
-    result = trace(platform, jobs, with_power("easy", AlwaysOn(), awareness))
-    assert (result.starts, result.switchings) == (expected.starts, [])
 
 
 @examples(60)
@@ -608,12 +566,10 @@ def test_planned_needs_no_waking_on_allocation(data: st.DataObject) -> None:
 # --- against the slow reference -----------------------------------------------------------------
 
 
-def as_the_reference(
-    platform: Platform, rows: list[Row], timeout_s: int | None, awareness: Aware
-) -> None:
+def as_the_reference(platform: Platform, rows: list[Row], timeout_s: int, awareness: Aware) -> None:
     """Fail if EASY starts a job, or switches a node, elsewhen than the reference does."""
-    power: Power = AlwaysOn() if timeout_s is None else Timeout(timeout_s)
-    result = trace(platform, jobs_of(*rows), with_power("easy", power, awareness))
+    policy = with_power("easy", Timeout(timeout_s), awareness)
+    result = trace(platform, jobs_of(*rows), policy)
     times = [
         (int(one.power_states.switch_on_s), int(one.power_states.switch_off_s))
         for one in platform.nodes
@@ -624,13 +580,13 @@ def as_the_reference(
     assert (result.starts, result.switchings) == slow.run()
 
 
-TIMEOUTS = st.sampled_from([None, 0, 1, 2, 5, 9])
+TIMEOUTS = st.sampled_from([0, 1, 2, 5, 9])
 
 
 @examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
 def test_easy_planned_is_as_defined(
-    data: st.DataObject, timeout_s: int | None, over: tuple[int, int]
+    data: st.DataObject, timeout_s: int, over: tuple[int, int]
 ) -> None:
     """Every start and every switching is the slow reference's, on up to two groups of nodes."""
     platform = data.draw(platforms())
@@ -641,7 +597,7 @@ def test_easy_planned_is_as_defined(
 @examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
 def test_easy_aware_is_as_defined(
-    data: st.DataObject, timeout_s: int | None, over: tuple[int, int]
+    data: st.DataObject, timeout_s: int, over: tuple[int, int]
 ) -> None:
     """Every start and every switching is the slow reference's, on nodes that are alike."""
     platform = data.draw(platforms(groups=1))
@@ -777,16 +733,6 @@ NO_SWITCHING: dict[str, tuple[str, int, int, Jobs]] = {
 """Scheduler, nodes, cores of each, and jobs."""
 
 
-def makes_no_difference(case: str, awareness: Aware, states: PowerStates | None) -> bool:
-    """Return whether awareness makes none to these jobs while no manager switches anything."""
-    name, nodes, cores, jobs = NO_SWITCHING[case]
-    platform = Platform((NodeGroup(nodes, (Processor(cores),), power_states=states),))
-    assert title(name, AlwaysOn(), awareness) == title(name, AlwaysOn())
-    expected = trace(platform, jobs_of(*jobs), make_policy(name)).starts
-    policy = with_power(name, AlwaysOn(), awareness)
-    return trace(platform, jobs_of(*jobs), policy).starts == expected
-
-
 @pytest.mark.parametrize("case", NO_SWITCHING)
 @pytest.mark.parametrize("states", [None, PowerStates(5, 10, 80, 4, 20)])
 @both
@@ -794,7 +740,12 @@ def test_where_nothing_is_switched_awareness_makes_no_difference(
     case: str, states: PowerStates | None, awareness: Aware
 ) -> None:
     """Nodes can't sleep, or always_on has none sleep: the title does not name the awareness."""
-    assert makes_no_difference(case, awareness, states)
+    name, nodes, cores, jobs = NO_SWITCHING[case]
+    platform = Platform((NodeGroup(nodes, (Processor(cores),), power_states=states),))
+    assert title(name, AlwaysOn(), awareness) == title(name, AlwaysOn())
+    policies = (make_policy(name), with_power(name, AlwaysOn(), awareness))
+    expected, found = (trace(platform, jobs_of(*jobs), policy).starts for policy in policies)
+    assert found == expected
 
 
 # --- what is wrong ------------------------------------------------------------------------------
@@ -902,27 +853,6 @@ def scenario(tmp_path: Path, old: str = "", new: str = "", after: str = "") -> P
     return file
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error"),
-    [
-        (": planned", ": plan", r"night\.yaml:14: \$\.scheduler\.power_awareness: .*'plan'"),
-        (": planned", ": 1", r"night\.yaml:14: \$\.scheduler\.power_awareness: "),
-        (
-            "power_awareness",
-            "power_awarenes",
-            r"night\.yaml:14: \$\.scheduler: unknown key 'power_awarenes'; "
-            "did you mean 'power_awareness'",
-        ),
-    ],
-)
-def test_a_bad_awareness_is_told_with_field_and_line(
-    old: str, new: str, error: str, tmp_path: Path
-) -> None:
-    """As every bad value of a scenario."""
-    with pytest.raises(ScenarioError, match=error):
-        check(scenario(tmp_path, old, new))
-
-
 def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
     """It switches nodes on by itself; others are told that it would do."""
     off = "wake_on_allocation: false\n"
@@ -965,10 +895,3 @@ def test_compare_uses_the_scenario_s_awareness(tmp_path: Path) -> None:
     for name in BACKFILLING:
         alone, _ = run_scenario(file, scheduler=name, transport="inproc", out=tmp_path / name)
         assert compared[name] == alone
-
-
-@pytest.mark.parametrize("awareness", ["unaware", "aware", "planned"])
-def test_the_title_names_the_awareness(awareness: str) -> None:
-    """It tells results apart that differ in nothing else."""
-    expected = f"{awareness} easy, timeout(timeout_s=900.0)"
-    assert title("easy", Timeout(900.0), cast(Awareness, awareness)) == expected

@@ -19,8 +19,9 @@ from hpcosim_protocol import (
     NodePowerChanged,
     PowerStates,
 )
-from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_server.engine.simulation import Rules
 from hpcosim_workloads.synthetic.poisson import poisson
@@ -146,24 +147,6 @@ def test_a_switching_refused_leaves_what_the_server_told() -> None:
     assert (view.nodes.power, view.nodes.on.tolist(), view.nodes.free_cores) == (["on"], [True], 1)
 
 
-def test_a_manager_needs_waking_on_allocation(tmp_path: Path) -> None:
-    """A scenario in which nothing would ever switch a node on is refused, both keys named."""
-    file = tmp_path / "night.yaml"
-    file.write_text(SCENARIO + "wake_on_allocation: false\n")
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: .* wake_on_allocation: true"):
-        compare_schedulers(file, ["fcfs"])
-
-
-def test_a_manager_needs_nodes_it_can_switch(tmp_path: Path) -> None:
-    """A manager beside nodes without power states would do nothing, so it is refused."""
-    file = tmp_path / "day.yaml"
-    file.write_text("\n".join(line for line in SCENARIO.splitlines() if "switch_on" not in line))
-    text = file.read_text().replace("      power_states:\n", "")
-    file.write_text(text)
-    with pytest.raises(ScenarioError, match="no node group states its power_states"):
-        compare_schedulers(file, ["fcfs"])
-
-
 @given(
     seed=st.integers(0, 2**32),
     scheduler=st.sampled_from(
@@ -218,9 +201,13 @@ def test_a_managed_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
     assert called == "unaware easy, timeout(timeout_s=120.0)"
 
 
-def test_compare_uses_the_scenario_s_manager(tmp_path: Path) -> None:
-    """All schedulers compared have the same manager beside them."""
+def test_a_scenario_s_seed_draws_boot_times(tmp_path: Path) -> None:
+    """The same jobs, another seed: nodes take another time to be switched."""
     file = tmp_path / "night.yaml"
     file.write_text(SCENARIO)
-    metrics = compare_schedulers(file, ["fcfs", "sjf"])
-    assert all(each["node_shutdowns"] > 0 for each in metrics.values())
+    jobs, changes_s = Library([file]).first_jobs, []
+    for seed in (3, 3, 4):
+        opened = open_scenario(load_scenario(file, {"seed": seed}), jobs, "easy")
+        run_in_process(opened, with_power("easy", Timeout(120.0)))
+        changes_s.append(list(opened.simulation.recording.power_s))
+    assert changes_s[0] == changes_s[1] != changes_s[2]

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgpack
+import msgspec
 import pytest
 import zmq
 
 from hpcosim_client import Connection, Patience, ServerGoneError, View, make_policy
 from hpcosim_client import run as schedule
-from hpcosim_protocol import Decision, Events, decode_server_message, encode
-from hpcosim_scenarios.running.library import Library
+from hpcosim_protocol import Events, decode_server_message
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.service.service import Service
 from support.processes import (
@@ -185,6 +187,25 @@ def test_two_schedulers_on_one_server_get_what_each_would_get_alone(
         assert files == expected(name)
 
 
+def test_a_scheduler_is_told_whether_allocations_wake_nodes(
+    processes: Processes, folder: Path, tmp_path: Path
+) -> None:
+    """In one process and over a wire."""
+    path = tmp_path / "off.yaml"
+    path.write_text((folder / "small.yaml").read_text() + "wake_on_allocation: false\n")
+    server = Server(processes, path, out=tmp_path / "out")
+    policy, told = make_policy("fcfs"), set[bool]()
+
+    def decide(view: View) -> None:
+        told.add(view.wake_on_allocation)
+        policy(view)
+
+    schedule(decide, server.address)
+    library = Library([path])
+    run_in_process(open_scenario(library.first, library.first_jobs, "fcfs"), decide)
+    assert told == {False}
+
+
 def play_by_hand(peer: Raw) -> str:
     """Schedule `small` first come first served with nothing of ours, and return the session."""
     welcome = peer.ask("hello", versions=[1], client="fcfs", scenario="small")
@@ -333,7 +354,7 @@ def test_a_client_that_answers_twice_is_heard_once(
     view = View(welcome.platform)
     for seq in range(1, 1000):
         request = {"type": "decisions", "session": welcome.session, "seq": seq}
-        decisions = [_plain(decision) for decision in view.decisions]
+        decisions = [msgspec.to_builtins(decision) for decision in view.decisions]
         body = msgpack.packb(request | {"decisions": decisions})
         raw.socket.send_multipart([b"", body])
         raw.socket.send_multipart([b"", body])
@@ -684,7 +705,3 @@ def test_a_finished_session_is_answered_before_the_server_ends(
         assert client.communicate(timeout=SOON_S) == ("", "")
         assert (client.returncode, server.end()) == (0, 0)
         assert read(out) == expected("easy")
-
-
-def _plain(decision: Decision) -> Any:
-    return msgpack.unpackb(encode(decision))

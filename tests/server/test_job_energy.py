@@ -132,28 +132,6 @@ def test_a_job_used_what_the_oracle_says(scene: Scene, batches: int) -> None:
         assert energy_j == pytest.approx(slow.job_j.get(job_id, 0.0), rel=1e-9, abs=1e-9)
 
 
-@MANY
-@given(scenes(), st.integers(0, 60))
-def test_with_what_idle_processors_draw_it_is_all_there_is(scene: Scene, batches: int) -> None:
-    """The jobs' energies sum to what was metered, less what idle processors drew."""
-    played = play_some(scene, batches)
-    slow = ask_oracle(scene, played)
-    metered_j = played.simulation.record().energy_j
-    jobs_j = sum(energies_of(played.simulation))
-    assert jobs_j == pytest.approx(metered_j - slow.idle_j, rel=1e-9, abs=1e-8)
-
-
-@MANY
-@given(scenes(), st.integers(0, 60))
-def test_a_job_that_never_started_used_nothing(scene: Scene, batches: int) -> None:
-    """Of a job that waits or was rejected it is 0, just so; of others it is never below."""
-    simulation = play_some(scene, batches).simulation
-    for row, energy_j in enumerate(energies_of(simulation)):
-        if simulation.recording.first_place[row] < 0:
-            assert energy_j == 0.0
-        assert energy_j >= 0.0
-
-
 # --- by hand ----------------------------------------------------------------------------------
 
 # Idle: 50 W. Active: 100 W, and 10 W a task.

@@ -202,14 +202,6 @@ def test_a_job_runs_as_long_as_its_slowest_core_needs(scene: Scene) -> None:
     assert simulation.recording.over == len(scene.jobs)
 
 
-@MANY
-@given(scenes())
-def test_batches_are_in_order(scene: Scene) -> None:
-    """Times never go back from one event to the next."""
-    times_s = [event.time_s for event in play(scene).events]
-    assert times_s == sorted(times_s)
-
-
 @examples(50)
 @given(scenes())
 def test_same_seed_same_bytes(scene: Scene) -> None:
@@ -474,43 +466,6 @@ def test_whole_nodes_are_exclusive() -> None:
     batch = simulation.advance([AllocateJob(2, [0])])
     assert batch.now_s == 10.0
     assert simulation.cluster.free == [4]
-
-
-@pytest.mark.parametrize(
-    ("cores", "placement", "too_large"),
-    [
-        (8, "cores", False),
-        (9, "cores", True),
-        (5, "one_node", False),
-        (6, "one_node", True),
-        (8, "whole_nodes", False),
-        (9, "whole_nodes", True),
-    ],
-)
-def test_too_large(cores: int, placement: str, too_large: bool) -> None:
-    """A job that even the empty cluster can't hold is counted as rejected and never told of."""
-    platform = Platform((NodeGroup(1, (Processor(3),)), NodeGroup(1, (Processor(2), Processor(3)))))
-    table = jobs_of((0.0, 1.0, 1), (0.0, 1.0, cores))
-    table.placement[1] = PLACEMENTS.index(placement)
-    simulation = Simulation(platform, table)
-    batch = simulation.advance()
-    told = [event.job_id for event in batch.events if isinstance(event, JobSubmitted)]
-    assert told == ([1] if too_large else [1, 2])
-    assert measure(simulation.record())["jobs_rejected"] == too_large
-    assert STATES[simulation.recording.state[1]] == ("rejected" if too_large else "waiting")
-
-
-def test_elapsed_passes_before_decisions() -> None:
-    """Time the scheduler thought passes first, with all that happens in it."""
-    simulation = Simulation(cluster_of(1), jobs_of((0.0, 2.0, 1), (1.0, 2.0, 1)))
-    simulation.advance()
-    simulation.advance([AllocateJob(1, [0])])
-    batch = simulation.advance([AllocateJob(2, [0])], elapsed_s=4.0)
-    assert [(type(event), event.time_s) for event in batch.events] == [
-        (JobCompleted, 2.0),
-        (JobStarted, 5.0),
-    ]
-    assert simulation.advance().now_s == 7.0
 
 
 def test_a_job_submitted_at_the_last_alarm() -> None:

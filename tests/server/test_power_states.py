@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +14,6 @@ import pytest
 from hypothesis import given
 
 from hpcosim_client import View, make_policy
-from hpcosim_client import run as schedule
 from hpcosim_protocol import (
     AllocateJob,
     Decision,
@@ -39,9 +36,6 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import IllegalTransition, Rejection, SimulationStuck
 from hpcosim_server.physics.allocation import check_power, tasks_by_node
@@ -71,11 +65,8 @@ from support.power_states_runs import (
     scenes,
     woken,
 )
-from support.processes import Processes, Server, read
 from support.random_scenes import Scene
 from support.simulating import jobs_of
-
-RUN = Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1)
 
 
 def spans_of(simulation: Simulation) -> list[Span]:
@@ -331,7 +322,11 @@ def test_a_job_killed_before_it_starts() -> None:
 def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
     """In jobs.csv it has an end, but no start, no nodes and no energy."""
     simulation, _ = killed_while_its_node_boots()
-    write_results(tmp_path / "out", simulation.record(), RUN)
+    write_results(
+        tmp_path / "out",
+        simulation.record(),
+        Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1),
+    )
     lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
     assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,"
     metrics = measure(simulation.record())
@@ -690,60 +685,41 @@ MANY = examples(150)
 
 @MANY
 @given(scenes())
-def test_nodes_are_in_the_oracles_states(scene: Scene) -> None:
-    """Every node enters every state just when the slow simulator says."""
-    played = play(scene)
-    power = played.simulation.recording
-    history = [power.power_history(node) for node in range(scene.platform.node_count)]
-    assert history == slow(scene, played).history
+def test_a_run_is_the_oracles(scene: Scene) -> None:
+    """Nodes change their states, and jobs start and end, just when the slow simulator says.
 
-
-@MANY
-@given(scenes())
-def test_jobs_start_and_end_as_the_oracles(scene: Scene) -> None:
-    """Every job starts and ends just when the slow simulator says, and so does the run."""
+    A decision is refused if and only if the slow simulator refuses it.
+    """
     played = play(scene)
     expected, recording = slow(scene, played), played.simulation.recording
+    history = [recording.power_history(node) for node in range(scene.platform.node_count)]
+    assert history == expected.history
     starts_s = dict(zip(recording.job_id, recording.start_s, strict=True))
-    ends_s = dict(zip(recording.job_id, recording.end_s, strict=True))
     assert {job: at_s for job, at_s in starts_s.items() if at_s == at_s} == expected.start_s
-    assert ends_s == expected.end_s
+    assert dict(zip(recording.job_id, recording.end_s, strict=True)) == expected.end_s
     assert played.simulation.now_s == expected.over_s
-
-
-@MANY
-@given(scenes())
-def test_what_is_refused_is_what_the_oracle_refuses(scene: Scene) -> None:
-    """A decision is refused if and only if the slow simulator refuses it."""
-    played = play(scene)
     refused = {
         (event.seq, event.index)
         for event in played.events
         if isinstance(event, DecisionRejected) and event.decision != "set_alarm"
     }
-    assert refused == slow(scene, played).refused
+    assert refused == expected.refused
 
 
 @MANY
 @given(scenes())
-def test_energy_by_state_is_the_oracles(scene: Scene) -> None:
-    """The energy of each state is that of the slow simulator, and the sum is all there is."""
-    played = play(scene)
-    expected = slow(scene, played).all_energy_j()
-    measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
-    assert measured == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    metrics = measure(played.simulation.record())
-    assert metrics["energy_j"] == pytest.approx(sum(expected.values()), rel=1e-9, abs=1e-9)
-    wasted_j = sum(expected.values()) - expected["computing"]
-    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
-
-
-@MANY
-@given(scenes())
-def test_every_node_has_the_oracles_times_and_energies(scene: Scene) -> None:
-    """What nodes.csv says of each node, state by state, is what the slow simulator says."""
+def test_times_and_energies_are_the_oracles(scene: Scene) -> None:
+    """The metrics, and what nodes.csv says of each node, are those of the slow simulator."""
     played = play(scene)
     expected = slow(scene, played)
+    total_j = expected.all_energy_j()
+    measured = dict(zip(oracle.KINDS, energies_of(played.simulation), strict=True))
+    assert measured == pytest.approx(total_j, rel=1e-9, abs=1e-9)
+    metrics = measure(played.simulation.record())
+    all_j = sum(total_j.values())
+    assert metrics["energy_j"] == pytest.approx(all_j, rel=1e-9, abs=1e-9)
+    wasted_j = all_j - total_j["computing"]
+    assert metrics["wasted_energy_j"] == pytest.approx(wasted_j, rel=1e-9, abs=1e-6)
     times_s = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
     energies_j = [dict.fromkeys(oracle.KINDS, 0.0) for _ in expected.time_s]
     for span in spans_of(played.simulation):
@@ -782,49 +758,27 @@ def test_shutdowns_are_counted(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_jobs_run_on_nodes_that_are_on(scene: Scene) -> None:
-    """No job starts on a node that is not on, and no node with tasks is switched."""
+    """No node with tasks is switched; from its allocation a job's nodes go nowhere but on."""
     _, events, _ = play(scene)
     power = dict.fromkeys(range(scene.platform.node_count), "on")
+    waiting: dict[int, list[int]] = {}
     running: dict[int, list[int]] = {}
     for event in events:
         if isinstance(event, NodePowerChanged):
             power[event.node] = event.state
             assert not any(event.node in nodes for nodes in running.values())
-        elif isinstance(event, JobStarted):
-            assert {power[node] for node in event.nodes} == {"on"}
-            running[event.job_id] = event.nodes
-        elif isinstance(event, JobCompleted):
-            running.pop(event.job_id, None)
-
-
-@MANY
-@given(scenes(vary=True))
-def test_nodes_held_are_only_switched_on(scene: Scene) -> None:
-    """From its allocation to its start a job's nodes go nowhere but on; then it starts at once."""
-    _, events, _ = play(scene)
-    power = dict.fromkeys(range(scene.platform.node_count), "on")
-    waiting: dict[int, list[int]] = {}
-    for event in events:
-        if isinstance(event, JobAllocated):
-            assert {power[node] for node in event.nodes} != {"on"}
-            waiting[event.job_id] = event.nodes
-        elif isinstance(event, JobStarted | JobCompleted):
-            waiting.pop(event.job_id, None)
-        elif isinstance(event, NodePowerChanged):
-            power[event.node] = event.state
             if any(event.node in nodes for nodes in waiting.values()):
                 assert event.state in ("switching_on", "on")
-
-
-@examples(60)
-@given(scenes(vary=True))
-def test_same_seed_same_bytes(scene: Scene) -> None:
-    """The same scene played twice gives the same files to the byte, power changes and all."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("one", "two"):
-            write_results(Path(folder, name), play(scene).simulation.record(), RUN)
-        assert read(Path(folder, "one")) == read(Path(folder, "two"))
-        assert len(read(Path(folder, "one"))) == 5
+        elif isinstance(event, JobAllocated):
+            assert {power[node] for node in event.nodes} != {"on"}
+            waiting[event.job_id] = event.nodes
+        elif isinstance(event, JobStarted):
+            assert {power[node] for node in event.nodes} == {"on"}
+            waiting.pop(event.job_id, None)
+            running[event.job_id] = event.nodes
+        elif isinstance(event, JobCompleted):
+            waiting.pop(event.job_id, None)
+            running.pop(event.job_id, None)
 
 
 # --- the scheduler's mirror -------------------------------------------------------------------
@@ -1021,107 +975,3 @@ def test_schedulers_live_with_nodes_that_can_not_be_given(
         policy(view)
         batch = simulation.advance(view.decisions, wake_on=view.wake_on)
     assert list(simulation.recording.start_s) == starts_s
-
-
-# --- every transport --------------------------------------------------------------------------
-
-SCENARIO = """
-name: power
-seed: 3
-platform:
-  nodes:
-    - count: 3
-      processors: [{cores: 4, clock_ghz: 2.0, static_w: 100, dynamic_w: 5, idle_fraction: 0.3}]
-      power_states:
-        {sleep_w: 9, switch_on_s: 120, switch_on_w: 190, switch_off_s: 60, switch_off_w: 9,
-         switch_on_sd_s: 30, switch_off_sd_s: 40}
-    - count: 2
-      processors:
-        - {cores: 2, static_w: 30, dynamic_w: 7}
-        - {cores: 1, static_w: 20, dynamic_w: 0}
-      power_states:
-        {sleep_w: 1, switch_on_s: 20, switch_on_w: 70, switch_off_s: 10, switch_off_w: 20}
-workload:
-  synthetic:
-    {model: poisson, jobs: 60, mean_interarrival_s: 290, cores: [1, 12], run_s: [10, 2000]}
-  reference_clock_ghz: 2.0
-wake_on_allocation: WAKES
-"""
-
-
-class Manager:
-    """First come first served, and nodes idle for five minutes are switched off.
-
-    Where allocations wake no nodes, those that sleep are switched on while the head of the
-    queue finds no room.
-    """
-
-    def __init__(self) -> None:
-        self._idle_since_s: dict[int, float] = {}
-
-    def __call__(self, view: View) -> None:
-        """Decide."""
-        nodes = view.nodes
-        while view.queue and view.start(next(iter(view.queue.values()))):
-            pass
-        idle = (
-            (nodes.free == nodes.capacity) & np.array([s == "on" for s in nodes.power])
-        ).tolist()
-        for node, is_idle in enumerate(idle):
-            if not is_idle:
-                self._idle_since_s.pop(node, None)
-            elif view.now_s - self._idle_since_s.setdefault(node, view.now_s) >= 300.0:
-                del self._idle_since_s[node]
-                view.set_node_power(node, on=False)
-        if view.queue and not view.wake_on_allocation:
-            for node, state in enumerate(nodes.power):
-                if state == "sleeping":
-                    view.set_node_power(node, on=True)
-        if self._idle_since_s and not (view.no_more_jobs and not view.queue and not view.running):
-            view.set_alarm(max(min(self._idle_since_s.values()) + 300.0, view.now_s + 1e-3))
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    """What starts processes for a test, and ends them."""
-    processes = Processes(tmp_path)
-    yield processes
-    processes.end()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wakes", ["true", "false"])
-def test_every_transport_gives_the_same_bytes(
-    processes: Processes, tmp_path: Path, wakes: str
-) -> None:
-    """A scheduler that manages power gets the same results over a wire as in one process."""
-    path = tmp_path / "power.yaml"
-    path.write_text(SCENARIO.replace("WAKES", wakes))
-    opened = open_scenario(load_scenario(path), Library([path]).first_jobs, "manager")
-    run_in_process(opened, Manager(), tmp_path / "inproc")
-    expected = read(tmp_path / "inproc")
-    assert opened.simulation.power.shutdowns > 10
-    assert opened.run.complete
-    server = Server(processes, path, out=tmp_path / "tcp")
-    session: list[str] = []
-    schedule(
-        Manager(),
-        server.address,
-        name="manager",
-        welcomed=lambda welcome: session.append(welcome.session),
-    )
-    assert server.results(session[0]) == expected
-
-
-def test_another_seed_gives_other_times(tmp_path: Path) -> None:
-    """The seed of a scenario decides how long its nodes take to be switched."""
-    path = tmp_path / "power.yaml"
-    path.write_text(SCENARIO.replace("WAKES", "true"))
-    jobs = Library([path]).first_jobs
-    times_s = []
-    for seed in (3, 3, 4):
-        opened = open_scenario(load_scenario(path, {"seed": seed}), jobs, "manager")
-        run_in_process(opened, Manager())
-        times_s.append(list(opened.simulation.recording.power_s))
-    assert times_s[0] == times_s[1]
-    assert times_s[0] != times_s[2]

@@ -115,7 +115,7 @@ class Oracle:
         nodes: what switching each node on and off takes.
         rows: the jobs, in order of submission.
         awareness: of the scheduler.
-        timeout_s: of the manager; None: there is none.
+        timeout_s: of the manager.
         looks_s: when the scheduler looks besides, as it may whenever it likes.
     """
 
@@ -124,7 +124,7 @@ class Oracle:
         nodes: list[tuple[int, int]],
         rows: list[Row],
         awareness: Literal["aware", "planned"],
-        timeout_s: int | None,
+        timeout_s: int,
         looks_s: Collection[float] = (),
     ) -> None:
         self.nodes = [Node(number, *times) for number, times in enumerate(nodes)]
@@ -199,7 +199,7 @@ class Oracle:
         }
         if self.awareness == "planned":
             self._wake_ahead(reservations)
-        if self.timeout_s is not None and not all(job.over for job in self.jobs):
+        if not all(job.over for job in self.jobs):
             self._switch_off(self.timeout_s)
         return len(self.switchings) > before
 

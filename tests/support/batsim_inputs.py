@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-MEGA = 1e6
 # Computing, sleeping, and on the way off (4 s) and on (10 s).
 POWER_STATES = "100Mf, 50Mf, 1e-9Mf, 0.25f, 0.1f"
 WATTS = "100:100:200, 60:60:90, 10:10:10, 110:110:110, 130:130:130"

@@ -92,10 +92,6 @@ class Outcome:
     refused: set[tuple[int, int]] = field(default_factory=set)
     over_s: float = math.inf
 
-    def all_time_s(self) -> dict[str, float]:
-        """Return the seconds of all nodes together, of each of `KINDS`."""
-        return {kind: math.fsum(node[kind] for node in self.time_s) for kind in KINDS}
-
     def all_energy_j(self) -> dict[str, float]:
         """Return the energy of all nodes together, of each of `KINDS`."""
         return {kind: math.fsum(node[kind] for node in self.energy_j) for kind in KINDS}

@@ -21,7 +21,6 @@ class Job:
     requested_s: float
     start_s: float = math.nan
     reserved_s: float = math.nan
-    reserved_first_s: float = math.nan
 
     def expected_end_s(self, now_s: float) -> float:
         """Return when it ends as far as can be told; one that is overdue ends now."""
@@ -145,7 +144,6 @@ def conservative(machine: Machine) -> None:
             assert job.reserved_s <= before_s
     for job in machine.new:
         place(job, now_s)
-        job.reserved_first_s = job.reserved_s
     for job in list(machine.queue):
         if job.reserved_s == now_s and job.need <= machine.free():
             machine.start(job)

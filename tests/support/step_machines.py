@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from hpcosim_client import play
 from hpcosim_client.view import Policy
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_workloads.table import JobTable
-from support.simulating import jobs_of
+from support.simulating import jobs_of, simulate
 
 Schedule = dict[int, tuple[float, int]]
 
@@ -47,13 +46,7 @@ def table(drawn: list[Drawn]) -> JobTable:
 
 def simulated(policy: Policy, jobs: JobTable, cores: int = CORES) -> Simulation:
     """Return the simulation of a workload, which is over."""
-    simulation = Simulation(machines(cores), jobs, Rules(reference_ghz=1.0))
-
-    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
-        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
-
-    play(policy, machines(cores), ask)
-    return simulation
+    return simulate(machines(cores), jobs, policy, Rules(reference_ghz=1.0))
 
 
 def schedule(policy: Policy, jobs: JobTable, cores: int = CORES) -> Schedule:

@@ -51,6 +51,7 @@ from hpcosim_training.learning.returns import discounted_returns
 from hpcosim_training.learning.rollout import Rollout, collect
 from hpcosim_training.learning.update import learn
 from hpcosim_workloads.errors import WorkloadError
+from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 from support.step_machines import Drawn, machines, schedule, simulated, table, workloads
 
@@ -270,22 +271,14 @@ def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> N
     assert (about.training["seed"], about.training["iterations"]) == (0, 2)
 
 
-class StoppedError(Exception):
-    """A person has had enough."""
-
-
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Stopped after its first iteration and resumed, it ends with the same bytes and curve."""
     training = DeepEasTraining(**QUICK)
 
-    def stop(done: Any) -> None:
-        if done.iteration == 1:
-            raise StoppedError
-
     whole = train_deep_eas(SCENARIO, tmp_path / "whole", training, overrides=SHORT)
     with pytest.raises(StoppedError):
-        train_deep_eas(SCENARIO, tmp_path / "parts", training, overrides=SHORT, told=stop)
+        train_deep_eas(SCENARIO, tmp_path / "parts", training, overrides=SHORT, told=stop_at(1))
     parts = train_deep_eas(SCENARIO, tmp_path / "parts", training, overrides=SHORT, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
     curves = [

@@ -22,9 +22,10 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
 from hpcosim_workloads.table import JobTable
-from support.learned_power import drawn, nodes_of
+from support.learned_power import drawn
 from support.learned_power import task_of as power_task_of
 from support.paths import SCENARIOS
+from support.power_manager_runs import nodes_of
 from support.simulating import cluster_of, jobs_of
 
 WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"

@@ -34,6 +34,7 @@ from hpcosim_training.learning.rollout import Rollout, collect, joined  # noqa: 
 from hpcosim_training.learning.session import Learner, Outcome, TrainingSession  # noqa: E402
 from hpcosim_training.learning.settings import TrainingSettings, description  # noqa: E402
 from hpcosim_training.learning.update import clone, learn  # noqa: E402
+from support.interrupted import StoppedError, stop_at  # noqa: E402
 
 # Returns and advantages
 
@@ -388,20 +389,6 @@ class LampLearner(Learner):
     def validate(self, _: Any) -> float:
         """Return the next score."""
         return self._scores.pop(0) if self._scores else 1.0 - chance_of_right(self.agent)
-
-
-class StoppedError(Exception):
-    """The training was interrupted."""
-
-
-def stop_at(iteration: int) -> Any:
-    """Return what interrupts a training."""
-
-    def told(done: Iteration) -> None:
-        if done.iteration == iteration:
-            raise StoppedError
-
-    return told
 
 
 @pytest.mark.parametrize(("checkpoint_every", "last"), [(1, 7), (2, 6)])

@@ -19,7 +19,8 @@ from hpcosim_protocol import Platform
 from hpcosim_server.record.metrics import jobs_that_ran, measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import Interval, Reward
-from support.learned_power import drawn, new_scheduler, nodes_of, task_of
+from support.learned_power import drawn, new_scheduler, task_of
+from support.power_manager_runs import nodes_of
 from support.simulating import jobs_of, simulate
 
 

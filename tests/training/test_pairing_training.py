@@ -23,6 +23,7 @@ from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
+from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of
 
@@ -36,32 +37,6 @@ def environment_of(path: Path, pairing: Pairing) -> JobNodePairingEnv:
     library = Library([path])
     task = PairingTask(library.first.platform, pairing, usual_reward(pairing.sees))
     return JobNodePairingEnv(task=task, jobs=library.first_jobs)
-
-
-@pytest.mark.parametrize("objective", ["energy", "edp"])
-@pytest.mark.parametrize("path", [EXPERIMENT_1, EXPERIMENT_2])
-def test_foreseen_rewards_add_up_to_minus_the_objective(path: Path, objective: str) -> None:
-    """Whatever is chosen, the rewards of a run sum to minus its energy, or its product."""
-    pairing = Pairing(objective=objective)  # type: ignore[arg-type]
-    environment, rng = environment_of(path, pairing), np.random.default_rng(1)
-    environment.reset()
-    rewards = 0.0
-    while not environment.done:
-        rewards += environment.choose(int(rng.integers(len(environment.choices.rows))))
-    assert rewards == pytest.approx(-environment.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("sees", ["papers", "papers_no_energy", "foreseen"])
-def test_what_is_shown_lies_between_0_and_1(sees: str) -> None:
-    """Every feature of every choice lies in [0, 1], whatever was chosen before."""
-    environment = environment_of(EXPERIMENT_2, Pairing(sees=sees))  # type: ignore[arg-type]
-    rng = np.random.default_rng(2)
-    environment.reset()
-    while not environment.done:
-        rows = environment.choices.rows
-        assert rows.min() >= 0.0
-        assert rows.max() <= 1.0
-        environment.choose(int(rng.integers(len(rows))))
 
 
 def test_waiting_ends_by_its_bound() -> None:
@@ -139,15 +114,8 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     training = dataclasses.replace(QUICK, iterations=4)
     whole = train_pairing(EXPERIMENT_1, tmp_path / "whole", training)
 
-    class StoppedError(Exception):
-        pass
-
-    def stop(done: object) -> None:
-        if getattr(done, "iteration", 0) == 2:
-            raise StoppedError
-
     with pytest.raises(StoppedError):
-        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop)
+        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop_at(2))
     parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
 

@@ -16,7 +16,9 @@ from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import PowerTask
 from hpcosim_workloads.table import JobTable
-from support.learned_power import drawn, new_scheduler, nodes_of, task_of
+from support.interrupted import StoppedError, stop_at
+from support.learned_power import drawn, new_scheduler, task_of
+from support.power_manager_runs import nodes_of
 from support.simulating import jobs_of, simulate
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
@@ -123,16 +125,8 @@ def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_iteration(tmp_path: Pa
     assert nets.load_actor(path)[1].training["algorithm"] == "a2c"
 
 
-class StoppedError(Exception):
-    """The training was interrupted."""
-
-
 def test_a_training_resumes_where_it_was(tmp_path: Path) -> None:
     """Interrupted in the middle of its curriculum and resumed, it writes the same bytes."""
-
-    def stop(done: Iteration) -> None:
-        if done.iteration == 3:
-            raise StoppedError
 
     def new() -> PowerLearner:
         curriculum = [Workload("sampled", some_jobs(20)), Workload("real", some_jobs(10))]
@@ -140,7 +134,7 @@ def test_a_training_resumes_where_it_was(tmp_path: Path) -> None:
 
     whole = train(new(), tmp_path / "whole")
     with pytest.raises(StoppedError):
-        train(new(), tmp_path / "parts", told=stop)
+        train(new(), tmp_path / "parts", told=stop_at(3))
     parts = train(new(), tmp_path / "parts", resume=True)
     assert parts.read_bytes() == whole.read_bytes()
 

@@ -71,30 +71,6 @@ def check_share(hits: Any, share: float) -> None:
     assert np.mean(hits) == pytest.approx(share, abs=SIGMAS * sigma)
 
 
-def test_same_seed_same_table() -> None:
-    """Two generators of one seed draw one table."""
-    assert columns(table(7, sequences=9)) == columns(table(7, sequences=9))
-
-
-def test_other_seed_other_table() -> None:
-    """Another seed changes every drawn column."""
-    one, other = columns(table(7, sequences=9)), columns(table(8, sequences=9))
-    assert all(one[name] != other[name] for name in ("submit_s", "run_s", "requested_s", "cores"))
-
-
-def test_columns_have_the_types_of_a_job_table() -> None:
-    """The columns have the dtypes that `JobTable` documents."""
-    jobs = table(sequences=1)
-    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
-    assert jobs.placement.dtype == np.int8
-    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
-
-
-def test_job_ids_count_from_one() -> None:
-    """Job ids are 1, 2, 3 and so on, through all sequences."""
-    assert table(arrival_probability=1.0, sequences=3).job_id.tolist() == list(range(1, 181))
-
-
 @given(
     seed=st.integers(0, 2**32),
     arrival_probability=st.floats(0.2, 1.0),
@@ -198,13 +174,6 @@ def test_each_size_is_as_likely() -> None:
         check_share(jobs.cores[jobs.requested_s <= 3] == size, 0.1)
 
 
-def test_one_value_alone_is_possible() -> None:
-    """A range of one value gives that to every job."""
-    jobs = table(short_run_s=(2, 2), long_run_s=(9, 9), cores=(4, 4), accuracy=None, sequences=20)
-    assert set(jobs.requested_s.tolist()) == {2.0, 9.0}
-    assert set(jobs.cores.tolist()) == {4}
-
-
 @pytest.mark.parametrize("accuracy", [1.0, 4.0, 100.0])
 def test_run_times_are_normal_about_their_mean(accuracy: float) -> None:
     """A job of 12 s takes each number of seconds as often as a rounded normal variable does."""
@@ -223,12 +192,6 @@ def test_a_run_time_is_never_below_a_second() -> None:
     run_s = jobs.run_s[jobs.requested_s == 1]
     assert run_s.min() == 1
     check_share(run_s == 1, 0.5 * (1 + math.erf(0.5 / math.sqrt(2))))
-
-
-def test_perfect_estimates_are_what_jobs_take() -> None:
-    """Without an accuracy a job runs as long as the scheduler is told."""
-    jobs = table(accuracy=None)
-    assert jobs.run_s.tolist() == jobs.requested_s.tolist()
 
 
 def test_accuracy_changes_nothing_but_run_times() -> None:

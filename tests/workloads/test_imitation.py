@@ -110,37 +110,6 @@ def demanded_s(table: JobTable) -> float:
 
 
 @BOTH
-def test_same_seed_same_bytes(draw: Draw) -> None:
-    """Two generators of one seed draw one table."""
-    assert columns(draw(7)) == columns(draw(7))
-
-
-@BOTH
-def test_other_seed_other_jobs(draw: Draw) -> None:
-    """Another seed changes when jobs come, their sizes and their run times."""
-    one, other = columns(draw(7)), columns(draw(8))
-    assert all(one[name] != other[name] for name in ("submit_s", "cores", "run_s"))
-
-
-@BOTH
-def test_columns_have_the_types_of_a_job_table(draw: Draw) -> None:
-    """Every column is of its type, and of one length."""
-    table = draw()
-    for name, (kind, _) in COLUMNS.items():
-        column = getattr(table, name)
-        assert (column.dtype, column.shape) == (np.dtype(kind), (len(table),)), name
-
-
-@BOTH
-def test_jobs_are_numbered_from_one_in_order_of_submission(draw: Draw) -> None:
-    """Ids are 1, 2, 3 and so on; submit times are whole seconds and never decrease."""
-    table = draw()
-    assert table.job_id.tolist() == list(range(1, len(table) + 1))
-    assert (np.diff(table.submit_s) >= 0).all()
-    assert (table.submit_s % 1 == 0).all()
-
-
-@BOTH
 def test_the_log_stays_as_it_was(draw: Draw) -> None:
     """Drawing changes nothing in the log."""
     source = log()

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.synthetic.lublin import _daily_cycle, lublin
-from hpcosim_workloads.table import COLUMNS, JobTable
+from hpcosim_workloads.synthetic.lublin import lublin
+from hpcosim_workloads.table import JobTable
 from support.paths import SHARED
 
 SAMPLE = SHARED / "traces" / "lublin_256.swf.gz"
@@ -35,11 +35,6 @@ FloatArray = NDArray[np.float64]
 def table(seed: int = 1, jobs: int = MANY, processors: int = 256) -> JobTable:
     """Return a workload, drawn once for all tests that look at it."""
     return lublin(np.random.default_rng(seed), jobs=jobs, processors=processors)
-
-
-def columns(jobs: JobTable) -> dict[str, list[Any]]:
-    """Return the columns of a table as lists."""
-    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
 
 
 def share_tolerance(share: float, count: int = MANY) -> float:
@@ -99,32 +94,6 @@ def cycle_shares() -> FloatArray:
     return shares
 
 
-def test_same_seed_same_table() -> None:
-    """Two generators of one seed draw one table."""
-    one = lublin(np.random.default_rng(3), jobs=500, processors=128)
-    other = lublin(np.random.default_rng(3), jobs=500, processors=128)
-    assert columns(one) == columns(other)
-
-
-def test_other_seed_other_table() -> None:
-    """Another seed changes every drawn column."""
-    one, other = columns(table(3, 500, 128)), columns(table(4, 500, 128))
-    assert all(one[name] != other[name] for name in ("submit_s", "run_s", "cores"))
-
-
-def test_columns_have_the_types_of_a_job_table() -> None:
-    """The columns have the dtypes that `JobTable` documents."""
-    jobs = table(3, 500, 128)
-    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
-    assert jobs.placement.dtype == np.int8
-    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
-
-
-def test_job_ids_count_from_one() -> None:
-    """Job ids are 1, 2, 3 and so on."""
-    assert table(3, 500, 128).job_id.tolist() == list(range(1, 501))
-
-
 def test_requests_are_the_run_times() -> None:
     """The model has no requested times: each is the run time, in a column of its own."""
     jobs = table(3, 500, 128)
@@ -157,14 +126,6 @@ def test_share_of_each_power_of_two(size: int) -> None:
     """Each power of two has its exact share, with those that are one by chance."""
     share = size_share(size, 256)
     assert float(np.mean(table().cores == size)) == pytest.approx(share, abs=share_tolerance(share))
-
-
-def test_share_of_powers_of_two_together() -> None:
-    """Parallel sizes that are powers of two have the model's exact share together."""
-    share = sum(size_share(2**power, 256) for power in range(1, 9))
-    cores = table().cores
-    parallel_powers = (cores > 1) & (cores & (cores - 1) == 0)
-    assert float(np.mean(parallel_powers)) == pytest.approx(share, abs=share_tolerance(share))
 
 
 def test_mean_size() -> None:
@@ -202,12 +163,6 @@ def test_mean_log_run_time_of_a_size(size: int) -> None:
     assert log_run.mean() == pytest.approx(mean, abs=SIGMAS * deviation / math.sqrt(len(log_run)))
 
 
-def test_the_exact_mean_log_run_time_is_the_papers_formula() -> None:
-    """Cutting at e^12 s and at whole seconds hardly moves p a1 b1 + (1 - p) a2 b2."""
-    p = 0.78 - 0.0054 * 64
-    assert log_run_moments(64)[0] == pytest.approx(p * 4.2 * 0.94 + (1 - p) * 312 * 0.03, abs=0.05)
-
-
 def test_great_jobs_are_all_long() -> None:
     """From 145 processors on p is 0 and no less: the log run time is gamma(312, 0.03) alone."""
     jobs = table(jobs=100_000, processors=1024)
@@ -227,11 +182,6 @@ def test_mean_gap() -> None:
     assert table().submit_s[-1] == pytest.approx(
         mean_s * MANY, abs=SIGMAS * deviation_s * math.sqrt(MANY) + 86_400
     )
-
-
-def test_the_daily_cycle_is_the_gammas_mass() -> None:
-    """The weights of the half hours are the gamma's probabilities, wrapped round the day."""
-    assert _daily_cycle() / 48 == pytest.approx(cycle_shares(), rel=1e-6)
 
 
 def test_jobs_follow_the_daily_cycle() -> None:

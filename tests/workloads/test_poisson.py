@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.poisson import poisson
-from hpcosim_workloads.table import COLUMNS, JobTable
+from hpcosim_workloads.table import JobTable
 
 MANY = 100_000
 SIGMAS = 5.0
@@ -28,36 +28,6 @@ def table(seed: int = 1, **changed: Any) -> JobTable:
         "overestimate": 4.0,
     }
     return poisson(np.random.default_rng(seed), **(arguments | changed))
-
-
-def columns(jobs: JobTable) -> dict[str, list[Any]]:
-    """Return the columns of a table as lists."""
-    return {name: getattr(jobs, name).tolist() for name in COLUMNS}
-
-
-def test_same_seed_same_table() -> None:
-    """Two generators of one seed draw one table."""
-    assert columns(table(7, jobs=500)) == columns(table(7, jobs=500))
-
-
-def test_other_seed_other_table() -> None:
-    """Another seed changes every drawn column."""
-    one, other = columns(table(7, jobs=500)), columns(table(8, jobs=500))
-    drawn = ("submit_s", "run_s", "requested_s", "cores")
-    assert all(one[name] != other[name] for name in drawn)
-
-
-def test_columns_have_the_types_of_a_job_table() -> None:
-    """The columns have the dtypes that `JobTable` documents."""
-    jobs = table(jobs=3)
-    assert {jobs.job_id.dtype, jobs.cores.dtype} == {np.dtype(np.int64)}
-    assert jobs.placement.dtype == np.int8
-    assert {jobs.submit_s.dtype, jobs.run_s.dtype, jobs.requested_s.dtype} == {np.dtype(float)}
-
-
-def test_job_ids_count_from_one() -> None:
-    """Job ids are 1, 2, 3 and so on."""
-    assert table(jobs=4).job_id.tolist() == [1, 2, 3, 4]
 
 
 def test_every_job_is_laid_over_any_cores() -> None:
@@ -132,11 +102,6 @@ def test_each_size_is_as_likely_as_log2_uniform_makes_it() -> None:
         assert np.mean(cores == size) == pytest.approx(share, abs=SIGMAS * sigma), size
 
 
-def test_one_size_alone_is_possible() -> None:
-    """A range of one size gives that size to every job."""
-    assert set(table(cores=(48, 48), jobs=1000).cores.tolist()) == {48}
-
-
 def test_run_times_are_log_uniform() -> None:
     """Each decade of the run times' range has an equal share of the jobs."""
     log10_run = np.log10(table(run_s=(100.0, 100_000.0)).run_s)
@@ -144,11 +109,6 @@ def test_run_times_are_log_uniform() -> None:
     sigma = math.sqrt(2 / 9 / MANY)
     # Rounding to a second moves at most 0.5/1000 of a log across an edge.
     assert shares == pytest.approx([1 / 3] * 3, abs=SIGMAS * sigma + 1e-3)
-
-
-def test_a_run_time_is_never_zero() -> None:
-    """Run times that would be rounded to 0 are 1 s."""
-    assert set(table(run_s=(0.01, 0.4), jobs=100).run_s.tolist()) == {1.0}
 
 
 def test_the_overestimate_is_uniform() -> None:
