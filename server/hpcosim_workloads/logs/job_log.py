@@ -74,22 +74,32 @@ def read_log(
 
 def _read(jobs: Iterable[tuple[int, LogJob]], counts: Counter[str]) -> tuple[JobTable, array[int]]:
     """Return jobs in the order they come, and the number of the line of each."""
-    columns: dict[str, Any] = {
-        name: array(kind) for name, kind in zip(LogJob._fields, "qdddqdq", strict=True)
-    }
-    appends = [column.append for column in columns.values()]
-    line_of, codes, latest_s = array("q"), {"": 0}, -math.inf
+    line_of, job_id, cores, profile = array("q"), array("q"), array("q"), array("q")
+    submit_s, run_s, requested_s, memory_mb = array("d"), array("d"), array("d"), array("d")
+    codes = {"": 0}
+    latest_s = -math.inf
     for number, job in jobs:
         counts["out_of_order"] += job.submit_s < latest_s
         counts["requested_time_unknown"] += job.requested_s <= 0
         latest_s = max(latest_s, job.submit_s)
         line_of.append(number)
-        requested_s = job.requested_s if job.requested_s > 0 else job.run_s
-        code = codes.setdefault(job.profile, len(codes))
-        row = (job.job_id, job.submit_s, job.run_s, requested_s, job.cores, job.memory_mb, code)
-        for append, value in zip(appends, row, strict=True):
-            append(value)
-    table = job_table(**columns, profiles=tuple(codes))
+        job_id.append(job.job_id)
+        submit_s.append(job.submit_s)
+        run_s.append(job.run_s)
+        requested_s.append(job.requested_s if job.requested_s > 0 else job.run_s)
+        cores.append(job.cores)
+        memory_mb.append(job.memory_mb)
+        profile.append(codes.setdefault(job.profile, len(codes)))
+    table = job_table(
+        job_id=job_id,
+        submit_s=submit_s,
+        run_s=run_s,
+        requested_s=requested_s,
+        cores=cores,
+        memory_mb=memory_mb,
+        profile=profile,
+        profiles=tuple(codes),
+    )
     return table, line_of
 
 
