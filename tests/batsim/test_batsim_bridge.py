@@ -799,6 +799,7 @@ def test_quiet_command_says_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "o_machine_states.csv").exists()
 
 
+@pytest.mark.slow
 def test_scheduler_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     """The message says where nobody listened."""
     done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-timeout-s", "0.3")

@@ -424,6 +424,7 @@ def test_training_asks_for_torch_by_name(tmp_path: Path) -> None:
     assert done == (2, "", "error: training needs torch: pip install 'hpcosim[rl]'\n")
 
 
+@pytest.mark.slow
 def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
     """A line an epoch, and the network's file, which a scenario then names."""
     pytest.importorskip("torch")

@@ -84,6 +84,7 @@ def test_the_command_ends_with_a_status(options: list[str], status: int, said: s
     assert len(done.stderr.splitlines()) == (status != 0)
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_status_1_where_a_rule_is_broken() -> None:
     """The report is on standard output, and nothing on standard error."""
     words = ["conformance", "--client", client("ends_badly"), "--only", "simulation"]

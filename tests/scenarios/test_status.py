@@ -79,6 +79,7 @@ def test_a_descriptor_that_is_not_open_is_an_error() -> None:
         writing_to(987654)
 
 
+@pytest.mark.slow
 def test_a_server_tells_why_it_does_not_start(pipe: tuple[int, int], tmp_path: Path) -> None:
     """`hpcosim serve --status-fd` writes a failure, and then exits with its status."""
     command = [*SERVE, str(tmp_path / "gone.yaml"), "--status-fd", str(pipe[1])]

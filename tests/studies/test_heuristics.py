@@ -26,6 +26,7 @@ def as_every_experiment(rows: list[Row]) -> list[Row]:
     return [{**row, "experiment": name} for name in heuristics.EXPERIMENTS for row in rows]
 
 
+@pytest.mark.slow
 def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
     """A scheduler that draws is run once for each seed, others once."""
     runs = Counter(row["scheduler"] for row in rows)
@@ -34,11 +35,13 @@ def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
     assert len({row["energy_j"] for row in rows if row["scheduler"] == heuristics.WORST}) > 1
 
 
+@pytest.mark.slow
 def test_runs_do_not_depend_on_the_number_of_processes(rows: list[Row]) -> None:
     """One process and two give the same rows in the same order."""
     assert heuristics.run_heuristics(["exp1"], workers=2) == rows
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_files(rows: list[Row], tmp_path: Path) -> None:
     """Tables and figures have neither dates nor other chance."""
     study = Study(

@@ -87,12 +87,14 @@ def test_equal_runs_are_simulated_once(tiny: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_results(tiny: Path) -> None:
     """Two processes give the rows of one, in the same order."""
     runs = [Run(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)]
     assert run_all(runs, 2) == run_all(runs, 1)
 
 
+@pytest.mark.slow
 def test_a_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linear algebra in a worker does not compete with other workers; this process is as before."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -105,6 +107,7 @@ def environment(name: str) -> str | None:
     return os.environ.get(name)
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_an_error() -> None:
     """The message names the study and how far it got."""
     with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):

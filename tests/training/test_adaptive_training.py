@@ -44,6 +44,7 @@ scheduler: {name: easy, power_awareness: planned}
 """
 
 
+@pytest.mark.slow
 def test_the_same_seed_learns_the_same_bytes(tmp_path: Path) -> None:
     """In one process or two; another seed learns others."""
     path = tmp_path / "tiny.yaml"

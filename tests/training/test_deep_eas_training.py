@@ -236,6 +236,7 @@ def test_the_gradient_is_equation_5() -> None:
     assert loss.item() == pytest.approx(right.item(), rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sees", "rate"), [("picture", 1e-3), ("pairs", 1e-2)])
 @pytest.mark.parametrize("form", ["pairs", "paper"])
 def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) -> None:

@@ -100,6 +100,7 @@ def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
     assert offered == [(0.0, [0]), (10.0, [0])]
 
 
+@pytest.mark.slow
 def test_same_seed_same_weights(tmp_path: Path) -> None:
     """The same seed gives the same bytes, in one process or two; another seed gives others."""
     trained = train_pairing(EXPERIMENT_1, tmp_path / "first", QUICK)
@@ -109,6 +110,7 @@ def test_same_seed_same_weights(tmp_path: Path) -> None:
     assert other.read_bytes() != trained.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """Stopped by an error after a simulation and resumed, it ends with the same bytes."""
     training = dataclasses.replace(QUICK, iterations=4)
@@ -120,6 +122,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert parts.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_papers_form_trains(tmp_path: Path) -> None:
     """The papers' networks learn with their settings, and the averaged actor is what is kept."""
     training = dataclasses.replace(

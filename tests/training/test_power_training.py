@@ -83,6 +83,7 @@ def tiny_learner(
     return PowerLearner(task, curriculum, replace(ALGORITHMS[algorithm], **small | changes), TINY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> None:
     """And another seed others; the global random state is neither used nor changed."""
@@ -97,6 +98,7 @@ def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> 
     assert written[0] == written[1] != written[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None:
     """With one job at a time on six nodes, the others learn to sleep."""
