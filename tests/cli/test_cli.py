@@ -393,8 +393,12 @@ def test_a_bad_scenario_is_an_error_in_one_line(words: str, which: str) -> None:
         "workload.lod=1",
         "seed.x=1",
         "nodes.0=1",
+        "platform.nodes.7.count=1",
+        "platform.nodes.\u00b2.count=1",
+        f"platform.nodes.{'9' * 5000}.count=1",
         "seed=2020-13-45",
     ],
+    ids=lambda change: change[:24],
 )
 def test_a_bad_change_is_an_error_in_one_line(change: str) -> None:
     """A --set that is none, or of no field there is, exits 2."""

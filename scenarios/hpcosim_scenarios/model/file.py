@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hpcosim_scenarios.model.scenario import KINDS, Scalar, Scenario
 from hpcosim_scenarios.model.yaml_lines import line_of, parse_yaml
 from hpcosim_workloads.logs.job_line import Profile
 
+POSITION = re.compile("[0-9]{1,7}")  # in a list
 MOST_BYTES = 2**20
 
 
@@ -101,7 +103,8 @@ def _override(tree: Any, field: str, value: Scalar) -> None:
     branch = tree
     for name in parents:
         if isinstance(branch, list):  # platform.nodes.0.count
-            branch = branch[int(name)] if name.isdigit() and int(name) < len(branch) else None
+            there = POSITION.fullmatch(name) and int(name) < len(branch)
+            branch = branch[int(name)] if there else None
         else:
             branch = branch.setdefault(name, {}) if isinstance(branch, dict) else None
     if not isinstance(branch, dict):

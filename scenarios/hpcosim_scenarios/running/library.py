@@ -35,6 +35,7 @@ NOT_FROM_AFAR = (
     "workload.synthetic.swf",
     "workload.synthetic.trace",
 )
+LISTS_NOT_FROM_AFAR = ("platform.nodes.", "workload.inline.")
 
 
 class Library:
@@ -95,8 +96,8 @@ class Library:
         return open_scenario(scenario, jobs, hello.client, self._max_jobs)
 
     def _changed(self, name: str, changes: dict[str, Scalar]) -> tuple[Scenario, JobTable]:
-        for field in NOT_FROM_AFAR:
-            if field in changes:
+        for field in changes:
+            if field in NOT_FROM_AFAR or field.startswith(LISTS_NOT_FROM_AFAR):
                 raise SessionRefused("invalid_scenario", f"{field} can't be set by a client")
         try:
             return self._load(self._paths[name], changes)
