@@ -398,7 +398,6 @@ def state_of(simulation: Simulation) -> Any:
     return (
         simulation.now_s,
         list(simulation.power.state),
-        simulation.power.shutdowns,
         list(simulation.cluster.free),
         list(simulation.jobs.waiting),
         list(simulation.jobs.allocated),

@@ -128,7 +128,7 @@ class _Flow:
     """
 
     def __init__(self, schedule: Schedule, idle_w: float, states: PowerStates) -> None:
-        self._end_s = end_s = schedule.end_s
+        end_s = schedule.end_s
         self._edges(schedule)
         self.off_at_s = self._times_to_switch_off(schedule)
         asleep_s = self.off_at_s + states.switch_off_s

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.deep_eas import curves, held, optima
 from hpcosim_studies.deep_eas.cases import (
@@ -33,7 +32,7 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
         train: train the agents into it; else those beside the scenarios are taken.
         workers: processes.
     """
-    torch.set_num_threads(1)  # more threads wait for each other longer than these networks take
+    use_one_thread()
     source = out if train else papers_folder() / "deep_eas"
     if train:
         train_study(trainings(name), out, workers)

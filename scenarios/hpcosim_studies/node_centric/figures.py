@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Line = tuple[Floats, Floats]
-FAMILIES = (COLOURS[0], COLOURS[2], *[COLOURS[1]] * 3, *[COLOURS[3]] * 3, *[COLOURS[4]] * 3)
+FAMILY_COLOURS = (COLOURS[0], COLOURS[2], *[COLOURS[1]] * 3, *[COLOURS[3]] * 3, *[COLOURS[4]] * 3)
 """The colours of `SCHEDULERS`: the paper's two, the chained, the immediate and the batch ones."""
 
 OF_CURVES = (COLOURS[1], COLOURS[4], COLOURS[0], COLOURS[2])
@@ -61,7 +61,7 @@ def draw_boxes(path: Path, rows: Rows, cap: str) -> None:
         for axes, reading in zip(all_axes, DRAWN, strict=False):
             values = by_scheduler(where(rows, cap=cap), reading.column)
             scaled = [values[name] / reading.measure.scale for name in SCHEDULERS]
-            box_plots(axes, scaled, FAMILIES)
+            box_plots(axes, scaled, FAMILY_COLOURS)
             _name(axes, reading, reading.measure.unit)
 
 
@@ -88,8 +88,10 @@ def draw_wins(path: Path, rows: Rows, cap: str) -> None:
 
 def _draw_counts(axes: Axes, counts: Any) -> list[Any]:
     at = np.arange(1, len(counts) + 1)
-    five = axes.bar(at - 0.2, counts[:, 0], 0.4, color=FAMILIES, edgecolor=FAMILIES)
-    every = axes.bar(at + 0.2, counts[:, 1], 0.4, color="white", edgecolor=FAMILIES, linewidth=1.2)
+    five = axes.bar(at - 0.2, counts[:, 0], 0.4, color=FAMILY_COLOURS, edgecolor=FAMILY_COLOURS)
+    every = axes.bar(
+        at + 0.2, counts[:, 1], 0.4, color="white", edgecolor=FAMILY_COLOURS, linewidth=1.2
+    )
     for bars, column in ((five, 0), (every, 1)):
         texts = [f"{count:.0f}" if count else "" for count in counts[:, column]]
         axes.bar_label(bars, texts, fontsize=5.5)

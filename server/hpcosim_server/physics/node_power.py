@@ -31,7 +31,6 @@ class NodePower:
         state: the state of each node.
         since_s: when each node entered it, s; -infinity: it was in it from the start.
         off: how many nodes are not on.
-        shutdowns: how often a node began to be switched off.
     """
 
     def __init__(self, cluster: Cluster, rng: np.random.Generator) -> None:
@@ -40,7 +39,6 @@ class NodePower:
         self.state: list[PowerState] = ["on"] * len(cluster.capacity)
         self.since_s = [-math.inf] * len(cluster.capacity)
         self.off = 0
-        self.shutdowns = 0
 
     def are_on(self, nodes: Sequence[int]) -> bool:
         """Tell whether all these nodes are on."""
@@ -69,7 +67,6 @@ class NodePower:
         self.state[node] = after
         self.since_s[node] = now_s
         self.off += (before == "on") - (after == "on")
-        self.shutdowns += after == "switching_off"
         return self._lasts_s(cluster.kinds[group], after)
 
     def _lasts_s(self, group: NodeGroup, state: PowerState) -> float:

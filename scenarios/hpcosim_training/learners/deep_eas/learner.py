@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.deep_eas.network import Network, network_of
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
@@ -136,7 +136,7 @@ def _episodes(
     numbers: Ints,
 ) -> Part:
     """Return the episodes of some of the sequences of an iteration."""
-    torch.set_num_threads(1)
+    use_one_thread()
     network = network_of(training.settings)
     network.load_state_dict(load(weights))
     seeds = [[training.seed, RUNS, iteration, number] for number in numbers.tolist()]

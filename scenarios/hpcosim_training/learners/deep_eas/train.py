@@ -7,10 +7,9 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-
 from hpcosim_client import make_policy
 from hpcosim_client.agents.deep_eas.network import About, network_of, save_deep_eas
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -57,7 +56,7 @@ def train_deep_eas(
         OSError: the folder can't be written to.
     """
     scenario = Library([path], overrides).first
-    torch.set_num_threads(1)
+    use_one_thread()
     with parallel_map(training.workers) as parallel:
         learner = _learner(scenario, training, path, parallel)
         _compare(scenario, learner, path)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import torch
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.pairing.model import actor_of
 from hpcosim_client.agents.pairing.networks import Actor
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
@@ -134,7 +134,7 @@ def _episodes(
     ground: Ground, weights: bytes, iteration: int, numbers: Ints
 ) -> tuple[Rollout[PairBatch], Floats]:
     """Return some episodes of an iteration, and their objectives over those of the teacher."""
-    torch.set_num_threads(1)
+    use_one_thread()
     actor = actor_of(ground.task.settings)
     actor.load_state_dict(load(weights))
     rngs = [ground.rng(iteration, number) for number in numbers.tolist()]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import torch
 
 from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
@@ -65,7 +65,7 @@ def train_pairing(
     pairing = scaled_for(training.pairing, scenario, jobs)
     training = dataclasses.replace(training, pairing=pairing)
     validated_on = jobs if validation is None else Library([validation]).first_jobs
-    torch.set_num_threads(1)
+    use_one_thread()
     with parallel_map(training.workers) as parallel:
         learner = PairingLearner(scenario, jobs, validated_on, training, parallel)
         session = TrainingSession(learner, out, resume=resume)

@@ -52,7 +52,7 @@ class AdaptiveSearch:
 
     wait_w: float = 350.0
     origin_s: float = 0.0
-    generations: int = 20
+    generations: int = 12
     candidates: int = 12
     elite: int = 4
     seed: int = 0

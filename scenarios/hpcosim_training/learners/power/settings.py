@@ -19,8 +19,8 @@ class PowerTraining(TrainingSettings):
     Attributes:
         iterations: how often it goes through each workload of the curriculum, to its end.
         curriculum: the workloads in their order. `real` is the scenario's own; `sampled` and
-            `synthetic` are drawn from it, see `workload.imitation`, `sampled` with as many jobs
-            and `synthetic` over `synthetic_days`.
+            `synthetic` are drawn from it, see `hpcosim_workloads.synthetic.imitation`: `sampled`
+            with as many jobs, and `synthetic` over `synthetic_days`.
         synthetic_days: how many days the workload `synthetic` fills.
         interval_s: seconds between two decisions.
         reward: the reward.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
-
 from hpcosim_client.agents.node_power.network import save_actor
+from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.power_task import check_power_states, task_of
@@ -56,7 +55,7 @@ def train_power(
         "reward": training.reward,
         "origin_s": origin if training.calendar else None,
     }
-    torch.set_num_threads(1)
+    use_one_thread()
     learner = PowerLearner(task_of(changes, scenario), curriculum, training)
     return train(learner, out, resume=resume, told=told)
 
