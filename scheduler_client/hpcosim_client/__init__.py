@@ -5,7 +5,7 @@ A policy is a function that looks at a `View` and decides through it:
     from hpcosim_client import run
 
     def first_come_first_served(view):
-        for job in list(view.queue.values()):
+        for job in view.queue.values():
             if not view.start(job):
                 break
 
