@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from hpcosim_client.catalogue.schedulers import scheduler_names as scheduler_names
     from hpcosim_client.connection import Answer as Answer
     from hpcosim_client.connection import Connection as Connection
-    from hpcosim_client.connection import Patience as Patience
+    from hpcosim_client.connection import Timeouts as Timeouts
+    from hpcosim_client.errors import AddressError as AddressError
     from hpcosim_client.errors import ClientError as ClientError
     from hpcosim_client.errors import PolicyError as PolicyError
     from hpcosim_client.errors import ServerFaultError as ServerFaultError
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from hpcosim_client.power.slurm_settings import Slurm as Slurm
     from hpcosim_client.power.timeout import timeout as timeout
     from hpcosim_client.power_exchange import PowerExchange as PowerExchange
+    from hpcosim_client.script import main as main
     from hpcosim_client.view import Policy as Policy
     from hpcosim_client.view import View as View
 
@@ -75,8 +77,10 @@ _NAMES = {
     "catalogue.schedulers": (
         "GROUPS canonical_name check_scheduler expand make_policy scheduler_names"
     ),
-    "connection": "Answer Connection Patience",
-    "errors": "ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError",
+    "connection": "Answer Connection Timeouts",
+    "errors": (
+        "AddressError ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError"
+    ),
     "heuristics.awareness": "Awareness",
     "job": "Job Place",
     "loop": "play run",
@@ -90,6 +94,7 @@ _NAMES = {
     "power.slurm_settings": "Slurm",
     "power.timeout": "timeout",
     "power_exchange": "PowerExchange",
+    "script": "main",
     "view": "Policy View",
 }
 """The public names of each module."""

@@ -503,7 +503,7 @@ def test_ping_of_nobody_fails() -> None:
     """Exit 1 and a line, soon."""
     done = invoke("ping", "--connect", "tcp://127.0.0.1:9")
     assert done.status == 1
-    assert "no answer from tcp://127.0.0.1:9" in done.error
+    assert "no server answers at tcp://127.0.0.1:9" in done.error
 
 
 @pytest.mark.slow
