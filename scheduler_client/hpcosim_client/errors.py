@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hpcosim_protocol import Error
 
 
@@ -23,9 +25,8 @@ class AddressError(ClientError):
         self.reason = reason
 
     def __str__(self) -> str:
-        hint = ""
-        if "://" not in self.address:
-            hint = f"; did you mean tcp://{self.address.removeprefix('//')}?"
+        bare = re.fullmatch(r"(?://)?([^/]+:\d+)", self.address)
+        hint = f"; did you mean tcp://{bare[1]}?" if bare else ""
         return (
             f"{self.address!r} is not an address ({self.reason}): "
             f"expected tcp://HOST:PORT or ipc://PATH{hint}"

@@ -521,9 +521,9 @@ def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None
 @pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
 def test_an_address_that_is_none_is_an_error(words: str, address: str) -> None:
-    """What ZeroMQ cannot connect to is told in a line."""
+    """An address that ZeroMQ cannot connect to is bad input, in one line."""
     done = invoke(*words.split(), address)
-    assert done.status == 1
+    assert done.status == 2
     assert repr(address) in done.error
 
 

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import zmq
 
-from hpcosim_client import Connection, ServerGoneError, Timeouts, View, make_policy
+from hpcosim_client import Connection, ServerGoneError, Timeouts, View, describe, make_policy
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Events, decode_server_message
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -454,7 +454,13 @@ def test_answers_that_are_lost_or_come_twice_change_nothing(
     service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
     with Post(service, every(lose), double=double) as post:
         timeouts = Timeouts(resend_s=0.02, reply_s=SOON_S)
-        metrics = schedule(make_policy("easy"), post.address, name="easy", timeouts=timeouts)
+        metrics = schedule(
+            make_policy("easy"),
+            post.address,
+            name="easy",
+            description=describe("easy"),
+            timeouts=timeouts,
+        )
     service.close("over")
     assert post.lost > 10 or not lose
     (results,) = (tmp_path / "out").iterdir()
