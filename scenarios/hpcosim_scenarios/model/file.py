@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.jobs import PROFILES, check_profiles, inline_jobs
+from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
 from hpcosim_scenarios.model.messages import fault_of
 from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scalar, Scenario
@@ -63,6 +63,7 @@ def _scenario(tree: Any) -> Scenario:
         raise _with_profile(fault_of(error, known), tree) from None
     check_platform(scenario.platform, tree["platform"])
     check_profiles(scenario.workload)
+    check_log_settings(scenario.workload)
     inline_jobs(scenario.workload)
     return scenario
 
