@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from hpcosim_client.errors import ServerGoneError as ServerGoneError
     from hpcosim_client.errors import ServerRefusedError as ServerRefusedError
     from hpcosim_client.heuristics.awareness import Awareness as Awareness
+    from hpcosim_client.heuristics.profile import profile_of as profile_of
+    from hpcosim_client.heuristics.reservation import Profile as Profile
+    from hpcosim_client.heuristics.reservation import Reservation as Reservation
     from hpcosim_client.job import Job as Job
     from hpcosim_client.job import Place as Place
     from hpcosim_client.loop import play as play
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from hpcosim_client.power.slurm_settings import Slurm as Slurm
     from hpcosim_client.power.timeout import timeout as timeout
     from hpcosim_client.power_exchange import PowerExchange as PowerExchange
+    from hpcosim_client.queue import JobQueue as JobQueue
     from hpcosim_client.script import main as main
     from hpcosim_client.view import Policy as Policy
     from hpcosim_client.view import View as View
@@ -82,6 +86,8 @@ _NAMES = {
         "AddressError ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError"
     ),
     "heuristics.awareness": "Awareness",
+    "heuristics.profile": "profile_of",
+    "heuristics.reservation": "Profile Reservation",
     "job": "Job Place",
     "loop": "play run",
     "nodes": "NodePool",
@@ -94,6 +100,7 @@ _NAMES = {
     "power.slurm_settings": "Slurm",
     "power.timeout": "timeout",
     "power_exchange": "PowerExchange",
+    "queue": "JobQueue",
     "script": "main",
     "view": "Policy View",
 }
