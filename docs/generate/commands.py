@@ -75,7 +75,7 @@ def _code(facts: str) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Return help text as Markdown; `\\b` marks a paragraph whose lines are kept, such as code."""
+    r"""Return help text as Markdown; `\b` marks a paragraph whose lines are kept, such as code."""
     parts = re.split(r"\n\s*\n", text.strip())
     return "\n\n".join(
         f"```sh\n{part.lstrip(chr(8)).strip(chr(10))}\n```" if part.startswith("\b") else part

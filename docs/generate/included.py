@@ -58,7 +58,7 @@ def _link(match: re.Match[str], file: str, page: str, pages: Mapping[str, str]) 
     if on_site is not None:
         anchor = f"#{fragment}" if fragment else ""
         return f"[{match['text']}]({_relative(on_site, page)}{anchor})"
-    plain = match["text"].strip("`")
+    plain = match["text"].strip("`/")
     return f"`{path}`" if path.endswith(plain) else f"{match['text']} (`{path}`)"
 
 

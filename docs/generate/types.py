@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import math
 from collections.abc import Mapping
@@ -68,7 +69,7 @@ def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
             return f"list of {plural(described(item))}"
         case inspect.DictType(value_type=value):
             return f"mapping of names to {plural(described(value))}"
-        case inspect.AnyType():
+        case inspect.AnyType() | inspect.CustomType(cls=builtins.object):
             return "any value"
     raise TypeError(f"no words for the type {kind!r}; add a case to `described`")
 
