@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
 
 from hpcosim_cli.main import app
 
-RANGE = re.compile(r"\[(?:default|required|env var|x|\d)[^\]]*\]")
+FACTS = re.compile(r"\[(?:default|required|env var|x|\d)[^\]]*\]")
+TYPES: Mapping[str, str] = {
+    "<int range>": "INTEGER",
+    "<int>": "INTEGER",
+    "<float range>": "NUMBER",
+    "<float>": "NUMBER",
+    "<str>": "TEXT",
+    "<path>": "PATH",
+    "<Path>": "PATH",
+    "<list[str]>": "TEXT",
+    "<list[Path]>": "PATH",
+    "<list[path]>": "PATH",
+}
+"""The type of a value, by the name that typer gives it."""
 
 
 def reference() -> str:
@@ -63,15 +76,16 @@ def _section(command: Any, here: Any, name: str, level: int) -> Iterator[str]:
 
 
 def _entry(names: str, text: str) -> str:
-    facts = [fact.strip("[]") for fact in RANGE.findall(text)]
-    meaning = RANGE.sub("", text).strip()
-    head = " · ".join(facts).replace("; ", " · ")
-    lines = [f"`{names}`{{ .key }}", f":   {meaning}"]
-    return "\n".join([*lines, *([f"\n    {_code(head)}"] if head else [])]) + "\n"
+    for name, words in TYPES.items():
+        names = names.replace(name, words)
+    facts = "; ".join(fact.strip("[]") for fact in FACTS.findall(text)).split("; ")
+    paragraphs = [" · ".join(map(_fact, filter(None, facts))), FACTS.sub("", text).strip()]
+    return f"`{names}`{{ .key }}\n:   " + "\n\n    ".join(filter(None, paragraphs)) + "\n"
 
 
-def _code(facts: str) -> str:
-    return re.sub(r"(default: )([^·]+?)(?= ·|$)", r"\1`\2`", facts).replace("x>=", "at least ")
+def _fact(fact: str) -> str:
+    name, _, value = fact.partition(": ")
+    return f"{name} `{value}`" if value else fact.replace("x>=", "≥ ").replace("<=x<=", " to ")
 
 
 def _paragraphs(text: str) -> str:

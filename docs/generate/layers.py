@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WIDTH, BOX, GAP = 640, 44, 18
+WIDTH, LEFT, BOX, GAP = 640, 32, 40, 8
 
 
 def layers() -> list[list[str]]:
@@ -22,28 +22,22 @@ def diagram() -> str:
     """Return the layers as SVG; it takes its colours from the page."""
     rows = layers()
     height = len(rows) * (BOX + GAP) - GAP
-    boxes = "".join(
-        _box(row, number * (BOX + GAP), last=number == len(rows) - 1)
-        for number, row in enumerate(rows)
-    )
+    boxes = "".join(_row(row, number * (BOX + GAP)) for number, row in enumerate(rows))
     label = escape("Packages by layer: " + "; ".join(" and ".join(row) for row in rows))
+    arrow = f'<path d="M8 2V{height - 2}m-6 -8l6 8l6 -8"/>'
     return (
         f'<svg class="layers" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
-        f"{boxes}</svg>"
+        f"{arrow}{boxes}</svg>"
     )
 
 
-def _box(names: list[str], top: int, *, last: bool) -> str:
-    width = (WIDTH - GAP * (len(names) - 1)) / len(names)
+def _row(names: list[str], top: int) -> str:
+    width = (WIDTH - LEFT - GAP * (len(names) - 1)) / len(names)
     parts = []
     for place, name in enumerate(names):
-        left = place * (width + GAP)
-        middle = left + width / 2
+        left = LEFT + place * (width + GAP)
         parts.append(
             f'<rect x="{left + 1}" y="{top + 1}" width="{width - 2}" height="{BOX - 2}" rx="6"/>'
-            f'<text x="{middle}" y="{top + BOX / 2 + 5}">{escape(name)}</text>'
+            f'<text x="{left + width / 2}" y="{top + BOX / 2 + 5}">{escape(name)}</text>'
         )
-        if not last:
-            start, end = top + BOX, top + BOX + GAP - 4
-            parts.append(f'<path d="M{middle} {start}V{end}m-4 -5l4 5l4 -5"/>')
     return "".join(parts)

@@ -90,7 +90,8 @@ def batsim(
         bool, typer.Option("--enable-compute-sharing", help="Hosts may run several delay jobs.")
     ] = False,
     disable_storage_sharing: Annotated[
-        bool, typer.Option("--disable-storage-sharing", help="Storage hosts run one job at a time.")
+        bool,
+        typer.Option("--disable-storage-sharing", help="Tell the scheduler so; no effect here."),
     ] = False,
     sched_cfg: Annotated[str, typer.Option(help="A text for the scheduler.")] = "",
     sched_cfg_file: Annotated[
