@@ -78,9 +78,10 @@ def _section(command: Any, here: Any, name: str, level: int) -> Iterator[str]:
 def _entry(names: str, text: str) -> str:
     for name, words in TYPES.items():
         names = names.replace(name, words)
-    facts = "; ".join(fact.strip("[]") for fact in FACTS.findall(text)).split("; ")
-    paragraphs = [" · ".join(map(_fact, filter(None, facts))), FACTS.sub("", text).strip()]
-    return f"`{names}`{{ .key }}\n:   " + "\n\n    ".join(filter(None, paragraphs)) + "\n"
+    facts = [fact for found in FACTS.findall(text) for fact in found.strip("[]").split("; ")]
+    meaning = FACTS.sub("", text).strip()
+    line = f"{' · '.join(map(_fact, facts))}\n    {{: .facts }}\n\n    " if facts else ""
+    return f"`{names}`{{ .key }}\n:   {line}{meaning}\n"
 
 
 def _fact(fact: str) -> str:

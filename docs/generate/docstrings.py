@@ -60,3 +60,8 @@ def _by_name(entry: DocstringAttribute | DocstringReturn) -> dict[str, str]:
 def joined(text: str) -> str:
     """Return text with each paragraph on one line."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def indented(text: str) -> str:
+    """Return paragraphs as the body of an entry of a definition list."""
+    return text.replace("\n\n", "\n\n    ")

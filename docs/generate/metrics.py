@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from types import FunctionType
 
-from docs.generate.docstrings import joined, prose, returns
+from docs.generate.docstrings import indented, joined, prose, returns
 
 from hpcosim_server.record import metrics
 
@@ -31,10 +31,13 @@ def reference() -> str:
     general = prose(inspect.getdoc(metrics) or "").split("\n\n")
     shared = [joined(part) for part in general if not part.startswith(("Metrics of", "To add"))]
     entries = [
-        f"`{name}`{{ #{name} .key }}\n:   {meaning[:1].upper()}{meaning[1:]}".replace(
-            "\n\n", "\n\n    "
-        )
+        f"`{name}`{{ #{name} .key }}\n:   {indented(_sentence(meaning))}"
         for group in definitions().values()
         for name, meaning in group.items()
     ]
     return "\n\n".join([*shared, *entries])
+
+
+def _sentence(meaning: str) -> str:
+    meaning = meaning.removeprefix("Return ")
+    return meaning[:1].upper() + meaning[1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.generate.docstrings import attributes, prose
+from docs.generate.docstrings import attributes, indented, prose
 from docs.generate.types import described
 from msgspec import inspect
 
@@ -29,8 +29,8 @@ def run_json() -> str:
     assert isinstance(info, inspect.StructType)
     meanings = attributes(Run)
     entries = [
-        f"`{field.name}`{{ #run.{field.name} .key }}\n:   {described(field.type)}\n\n"
-        f"    {meanings.get(field.name, '')}"
+        f"`{field.name}`{{ #run.{field.name} .key }}\n:   {described(field.type)}\n    {{: .facts }}\n\n"
+        f"    {indented(meanings.get(field.name, ''))}"
         for field in info.fields
     ]
     return "\n\n".join([prose(Run.__doc__ or ""), *entries])

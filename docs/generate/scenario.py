@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from docs.generate.docstrings import attributes, joined, prose
+from docs.generate.docstrings import attributes, indented, joined, prose
 from docs.generate.types import anchor, default, described, optional, unit
 from msgspec import Struct, inspect
 
@@ -124,4 +124,4 @@ def _entry(section: Section, field: inspect.Field, meaning: str) -> str:
         facts.append("optional")
     name = f"`{field.name}`{{ #{anchor(section.kind)}.{field.name} .key }}"
     text = meaning[:1].upper() + meaning[1:]
-    return f"{name}\n:   {' · '.join(facts)}\n\n    " + text.replace("\n\n", "\n\n    ")
+    return f"{name}\n:   {' · '.join(facts)}\n    {{: .facts }}\n\n    " + indented(text)

@@ -112,7 +112,7 @@ def test_each_command_and_option_has_a_description() -> None:
     """The command reference has a section for each command, and no entry without text."""
     text = commands.reference()
     assert all(f" `{name}` {{" in text for name in commands.command_names())
-    assert not re.findall(r"`\{ .key }\n:   *\n", text)
+    assert not re.findall(r"(?:\.key }\n:|\.facts }\n)\s*\n\s*(?:`|#)", text)
 
 
 def test_layers_are_those_of_the_import_contract() -> None:
