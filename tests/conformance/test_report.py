@@ -36,7 +36,7 @@ def test_people_are_shown_the_rule_and_the_output_of_a_failure(
         "passed     hello_again",
         "failed     hello_again",
         "    it opened two",
-        "    R-nonce, section 6, Resending and coming back:",
+        "    R-nonce, section 6, Resending and resuming:",
         f'    "{NONCE.text}"',
         "    | a line",
         "    | \\x1b[31mred",

@@ -24,9 +24,9 @@ def test_a_rule_has_its_section_and_its_words() -> None:
     assert rules()["R-nonce"] == Rule(
         "R-nonce",
         "6",
-        "Resending and coming back",
-        "A `hello` sent again while its session is open gets the `welcome` of that session again, "
-        "as it first was, and no second session opens: the `nonce` tells that it is the same.",
+        "Resending and resuming",
+        "A `hello` resent while its session is open gets the first `welcome` of that session "
+        "again, unchanged, and opens no second session: the `nonce` identifies the `hello`.",
     )
 
 
@@ -36,7 +36,8 @@ def test_a_rule_in_a_table_has_the_name_of_its_row() -> None:
         "R-seq",
         "1.1",
         "From the client",
-        "`seq`: 1 for the first, then one more each; the same again only to resend.",
+        "`seq`: Sequence number: 1 for the first request, then one more for each. A resent request "
+        "has the same number.",
     )
 
 

@@ -122,7 +122,7 @@ def test_spec_has_the_version_of_the_code() -> None:
 
 def test_spec_has_the_wake_sets_of_the_code() -> None:
     """What wakes a client by default, and what always does, is as in the code."""
-    text = section("4.3 What wakes a client")
+    text = section("4.3 Wake-up")
     default = re.search(r"^- Default set \(.*?\): (.*?)\. So", text, re.MULTILINE | re.DOTALL)
     always = re.search(r" Always, .*?: (.*?)\.$", text, re.MULTILINE | re.DOTALL)
     assert default is not None
