@@ -172,9 +172,9 @@ def test_what_a_client_started_is_ended_with_it() -> None:
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("scheduler tcp://127.0.0.1:1", "does not say where"),
-        ("'scheduler {address}", "is no command"),
-        ("/no/such/scheduler {address}", "can't be started: No such file"),
+        ("scheduler tcp://127.0.0.1:1", "lacks {address}"),
+        ("'scheduler {address}", "not a valid command line"),
+        ("/no/such/scheduler {address}", "cannot start /no/such/scheduler: No such file"),
     ],
 )
 def test_a_command_line_that_is_wrong_is_an_error(command: str, reason: str) -> None:

@@ -132,5 +132,5 @@ def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
 
 def test_a_check_that_is_not_known_is_an_error() -> None:
     """It is refused with those there are."""
-    with pytest.raises(CommandError, match="there is no check 'pong'; there are ping, "):
+    with pytest.raises(CommandError, match="no check 'pong'; expected one of ping, "):
         try_server("tcp://127.0.0.1:1", ["pong"])

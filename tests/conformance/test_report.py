@@ -69,10 +69,10 @@ def test_a_peer_conforms_that_passes_all_that_is_tried(
     ("options", "status", "said"),
     [
         (["--client", client("none")], 0, "1 passed, 0 failed"),
-        (["--client", "/no/such {address}"], 2, "error: /no/such can't be started: No such file"),
+        (["--client", "/no/such {address}"], 2, "error: --client: cannot start /no/such: No such file"),
         (["--client", "x {address}", "--server", "tcp://127.0.0.1:1"], 2, "error: name either"),
         ([], 2, "error: name either a --client or a --server"),
-        (["--client", "x {address}", "--only", "nothing"], 2, "error: there is no check 'nothing'"),
+        (["--client", "x {address}", "--only", "nothing"], 2, "error: --only: no check 'nothing'"),
     ],
     ids=["sound", "no program", "both", "neither", "no check"],
 )
