@@ -44,8 +44,8 @@ def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerU
             socket.connect(address)
         except zmq.ZMQError as error:
             raise CommandError(
-                f"--server: invalid address {address!r}: {error.strerror}; expected an address "
-                "such as tcp://127.0.0.1:28080"
+                f"--server: invalid address {address!r}; expected an address such as "
+                "tcp://127.0.0.1:28080"
             ) from error
         server = ServerUnderTest(socket, scenario, timeout_s)
         yield server
