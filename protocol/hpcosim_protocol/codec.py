@@ -57,7 +57,7 @@ def decode_client_message(data: bytes) -> ClientMessage:
         message = _client_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # In a hello of a later version, only `type` and `versions` are sure to be readable.
-        _refuse_other_versions(data)
+        _raise_if_unsupported(data)
         _raise(error)
     if type(message) is Hello:
         if PROTOCOL_VERSION not in message.versions:
@@ -82,7 +82,7 @@ def decode_server_message(data: bytes) -> ServerMessage:
         return message
 
 
-def _refuse_other_versions(data: bytes) -> None:
+def _raise_if_unsupported(data: bytes) -> None:
     try:
         offer = _offer_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -26,7 +26,7 @@ UNKNOWN_FIELDS: dict[str, Any] = {
 def widest(value: Any) -> bytes:
     """Encode a value in msgpack with unusual number widths.
 
-    Integers have 64 bits and lengths 32 bits. Floats have 32 bits if these are exact, else 64.
+    Integers have 64 bits and lengths 32 bits. Floats have 32 bits if these are exact, otherwise 64.
 
     Args:
         value: consists of maps, lists, text, numbers, booleans and None; integers have at most

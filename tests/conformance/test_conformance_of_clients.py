@@ -93,7 +93,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
 )
 
 
-def tried(command: Sequence[str], *only: str) -> list[Verdict]:
+def verdicts_of(command: Sequence[str], *only: str) -> list[Verdict]:
     """Return the verdicts for a client."""
     timeout_s = TIMEOUTS_S.get(command[-1], SOON_S)
     delay_s = BROKEN_DELAY_S if command[:2] == BROKEN else DELAY_S
@@ -108,7 +108,7 @@ def with_address(command: Sequence[str]) -> str:
 @pytest.mark.parametrize(("fault", "check", "rule"), FAULTS)
 def test_a_fault_fails_its_check(fault: str, check: str, rule: str) -> None:
     """A client with one fault fails the check for it, with the broken rule."""
-    [verdict] = tried([*BROKEN, fault], check)
+    [verdict] = verdicts_of([*BROKEN, fault], check)
     assert (verdict.outcome, verdict.rule.id) == ("failed", rule), verdict
 
 
@@ -121,14 +121,14 @@ def test_every_check_has_a_fault_that_it_finds() -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_in_python_conform(client: str, check: str) -> None:
     """The Python clients pass every check."""
-    [verdict] = tried(CLIENTS[client], check)
+    [verdict] = verdicts_of(CLIENTS[client], check)
     assert verdict.outcome == "passed", verdict
 
 
 def test_the_command_that_schedules_conforms() -> None:
     """`hpcosim schedule` exits with the right status, also after an error or invalid bytes."""
     command = [*HPCOSIM, "schedule", "easy", "--connect"]
-    verdicts = tried(command, "simulation", "fatal_error", "impossible_bytes")
+    verdicts = verdicts_of(command, "simulation", "fatal_error", "impossible_bytes")
     assert [verdict.outcome for verdict in verdicts] == ["passed"] * 3, verdicts
 
 
@@ -141,7 +141,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_clients_in_other_languages_conform(language: str, build: Path) -> None:
     """The clients in C and JavaScript pass every check."""
-    verdicts = tried(client_in(language, build))
+    verdicts = verdicts_of(client_in(language, build))
     assert [v for v in verdicts if v.outcome != "passed"] == []
     assert len(verdicts) == len(SCRIPTS)
 
@@ -156,14 +156,14 @@ def test_clients_in_other_languages_resend(language: str, check: str, build: Pat
 
 def test_a_client_that_fails_the_basic_check_fails_only_this_one() -> None:
     """The other checks are not run if the client sends no hello."""
-    verdicts = tried([*BROKEN, "dies_at_once"])
+    verdicts = verdicts_of([*BROKEN, "dies_at_once"])
     assert [(v.check, v.outcome) for v in verdicts] == [("simulation", "failed")]
     assert "ended with status 4" in verdicts[0].what
 
 
 def test_children_of_a_client_are_killed() -> None:
     """A child process of a client ends with the check."""
-    [verdict] = tried([*BROKEN, "leaves_a_child"], "simulation")
+    [verdict] = verdicts_of([*BROKEN, "leaves_a_child"], "simulation")
     found = re.search(r"child (\d+)", verdict.output)
     assert found is not None
     eventually(lambda: not alive(int(found[1])))

@@ -80,7 +80,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
 )
 
 
-def tried(fault: str, *only: str) -> list[Verdict]:
+def verdicts_of(fault: str, *only: str) -> list[Verdict]:
     """Return the verdicts for a server with a fault."""
     with BrokenServer(Service(Library([SCENARIO]).open), fault) as server:
         timeout_s = TIMEOUTS_S.get(fault, SOON_S)
@@ -90,7 +90,7 @@ def tried(fault: str, *only: str) -> list[Verdict]:
 @pytest.mark.parametrize(("fault", "check", "rule"), FAULTS)
 def test_a_fault_fails_its_check(fault: str, check: str, rule: str) -> None:
     """A server with one fault fails the check for it, with the broken rule."""
-    [verdict] = tried(fault, check)
+    [verdict] = verdicts_of(fault, check)
     assert (verdict.outcome, verdict.rule.id) == ("failed", rule), verdict
 
 
@@ -101,7 +101,7 @@ def test_every_check_has_a_fault_that_it_finds() -> None:
 
 def test_the_server_without_a_fault_passes() -> None:
     """The broken server passes all checks if it has no fault."""
-    assert [v for v in tried("none") if v.outcome != "passed"] == []
+    assert [v for v in verdicts_of("none") if v.outcome != "passed"] == []
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_the_server_without_a_fault_passes() -> None:
 )
 def test_senseless_replies_fail_checks_without_an_exception(fault: str) -> None:
     """Valid messages with senseless content fail checks; every check has a verdict."""
-    verdicts = tried(fault)
+    verdicts = verdicts_of(fault)
     assert len(verdicts) == len(CHECKS)
     assert "failed" in {verdict.outcome for verdict in verdicts}
 
 
 def test_a_silent_server_fails_only_the_first_check() -> None:
     """The other checks are not run if the server sends no reply."""
-    assert [(v.check, v.outcome) for v in tried("silent")] == [("ping", "failed")]
+    assert [(v.check, v.outcome) for v in verdicts_of("silent")] == [("ping", "failed")]
 
 
 def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
