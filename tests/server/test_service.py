@@ -442,7 +442,7 @@ def test_a_version_not_spoken_here_is_refused_by_name(desk: Desk, versions: list
     for fields in ({}, {"nonce": 5, "scenario": {"later": "a map"}}):
         answer = desk.ask("hello", versions=versions, **fields)
         assert answer["code"] == "unsupported_version"
-        assert "this server speaks 1" in answer["message"]
+        assert "this server supports 1" in answer["message"]
         assert all(str(version) in answer["message"] for version in versions)
 
 
