@@ -36,9 +36,9 @@ def run_one(cores: int, placement: Placement, max_energy_j: float = math.inf) ->
 @pytest.mark.parametrize(
     ("cores", "placement", "reason"),
     [
-        (5, "one_node", "asks for 5 cores on one node; the largest node has 4"),
-        (11, "cores", "asks for 11 cores; the platform has 10"),
-        (11, "whole_nodes", "asks for 11 cores; the platform has 10"),
+        (5, "one_node", "requests 5 cores on one node; the largest node has 4"),
+        (11, "cores", "requests 11 cores; the platform has 10"),
+        (11, "whole_nodes", "requests 11 cores; the platform has 10"),
     ],
 )
 def test_job_no_node_can_hold(cores: int, placement: Placement, reason: str) -> None:
@@ -48,7 +48,7 @@ def test_job_no_node_can_hold(cores: int, placement: Placement, reason: str) -> 
 
 def test_energy_no_node_can_meet() -> None:
     """A job that even alone on the best node costs more than it may is rejected."""
-    reason = "may cost 349.0 J; alone on the best node the estimate is 350.0 J"
+    reason = "has max_energy_j 349.0; the lowest energy estimate of any node is 350.0 J"
     assert run_one(2, "one_node", 349.0) == ("rejected", reason)
 
 
@@ -75,4 +75,4 @@ def test_reason_for_a_job_the_scheduler_submits() -> None:
     simulation = Simulation(PLATFORM, jobs, Rules(dynamic_jobs=True))
     simulation.advance()
     batch = simulation.advance([SubmitJob(2, 5, 1.0, placement="one_node")])
-    assert "the job asks for 5 cores on one node; the largest node has 4" in str(batch.events)
+    assert "job 2 requests 5 cores on one node; the largest node has 4" in str(batch.events)

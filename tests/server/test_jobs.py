@@ -48,7 +48,7 @@ def test_transitions(before: JobStage, after: JobStage) -> None:
         register.move(job, after)
         assert job.state == after
         return
-    with pytest.raises(IllegalTransition, match=f"job 7 can't go from {before} to {after}"):
+    with pytest.raises(IllegalTransition, match=f"job 7 from {before} to {after}"):
         register.move(job, after)
     assert job.state == before
 
@@ -70,9 +70,9 @@ def test_job_is_in_the_collection_of_its_state_only(state: JobStage) -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ("allocated", "job 7 has its nodes, and waits for them to be on"),
-        ("running", "job 7 is running"),
-        ("over", "job 7 is over"),
+        ("allocated", r"job 7 is allocated \(its nodes are being switched on\); expected a wait"),
+        ("running", "job 7 is running; expected a waiting job"),
+        ("over", "job 7 is over; expected a waiting job"),
     ],
 )
 def test_job_that_does_not_wait_is_not_found_waiting(state: JobStage, why: str) -> None:
@@ -86,6 +86,6 @@ def test_job_that_does_not_wait_is_not_found_waiting(state: JobStage, why: str) 
 def test_job_that_was_never_submitted_is_unknown() -> None:
     """It has a code of its own."""
     register, _ = one_job("waiting")
-    with pytest.raises(Rejection, match="there is no job 8") as caught:
+    with pytest.raises(Rejection, match="job 8 does not exist") as caught:
         register.placed_job(8)
     assert caught.value.code == "unknown_job"

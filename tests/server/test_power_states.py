@@ -48,6 +48,7 @@ from hpcosim_server.record.timeline import Span, node_spans
 from hpcosim_workloads.table import JobSpec
 from support import power_oracle as oracle
 from support.examples import examples
+from support.power_manager_runs import power_history
 from support.power_states_runs import (
     AT_ONCE,
     KINDS,
@@ -312,7 +313,7 @@ def test_a_job_killed_before_it_starts() -> None:
         JobAllocated(15.0, 1, [0], [1]),
         NodePowerChanged(15.0, 0, "switching_on"),
         JobCompleted(20.0, 1, "killed"),
-        DecisionRejected(20.0, 0, 1, "kill_job", "job_not_running", "job 1 is over", 1),
+        DecisionRejected(20.0, 0, 1, "kill_job", "job_not_running", OVER, 1),
         NodePowerChanged(35.0, 0, "on"),
         JobCompleted(50.0, 2, "completed"),
     ]
@@ -359,9 +360,7 @@ def test_a_node_is_free_to_be_switched_off_once_the_job_is_killed() -> None:
         (20.0, [off(1), KillJob(1), off(1)]),
     )
     assert events[-3:] == [
-        DecisionRejected(
-            20.0, 0, 0, "set_node_power", "node_busy", "node 1 runs a job or is held for one"
-        ),
+        DecisionRejected(20.0, 0, 0, "set_node_power", "node_busy", BUSY.format(1)),
         JobCompleted(20.0, 1, "killed"),
         NodePowerChanged(20.0, 1, "switching_off"),
     ]
@@ -407,44 +406,58 @@ def state_of(simulation: Simulation) -> Any:
     )
 
 
-def cant(node: int, state: str, target: str) -> str:
-    """Return why a node can't be switched from where it is."""
-    return f"node {node} is {state} and can't go to {target}"
+def wrong_state(node: int, state: str, target: str) -> str:
+    """Return the reason to reject a change of a node in `state` to `target`."""
+    expected = "sleeping" if target == "on" else "on"
+    return f"node {node} is {state}; expected {expected} to switch it to {target}"
 
 
-BUSY = "node {} runs a job or is held for one"
-HAS_NODES = "job 2 has its nodes, and waits for them to be on"
+def unknown(node: int) -> str:
+    """Return the reason to reject a change of a node that does not exist."""
+    return f"set_node_power.node: node {node} does not exist; expected 0 to 6"
+
+
+BUSY = "node {} is allocated to a job; expected a node without allocation"
+FULL = "node {} has no free core; expected at least 1"
+ALLOCATED = "job 2 is allocated (its nodes are being switched on); expected a waiting job"
+OVER = "job 1 is over; expected a running or allocated job"
+ALWAYS_ON = "node 6 is always on: its node group has no power_states"
+NOT_ON = "allocate_job.nodes: node {} is {}; expected {}"
 REFUSED: list[tuple[Decision, RejectionCode, str]] = [
-    (off(7), "unknown_node", "there is no node 7; they go from 0 to 6"),
-    (on(2**63 - 1), "unknown_node", f"there is no node {2**63 - 1}; they go from 0 to 6"),
-    (off(6), "not_allowed", "node 6 has no power states: it is always on"),
-    (on(6), "not_allowed", "node 6 has no power states: it is always on"),
+    (off(7), "unknown_node", unknown(7)),
+    (on(2**63 - 1), "unknown_node", unknown(2**63 - 1)),
+    (off(6), "not_allowed", ALWAYS_ON),
+    (on(6), "not_allowed", ALWAYS_ON),
     (off(1), "node_busy", BUSY.format(1)),
     (off(2), "node_busy", BUSY.format(2)),
-    (on(0), "wrong_power_state", cant(0, "on", "on")),
-    (on(1), "wrong_power_state", cant(1, "on", "on")),
-    (on(2), "wrong_power_state", cant(2, "on", "on")),
-    (on(3), "wrong_power_state", cant(3, "switching_on", "on")),
-    (off(3), "wrong_power_state", cant(3, "switching_on", "sleeping")),
-    (on(4), "wrong_power_state", cant(4, "switching_off", "on")),
-    (off(4), "wrong_power_state", cant(4, "switching_off", "sleeping")),
-    (off(5), "wrong_power_state", cant(5, "sleeping", "sleeping")),
+    (on(0), "wrong_power_state", wrong_state(0, "on", "on")),
+    (on(1), "wrong_power_state", wrong_state(1, "on", "on")),
+    (on(2), "wrong_power_state", wrong_state(2, "on", "on")),
+    (on(3), "wrong_power_state", wrong_state(3, "switching_on", "on")),
+    (off(3), "wrong_power_state", wrong_state(3, "switching_on", "sleeping")),
+    (on(4), "wrong_power_state", wrong_state(4, "switching_off", "on")),
+    (off(4), "wrong_power_state", wrong_state(4, "switching_off", "sleeping")),
+    (off(5), "wrong_power_state", wrong_state(5, "sleeping", "sleeping")),
     *(
         (
             SetNodePower(node, state),
             "wrong_power_state",
-            f"a node is brought to on or sleeping, not {state}",
+            f"set_node_power.state is {state}; expected on or sleeping",
         )
         for node in (0, 5)
         for state in POWER
         if state.startswith("switching")
     ),
-    (AllocateJob(3, [4]), "wrong_power_state", "node 4 is switching_off, not on"),
-    (AllocateJob(3, [2]), "node_busy", "node 2 has no free core"),
-    (AllocateJob(3, [3]), "node_busy", "node 3 has no free core"),
-    (AllocateJob(2, [0]), "job_not_waiting", HAS_NODES),
-    (RejectJob(2), "job_not_waiting", HAS_NODES),
-    (off(-1), "unknown_node", "there is no node -1; they go from 0 to 6"),
+    (
+        AllocateJob(3, [4]),
+        "wrong_power_state",
+        NOT_ON.format(4, "switching_off", "on, switching_on or sleeping"),
+    ),
+    (AllocateJob(3, [2]), "node_busy", FULL.format(2)),
+    (AllocateJob(3, [3]), "node_busy", FULL.format(3)),
+    (AllocateJob(2, [0]), "job_not_waiting", ALLOCATED),
+    (RejectJob(2), "job_not_waiting", ALLOCATED),
+    (off(-1), "unknown_node", unknown(-1)),
 ]
 
 
@@ -469,7 +482,7 @@ def test_a_node_switched_twice_in_one_message(second: SetNodePower) -> None:
     first, refused = simulation.advance([off(0), second], seq=7).events
     finish(simulation)
     assert first == NodePowerChanged(12.0, 0, "switching_off")
-    reason = cant(0, "switching_off", second.state)
+    reason = wrong_state(0, "switching_off", second.state)
     assert refused == DecisionRejected(12.0, 7, 1, "set_node_power", "wrong_power_state", reason)
 
 
@@ -478,7 +491,7 @@ def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
     simulation = Simulation(Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 1.0, 1)))
     events = drive(simulation, (0.0, [off(0), on(0)]))
     assert isinstance(events[-2], DecisionRejected)
-    assert events[-2].reason == cant(0, "switching_off", "on")
+    assert events[-2].reason == wrong_state(0, "switching_off", "on")
     assert events[-1] == NodePowerChanged(0.0, 0, "sleeping")
     finish(simulation)
 
@@ -513,7 +526,7 @@ def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
     ]  # fmt: skip
     events = drive(simulation, *sorted(script, key=lambda step: step[0])[: 2 + (now_s > 20)])
     assert events[-1] == DecisionRejected(
-        now_s, 0, 0, "allocate_job", "wrong_power_state", f"node 1 is {state}, not on", 1
+        now_s, 0, 0, "allocate_job", "wrong_power_state", NOT_ON.format(1, state, "on"), 1
     )
     assert list(simulation.jobs.waiting) == [1]
     assert simulation.cluster.free == [1, 1]
@@ -524,9 +537,8 @@ def test_with_wake_on_allocation_a_node_that_is_being_switched_off_can_not_be_gi
     """A transition is not interrupted, not even for a job."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
     events = drive(simulation, (0.0, [off(0)]), (9.5, [AllocateJob(1, [0])]))
-    assert events[-1] == DecisionRejected(
-        9.5, 0, 0, "allocate_job", "wrong_power_state", "node 0 is switching_off, not on", 1
-    )
+    reason = NOT_ON.format(0, "switching_off", "on, switching_on or sleeping")
+    assert events[-1] == DecisionRejected(9.5, 0, 0, "allocate_job", "wrong_power_state", reason, 1)
     finish(simulation)
 
 
@@ -564,7 +576,7 @@ def test_transitions(before: PowerState, after: PowerState) -> None:
         power.enter(7.0, 1, after)
         assert power.state == ["on", after]
         return
-    wrong = f"node 1 can't go from {before} to {after}: it has been {before} since {since_s} s"
+    wrong = f"of node 1 from {before} to {after}: {before} since {since_s} s"
     with pytest.raises(IllegalTransition, match=re.escape(wrong)):
         power.enter(7.0, 1, after)
     assert power.state == ["on", before]
@@ -574,7 +586,9 @@ def test_a_node_with_tasks_goes_nowhere() -> None:
     """Should the simulator itself switch a node on which a job runs, that is an error."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [1])]))
-    with pytest.raises(IllegalTransition, match="node 1 can't go from on to switching_off: it has"):
+    with pytest.raises(
+        IllegalTransition, match="node 1 from on to switching_off: the node has tasks"
+    ):
         simulation.power.enter(0.0, 1, "switching_off")
     finish(simulation)
 
@@ -691,7 +705,7 @@ def test_a_run_is_the_oracles(scene: Scene) -> None:
     """
     played = play(scene)
     expected, recording = slow(scene, played), played.simulation.recording
-    history = [recording.power_history(node) for node in range(scene.platform.node_count)]
+    history = [power_history(recording, node) for node in range(scene.platform.node_count)]
     assert history == expected.history
     starts_s = dict(zip(recording.job_id, recording.start_s, strict=True))
     assert {job: at_s for job, at_s in starts_s.items() if at_s == at_s} == expected.start_s
