@@ -28,6 +28,9 @@ Set = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's own.")]
 Scheduler = Annotated[str | None, typer.Option(help="Instead of the scenario's own.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, nothing else.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace the results in a folder that is not empty.")
+]
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Leave out corrupt lines of the workload; count them.")
 ]

@@ -6,7 +6,7 @@ simulator itself, or the operating system.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hpcosim_protocol import ErrorCode, RejectionCode
 
@@ -88,7 +88,17 @@ class SimulationStuck(ServerError):  # noqa: N818 - the protocol's error `simula
 
 
 class ResultsError(ServerError):
-    """The file system rejects the results: a file or the folder is not writable, or it is full."""
+    """The results cannot be written: the folder is not writable, or the disk is full.
+
+    Attributes:
+        metrics: metrics of the run by name; None if the run has not started.
+    """
+
+    metrics: Mapping[str, int | float] | None = None
+
+
+class ResultsFolderError(ResultsError):
+    """The folder for results cannot be used; raised before the simulation starts."""
 
 
 class SessionRefused(ServerError):  # noqa: N818 - a reply to a client; the server has no fault
