@@ -355,7 +355,7 @@ def test_a_seq_out_of_order_is_refused_and_changes_nothing(
     answer = desk.decide(good.session, good.seq + offset, {"type": "kill_job", "job_id": 1})
     assert (answer["type"], answer["code"]) == ("error", "out_of_order")
     assert answer["seq"] == good.seq + offset
-    assert f"{good.seq + 1} is next" in answer["message"]
+    assert f"expected {good.seq + 1}," in answer["message"]
     assert not answer["fatal"]
     assert good.finish() == undisturbed
 
@@ -643,7 +643,7 @@ def test_who_talks_to_a_session_that_is_over_hears_why_it_is(desk: Desk) -> None
     answers = [desk.decide(session, 1), desk.ask("hello", versions=[1], session=session)]
     for answer in answers:
         assert answer["code"] == "unknown_session"
-        assert "it is over: the client left" in answer["message"]
+        assert "the session is closed: the client left" in answer["message"]
 
 
 def test_a_bye_sent_twice_gets_a_goodbye_twice(desk: Desk) -> None:
@@ -716,11 +716,11 @@ def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clo
     results = desk.results(silent.session)
     run = json.loads(results["run.json"])
     assert not run["complete"]
-    assert run["ended_because"] == "the client was silent for more than 60 s"
+    assert run["ended_because"] == "no message from the client for more than 60 s"
     assert sorted(results) == sorted(FILES)
     answer = desk.decide(silent.session, 2)
     assert answer["code"] == "unknown_session"
-    assert "silent" in answer["message"]
+    assert "no message from the client" in answer["message"]
 
 
 def test_a_session_that_is_heard_of_is_not_dropped(

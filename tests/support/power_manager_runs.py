@@ -20,7 +20,7 @@ def power_history(recording: Recording, node: int) -> list[tuple[float, PowerSta
     return [(at_s, POWER_STATES[state]) for at_s, which, state in changes if which == node]
 
 
-def switched(simulation: Simulation) -> list[tuple[float, int, PowerState]]:
+def switched(simulation: Simulation) -> list[tuple[float, int, str]]:
     """Return time, node and state of each change, sorted."""
     recording = simulation.recording
     return sorted(
