@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,9 +42,7 @@ Formats = Annotated[
 ]
 
 
-def overrides_of(
-    changes: list[str] | None, seed: int | None, lenient: bool
-) -> dict[str, bool | int | float | str | None]:
+def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> dict[str, Any]:
     """Return the values that the options of a command change in a scenario.
 
     Raises:

@@ -48,7 +48,7 @@ class Execution:
         """Return whether the job may contend with other jobs on this allocation."""
         return (
             self._contended
-            and (job.ops > 0.0 or self._reference_ghz is not None)
+            and (job.ops > 0.0 or (self._reference_ghz is not None and job.run_s > 0.0))
             and any(processor.contention is not None for _, processor, _, _ in places(parts))
         )
 
