@@ -132,7 +132,7 @@ JOBS = Table(
 )
 NODE_STATES_OVER_TIME = Table(
     "nodes.csv",
-    "one row for each period of constant state and power of one or more nodes, in order of "
+    "one row for each period in which nodes keep their state, tasks and power, in order of "
     "`end_s`; the sum of `power_w` * number of nodes * (`end_s` - `start_s`) over all rows is "
     "`energy_j` of `metrics.json`",
     (
