@@ -15,6 +15,7 @@ from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.reproduce import reproduce
 from hpcosim_cli.run import run
+from hpcosim_cli.scenarios import scenarios
 from hpcosim_cli.schedule import schedule
 from hpcosim_cli.schedulers import schedulers
 from hpcosim_cli.serve import serve
@@ -52,6 +53,7 @@ for command in (
     run,
     compare,
     oracle,
+    scenarios,
     validate,
     serve,
     schedule,

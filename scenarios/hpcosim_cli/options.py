@@ -8,11 +8,19 @@ from typing import Annotated
 import typer
 
 from hpcosim_scenarios.running.transport import Transport
+from hpcosim_scenarios.shipped import find_scenario
 
 SERVER = "tcp://127.0.0.1:28080"
 """The address at which a server listens unless told otherwise."""
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.")]
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCENARIO",
+        parser=find_scenario,
+        help="A YAML file, or the name of a shipped scenario, such as demo.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="FIELD=VALUE", help="Change a value, as workload.load=1.2."),

@@ -9,11 +9,17 @@ import typer
 
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.options import SERVER, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_scenarios.shipped import find_scenario
 
 
 def serve(
     scenarios: Annotated[
-        list[Path], typer.Argument(metavar="SCENARIO...", help="Scenarios' YAML files.")
+        list[Path],
+        typer.Argument(
+            metavar="SCENARIO...",
+            parser=find_scenario,
+            help="YAML files, or names of shipped scenarios.",
+        ),
     ],
     bind: Annotated[
         str, typer.Option(help="Where to listen; on other than the loopback, at your own risk.")
