@@ -39,7 +39,7 @@ def test_a_name_that_is_no_scheduler_s(name: str, error: str) -> None:
 
 def test_a_heuristic_is_no_trained_scheduler() -> None:
     """As the agents of a scenario must be."""
-    with pytest.raises(PolicyError, match="expected a trained scheduler .*, got 'easy'"):
+    with pytest.raises(PolicyError, match=r"expected a trained scheduler .*, got 'easy'"):
         check_trained("easy")
 
 

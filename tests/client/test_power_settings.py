@@ -210,7 +210,7 @@ def test_slurm_beside_a_scheduler_that_switches_nodes(tmp_path: Path) -> None:
     [
         (
             "suspend_timeout_s: 29",
-            "at least 30.0, the switch_off_s .*, got 29.0",
+            "suspend_timeout_s: expected at least 30.0, the switch_off_s",
         ),
         ("resume_timeout_s: 59", "resume_timeout_s"),
         ("suspend_exc_nodes: '4'", "suspend_exc_nodes: expected node numbers from 0 to 3, got 4"),
@@ -318,9 +318,7 @@ def test_a_plan_of_another_scheduler_is_refused(tmp_path: Path) -> None:
     """The results would bear the wrong name."""
     file = night(tmp_path, "{name: easy, power: {name: oracle, plan: plan.json}}")
     plan_scenario(file, tmp_path / "plan.json", scheduler="fcfs")
-    with pytest.raises(
-        PolicyError, match=r"plan\.json is a plan for the scheduler fcfs, not for easy"
-    ):
+    with pytest.raises(PolicyError, match="a plan for the scheduler fcfs, not for easy"):
         run_scenario(file, out=tmp_path / "out")
 
 
