@@ -68,7 +68,7 @@ def test_a_model_of_other_rows_is_refused_by_version(trained: Path, tmp_path: Pa
     actor, about = load_pairing(trained)
     tensors = actor.state_dict()
     write_network(tmp_path / "old.safetensors", tensors, FORMAT, replace(about, rows=ROWS + 1))
-    with pytest.raises(PolicyError, match=rf"rows of version {ROWS + 1}; these are of {ROWS}"):
+    with pytest.raises(PolicyError, match=f"features of version {ROWS}, got {ROWS + 1}"):
         load_pairing(tmp_path / "old.safetensors")
 
 
@@ -110,7 +110,7 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
 ) -> None:
     """The scheduler's own words come through, though the server is over before its process."""
     demo = SCENARIOS / "demo.yaml"
-    with pytest.raises(RunError, match=r"asks for 34 cores.* at most 32 here"):
+    with pytest.raises(RunError, match=r"requests 34 cores.* at most 32"):
         run_scenario(demo, scheduler=f"pairing:{trained}", transport=transport, out=tmp_path)
 
 
