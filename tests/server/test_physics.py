@@ -1,4 +1,4 @@
-"""The physics under random decisions, against a replay of what was told, done the slow way."""
+"""The platform models under random decisions, compared with a reference replay of the events."""
 
 from __future__ import annotations
 
@@ -359,7 +359,9 @@ REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("decision", "code", "more"), REFUSED)
-def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[str, Any]) -> None:
+def test_invalid_decision_is_rejected(
+    decision: Decision, code: RejectionCode, more: dict[str, Any]
+) -> None:
     """An invalid decision is rejected with its code and index and changes nothing."""
     simulation = stage(**more)
     before = state_of(simulation)
@@ -380,7 +382,7 @@ def test_every_rejection_code_is_tried() -> None:
     assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
 
 
-def test_the_others_stand() -> None:
+def test_other_decisions_are_carried_out() -> None:
     """A rejected decision does not affect the other decisions of the message."""
     simulation = stage()
     batch = simulation.advance([AllocateJob(3, [1]), KillJob(9), KillJob(1)], seq=3)
@@ -443,7 +445,7 @@ def test_walltime(run_s: float, requested_s: float, end_s: float, state: str) ->
     assert STATES[simulation.recording.state[0]] == state
 
 
-def test_walltime_is_of_the_stretched_run_time() -> None:
+def test_walltime_applies_to_the_scaled_run_time() -> None:
     """A job whose scaled run time exceeds its requested time is killed."""
     job = JobSpec(1, 0.0, 10.0, 15.0, 1, "cores")
     rules = Rules(reference_ghz=2.0, kill_at_walltime=True)
