@@ -444,7 +444,7 @@ def test_an_unsupported_version_is_an_error_with_the_supported_one(
     for fields in ({}, {"nonce": 5, "scenario": {"later": "a map"}}):
         answer = desk.ask("hello", versions=versions, **fields)
         assert answer["code"] == "unsupported_version"
-        assert "this server speaks 1" in answer["message"]
+        assert "this server supports 1" in answer["message"]
         assert all(str(version) in answer["message"] for version in versions)
 
 

@@ -235,7 +235,8 @@ class Service:
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
         opened = self._opener(hello)
-        opened.run.policy = hello.policy
+        if hello.policy:
+            opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
         session = Session(hello, opened, self._options(opened), self._idle_clock_s())
