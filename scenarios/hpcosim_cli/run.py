@@ -12,11 +12,11 @@ from hpcosim_cli.options import (
     Formats,
     Json,
     Lenient,
-    Over,
     ScenarioFile,
     Scheduler,
     Seed,
     Set,
+    TransportOption,
     overrides_of,
 )
 
@@ -24,13 +24,14 @@ from hpcosim_cli.options import (
 def run(
     scenario: ScenarioFile,
     scheduler: Scheduler = None,
-    transport: Over = "ipc",
+    transport: TransportOption = "ipc",
     seed: Seed = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Results folder; default results/SCENARIO-SCHEDULER.")
-    ] = None,
     changes: Set = None,
     lenient: Lenient = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
+    ] = None,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:

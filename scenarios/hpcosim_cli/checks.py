@@ -1,0 +1,102 @@
+"""Checks of arguments that several commands share.
+
+Each returns its argument, or raises `typer.BadParameter` with a hint.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+EXAMPLE = "tcp://127.0.0.1:28080"
+FOLDERS = (Path(), Path("scenarios"))
+"""Folders to search for a scenario whose path is wrong."""
+
+
+def scenario_file(path: Path) -> Path:
+    """Check that a scenario file exists."""
+    if path.is_dir():
+        found = sorted(map(str, _scenarios_in(path)))
+        example = f", such as {found[0]}" if found else ""
+        raise typer.BadParameter(f"{path} is a folder; expected a scenario file (YAML){example}")
+    if not path.exists():
+        raise typer.BadParameter(f"{path}: no such file{_nearest(path)}")
+    return path
+
+
+def optional_scenario_file(path: Path | None) -> Path | None:
+    """Check that a scenario file exists, if one is given."""
+    return None if path is None else scenario_file(path)
+
+
+def scenario_files(paths: list[Path]) -> list[Path]:
+    """Check that scenario files exist."""
+    return [scenario_file(path) for path in paths]
+
+
+def results_folder(path: Path) -> Path:
+    """Check that a folder with the results of a run exists."""
+    if path.is_dir():
+        if (path / "run.json").exists():
+            return path
+        inside = sorted(str(file.parent) for file in path.glob("*/run.json"))
+        near = f"; did you mean {inside[0]}?" if inside else "; `hpcosim run` writes one"
+        raise typer.BadParameter(f"{path} is no results folder: it has no run.json{near}")
+    if path.exists():
+        near = f", such as {path.parent}" if (path.parent / "run.json").exists() else ""
+        raise typer.BadParameter(f"{path} is a file; expected a results folder{near}")
+    raise typer.BadParameter(f"{path}: no such folder; `hpcosim run` writes a results folder")
+
+
+def server_address(address: str) -> str:
+    """Check the address of a server to connect to."""
+    _check_scheme(address)
+    host, _, port = address.partition("://")[2].rpartition(":")
+    if address.startswith("tcp://") and not (host and port.isdecimal()):
+        raise typer.BadParameter(
+            f"{address!r} has no port; expected tcp://HOST:PORT, such as {EXAMPLE}"
+        )
+    return address
+
+
+def optional_server_address(address: str | None) -> str | None:
+    """Check the address of a server to connect to, if one is given."""
+    return None if address is None else server_address(address)
+
+
+def listening_address(address: str) -> str:
+    """Check the address that a server listens at."""
+    _check_scheme(address)
+    return address
+
+
+def _check_scheme(address: str) -> None:
+    scheme, separator, rest = address.partition("://")
+    expected = f"expected tcp://HOST:PORT, such as {EXAMPLE}, or ipc://PATH"
+    if not separator:
+        near = f"; did you mean tcp://{address}?" if ":" in address else f"; {expected}"
+        raise typer.BadParameter(f"{address!r} has no transport, tcp:// or ipc://{near}")
+    if scheme not in ("tcp", "ipc"):
+        raise typer.BadParameter(f"unknown transport in {address!r}; {expected}")
+    if not rest:
+        raise typer.BadParameter(f"{address!r} is incomplete; {expected}")
+
+
+def _nearest(path: Path) -> str:
+    """Return a hint that names the scenario files with the most similar names."""
+    folders = (path.parent, *FOLDERS)
+    known = {file.name: file for folder in folders for file in _scenarios_in(folder)}
+    stems = {Path(name).stem: file for name, file in known.items()}
+    names = difflib.get_close_matches(path.name, known, n=2)
+    found = [known[name] for name in names] or [
+        stems[stem] for stem in difflib.get_close_matches(path.stem, stems, n=1)
+    ]
+    return f"; did you mean {' or '.join(map(str, found))}?" if found else ""
+
+
+def _scenarios_in(folder: Path) -> Iterator[Path]:
+    yield from folder.glob("*.yaml")
+    yield from folder.glob("*.yml")

@@ -1,0 +1,42 @@
+"""Examples at the end of the help text of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+EXAMPLES: Mapping[str, str] = {
+    "run": _examples(
+        "hpcosim run scenarios/demo.yaml",
+        "hpcosim run scenarios/demo.yaml --scheduler conservative --out results/a",
+        "hpcosim run scenarios/demo.yaml --set workload.load=2 --seed 3 --json",
+    ),
+    "compare": _examples(
+        "hpcosim compare scenarios/demo.yaml --schedulers fcfs,sjf,easy",
+        "hpcosim compare scenarios/demo.yaml --schedulers all-heuristics --json",
+    ),
+    "serve": _examples(
+        "hpcosim serve scenarios/demo.yaml --once --out results/mine",
+        "hpcosim serve scenarios/demo.yaml --bind tcp://127.0.0.1:5555 --sessions 2",
+    ),
+    "schedule": _examples(
+        "hpcosim schedule easy",
+        "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
+    ),
+    "ping": _examples("hpcosim ping --connect tcp://127.0.0.1:28080 --timeout-s 10"),
+    "conformance": _examples(
+        "hpcosim conformance --client 'python my_scheduler.py {address}'",
+        "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",
+    ),
+    "validate": _examples(
+        "hpcosim validate scenarios/demo.yaml",
+        "hpcosim validate scenarios/demo.yaml --set workload.load=0.8",
+    ),
+    "draw": _examples("hpcosim draw results/demo-easy"),
+    "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
+}
+"""The epilog of a command's help text, by command."""
