@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
+    Force,
     Formats,
     Json,
     Lenient,
@@ -38,6 +39,7 @@ def compare(
         Path | None,
         typer.Option(help="Folder for results, with a subfolder per scheduler. Default: none."),
     ] = None,
+    force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
@@ -52,6 +54,7 @@ def compare(
             names_of(schedulers),
             transport=transport,
             out=out,
+            force=force,
             overrides=overrides_of(changes, seed, lenient),
             formats=formats_of(formats),
         )

@@ -47,10 +47,10 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_client import ClientError, PolicyError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
-    from hpcosim_server.errors import BindError, ResultsError
+    from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
     from hpcosim_workloads.errors import DownloadError
 
-    if isinstance(error, PolicyError):
+    if isinstance(error, (PolicyError, ResultsFolderError)):
         return BAD_INPUT
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED

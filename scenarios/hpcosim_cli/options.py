@@ -32,6 +32,10 @@ Scheduler = Annotated[
         help="Scheduler; `hpcosim schedulers` lists them. Default: the scenario's scheduler.",
     ),
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace the results in --out. Other files in it are kept."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Skip corrupt lines of the job log and count them.")

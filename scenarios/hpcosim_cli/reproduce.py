@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import Force
 
 
 def reproduce(
@@ -19,6 +20,7 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder for tables and figures. Default: results/STUDY."),
     ] = None,
+    force: Force = False,
     train: Annotated[
         bool,
         typer.Option(
@@ -29,6 +31,7 @@ def reproduce(
     """Run the experiments of a paper, and write their tables and figures."""
     with errors_in_one_line():
         from hpcosim_scenarios.errors import ScenariosError
+        from hpcosim_server.record.folder import prepare
         from hpcosim_studies.catalogue import STUDIES, reproduce_study
 
         if not study:
@@ -41,5 +44,6 @@ def reproduce(
                 f"unknown study {study!r}; {advice}`hpcosim reproduce` lists all studies"
             )
         folder = out or Path("results") / study
+        prepare(folder, force=force or train)  # a second training keeps the networks of the first
         reproduce_study(study, folder, train=train)
         typer.echo(f"results: {folder}")

@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
+    Force,
     Formats,
     Json,
     Lenient,
@@ -32,6 +33,7 @@ def run(
         Path | None,
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
     ] = None,
+    force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
@@ -40,15 +42,22 @@ def run(
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.report import print_metrics
         from hpcosim_scenarios.running.run import run_scenario
+        from hpcosim_server.errors import ResultsError
 
-        metrics, folder = run_scenario(
-            scenario,
-            scheduler=scheduler,
-            transport=transport,
-            out=out,
-            overrides=overrides_of(changes, seed, lenient),
-            formats=formats_of(formats),
-        )
+        try:
+            metrics, folder = run_scenario(
+                scenario,
+                scheduler=scheduler,
+                transport=transport,
+                out=out,
+                force=force,
+                overrides=overrides_of(changes, seed, lenient),
+                formats=formats_of(formats),
+            )
+        except ResultsError as error:
+            if error.metrics is not None:
+                print_metrics(error.metrics, as_json=as_json)
+            raise
         print_metrics(metrics, as_json=as_json)
         if not as_json:
             typer.echo(f"results: {folder}")

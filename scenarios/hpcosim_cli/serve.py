@@ -9,7 +9,7 @@ import typer
 
 from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.options import SERVER, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 
 LIMITS = "Limits"
 
@@ -69,6 +69,7 @@ def serve(
     changes: Set = None,
     lenient: Lenient = False,
     out: Out = None,
+    force: Force = False,
     formats: Formats = None,
     once: Once = False,
     sessions: Sessions = None,
@@ -91,6 +92,7 @@ def serve(
             scenarios,
             bind,
             out=out,
+            force=force,
             sessions=1 if once else sessions,
             folder_per_session=not once,
             limits=Limits(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hpcosim_protocol import ErrorCode, RejectionCode
 
@@ -81,7 +81,17 @@ class SimulationStuck(ServerError):  # noqa: N818 - a state of affairs, named as
 
 
 class ResultsError(ServerError):
-    """The disk is at fault: the results could not be written."""
+    """The results could not be written.
+
+    Attributes:
+        metrics: metrics of the run by name; None: the run has not started.
+    """
+
+    metrics: Mapping[str, int | float] | None = None
+
+
+class ResultsFolderError(ResultsError):
+    """The folder for results cannot be used; raised before the simulation starts."""
 
 
 class SessionRefused(ServerError):  # noqa: N818 - an answer to a client, not a fault of ours

@@ -138,7 +138,16 @@ def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
     assert list(metrics) == ["fcfs", "easy"]
     for name in metrics:
         one = invoke(
-            "run", "tiny.yaml", "--scheduler", name, "--transport", "inproc", "--out", "o", "--json"
+            "run",
+            "tiny.yaml",
+            "--scheduler",
+            name,
+            "--transport",
+            "inproc",
+            "--out",
+            "o",
+            "--force",
+            "--json",
         )
         assert json.loads(one.out) == metrics[name]
         assert written(f"both/{name}") == FILES
@@ -549,13 +558,14 @@ def small_files() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["inproc", "ipc"])
 def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> None:
-    """Results that don't fit: exit 1, one line, and those of before are as they were."""
-    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out")
+    """The metrics are printed, the command fails, and the earlier results are unchanged."""
+    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
     assert command(*words).status == 0
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
-    done = command(*words, "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
+    done = command(*words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
     assert done.status == 1
-    assert "the results can't be written to out: File too large" in done.error
+    assert json.loads(done.out)["jobs"] == 100
+    assert done.err == "error: out: the results cannot be written: File too large\n"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
     assert written() == ["out", "tiny.yaml"]
 

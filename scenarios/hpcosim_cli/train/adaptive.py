@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
-from hpcosim_cli.train.options import Out, TrainingSeed, Workers, training_errors
+from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
+from hpcosim_cli.train.options import Out, TrainingSeed, Workers, training_into
 
 if TYPE_CHECKING:
     from hpcosim_training.learners.power.cross_entropy import Generation
@@ -26,6 +26,7 @@ Origin = Annotated[
 def adaptive(
     scenario: ScenarioFile,
     out: Out,
+    force: Force = False,
     wait_w: WaitWeight = 350.0,
     origin_s: Origin = 0.0,
     generations: Annotated[int, typer.Option(min=1, help="Generations of the search.")] = 12,
@@ -39,7 +40,7 @@ def adaptive(
 
     The timeouts depend on the time of the week and on the load.
     """
-    with training_errors(out):
+    with training_into(out, force=force):
         from hpcosim_training.learners.power.cross_entropy import AdaptiveSearch, train_adaptive
 
         search = AdaptiveSearch(

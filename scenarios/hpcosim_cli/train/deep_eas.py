@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hpcosim_cli.options import ScenarioFile, Set, overrides_of
+from hpcosim_cli.options import Force, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
     CheckpointEvery,
@@ -19,7 +19,7 @@ from hpcosim_cli.train.options import (
     ValidateEvery,
     Workers,
     print_iteration,
-    training_errors,
+    training_into,
     with_options,
 )
 
@@ -51,6 +51,7 @@ Trajectories = Annotated[
 def deep_eas(
     scenario: ScenarioFile,
     out: Out,
+    force: Force = False,
     form: Form = "pairs",
     changes: Set = None,
     seed: TrainingSeed = 0,
@@ -70,7 +71,7 @@ def deep_eas(
     The form sets the defaults of the training options. Default: 50 iterations (pairs), 40
     (picture), 1000 (paper).
     """
-    with training_errors(out):
+    with training_into(out, force=force, resume=resume):
         from hpcosim_training.learners.deep_eas.settings import FORMS
         from hpcosim_training.learners.deep_eas.train import train_deep_eas
 

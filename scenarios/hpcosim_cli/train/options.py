@@ -73,12 +73,20 @@ def with_options(training: T, **options: Any) -> T:
 
 
 @contextmanager
-def training_errors(out: Path) -> Iterator[None]:
-    """Report errors in one line, including missing packages and an output folder's errors."""
+def training_into(out: Path, *, force: bool, resume: bool = False) -> Iterator[None]:
+    """Check the folder of a training, and report the errors of the training in one line.
+
+    Args:
+        out: the folder.
+        force: accept a folder that holds files.
+        resume: the folder holds the checkpoint of the training.
+    """
     from hpcosim_client.extras import rl_extra
     from hpcosim_server.errors import ResultsError
+    from hpcosim_server.record.folder import prepare
 
     with errors_in_one_line(), rl_extra("training"):
+        prepare(out, force=force or resume)
         try:
             yield
         except OSError as error:

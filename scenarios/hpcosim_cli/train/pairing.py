@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from hpcosim_cli.checks import optional_scenario_file
-from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
+from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
     CheckpointEvery,
@@ -21,7 +21,7 @@ from hpcosim_cli.train.options import (
     ValidateEvery,
     Workers,
     print_iteration,
-    training_errors,
+    training_into,
     with_options,
 )
 from hpcosim_client.agents.pairing.settings import Objective, Sees
@@ -110,6 +110,7 @@ ValidationWindows = Annotated[
 def pairing(
     scenario: ScenarioFile,
     out: Out,
+    force: Force = False,
     changes: Set = None,
     lenient: Lenient = False,
     seed: TrainingSeed = 0,
@@ -137,7 +138,7 @@ def pairing(
     The defaults of iterations, episodes and learning rate depend on --sees: 30, 16 and 0.0003 for
     foreseen; 100, 5 and 0.001 otherwise.
     """
-    with training_errors(out):
+    with training_into(out, force=force, resume=resume):
         from hpcosim_client.agents.pairing.settings import Pairing
         from hpcosim_training.environments.pairing_task import usual_reward
         from hpcosim_training.learners.pairing.settings import Windows, training_for

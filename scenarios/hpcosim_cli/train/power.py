@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hpcosim_cli.options import Lenient, ScenarioFile, Set, names_of, overrides_of
+from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, names_of, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
     CheckpointEvery,
@@ -15,7 +15,7 @@ from hpcosim_cli.train.options import (
     Resume,
     TrainingSeed,
     print_iteration,
-    training_errors,
+    training_into,
     with_options,
 )
 
@@ -47,6 +47,7 @@ Calendar = Annotated[
 def power(
     scenario: ScenarioFile,
     out: Out,
+    force: Force = False,
     algorithm: Annotated[Literal["a2c", "ppo"], typer.Option(help="Learning algorithm.")] = "a2c",
     curriculum: Curriculum = "sampled,real,synthetic",
     days: Days = 365,
@@ -61,7 +62,7 @@ def power(
     checkpoint_every: CheckpointEvery = 1,
 ) -> None:
     """Train the power manager `rl` for a scenario's nodes and scheduler."""
-    with training_errors(out):
+    with training_into(out, force=force, resume=resume):
         from hpcosim_training.learners.power.settings import ALGORITHMS
         from hpcosim_training.learners.power.train import train_power
 

@@ -20,6 +20,7 @@ from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
+from hpcosim_server.record.folder import prepare
 from hpcosim_workloads.table import JobTable
 
 
@@ -29,6 +30,7 @@ def run_scenario(
     scheduler: str | None = None,
     transport: Transport = "ipc",
     out: Path | None = None,
+    force: bool = False,
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
 ) -> tuple[dict[str, int | float], Path]:
@@ -40,6 +42,7 @@ def run_scenario(
         transport: `ipc` or `tcp`: simulator and scheduler in processes of their own;
             `inproc`: both in this one. The results are the same to the last byte.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
+        force: replace the results in a folder that is not empty.
         overrides: values of the scenario to change, by dotted path.
         formats: of results, beside our own.
 
@@ -49,20 +52,26 @@ def run_scenario(
     Raises:
         ScenarioError, WorkloadError, PolicyError, OracleError: bad input.
         RunError: the run failed; what was recorded is written.
-        ResultsError: the results can't be written.
+        ResultsFolderError: the results folder cannot be used; raised before the simulation starts.
+        ResultsError: the results cannot be written; it has the metrics.
     """
     scenario = load_scenario(path, overrides)
     chosen = chosen_by(scenario, path, scheduler)
     chosen.check()
-    folder = out or Path("results") / f"{scenario.name}-{folder_name(chosen.called)}"
+    folder = out or default_folder(scenario, folder_name(chosen.called))
+    prepare(folder, force=force)
     with shown(f"{scenario.name} {chosen.called}") as report:
         if transport == "inproc":
             jobs = Library([path], overrides).first_jobs
             return run_chosen(chosen, scenario, jobs, folder, report, formats), folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
-        return _run_processes(
-            path, chosen, folder, transport, overrides or {}, options, report
-        ), folder
+        metrics = _run_processes(path, chosen, folder, transport, overrides or {}, options, report)
+        return metrics, folder
+
+
+def default_folder(scenario: Scenario, scheduler: str) -> Path:
+    """Return the results folder of a run whose caller names none."""
+    return Path("results") / f"{scenario.name}-{scheduler}"
 
 
 def run_chosen(
@@ -97,6 +106,7 @@ def simulate(
     *,
     name: str = "policy",
     out: Path | None = None,
+    force: bool = False,
     overrides: Overrides | None = None,
 ) -> dict[str, int | float]:
     """Run a scenario in this process under a policy of the caller's, and return the metrics.
@@ -106,13 +116,17 @@ def simulate(
         policy: called with the view whenever something happened; decides by it.
         name: the policy's name in results.
         out: the results folder; None: nothing is written.
+        force: replace the results in a folder that is not empty.
         overrides: values of the scenario to change, by dotted path.
 
     Raises:
         ScenarioError, WorkloadError: bad input.
         RunError: the simulation got stuck, or the policy raised PolicyError.
-        ResultsError: the results can't be written.
+        ResultsFolderError: the results folder cannot be used.
+        ResultsError: the results cannot be written; it has the metrics.
     """
+    if out is not None:
+        prepare(out, force=force)
     library = Library([path], overrides)
     return run_in_process(open_scenario(library.first, library.first_jobs, name), policy, out)
 

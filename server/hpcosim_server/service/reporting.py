@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Also, write_results
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.status import Progress, Status
+from hpcosim_server.service.status import Failure, Progress, Status
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ def folder_name(session: Session) -> str:
     return f"{plain[:80]}-{session.label}"
 
 
-def write_session(folder: Path, session: Session, also: Sequence[Also]) -> str:
+def write_session(folder: Path, session: Session, also: Sequence[Also]) -> Failure | None:
     """Write the results of a session and log that.
 
     Args:
@@ -60,12 +60,12 @@ def write_session(folder: Path, session: Session, also: Sequence[Also]) -> str:
         also: other formats to write the results in.
 
     Returns:
-        What went wrong; empty: nothing did.
+        The failure; None: the results are written.
     """
     try:
         write_results(folder, session.opened.simulation.record(), session.opened.run, also)
     except ResultsError as error:
         log.error("results_not_written", **names_of(session), why=str(error))
-        return str(error)
+        return Failure("results_not_written", str(error), error.metrics)
     log.info("results_written", **names_of(session), folder=str(folder))
-    return ""
+    return None

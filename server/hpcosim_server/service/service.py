@@ -282,12 +282,11 @@ class Service:
         self._to_write.append(session)
         self._tell(progress_of(session))
         if failed:
-            self._fail(failed, session.ended_because)
+            self._fail(Failure(failed, session.ended_because))
         level = log.warning if failed else log.info
         level("session_closed", **names_of(session), why=session.ended_because, failed=bool(failed))
 
-    def _fail(self, cause: Cause, why: str) -> None:
-        failure = Failure(cause, why)
+    def _fail(self, failure: Failure) -> None:
         if len(self.failures) < REMEMBERED:
             self.failures.append(failure)
         self._tell(failure)
@@ -296,8 +295,8 @@ class Service:
         if self._out is None:
             return
         folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        if why := write_session(folder, session, self._also):
-            self._fail("results_not_written", why)
+        if failure := write_session(folder, session, self._also):
+            self._fail(failure)
 
 
 def _error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -39,16 +40,18 @@ class Progress(Struct, frozen=True, tag_field="status", tag="progress"):
     jobs: int
 
 
-class Failure(Struct, frozen=True, tag_field="status", tag="failure"):
+class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="failure"):
     """A server that can't start, or a session that ended early or lost its results.
 
     Attributes:
         cause: for programs.
         why: the same for people, in a sentence.
+        metrics: metrics of a run whose results were not written; None: another failure.
     """
 
     cause: Cause
     why: str
+    metrics: Mapping[str, int | float] | None = None
 
 
 Status = Progress | Failure
