@@ -31,9 +31,9 @@ clean:  ## Remove the environment, results and caches
 	rm -rf $(VENV) .venv-batsim-* results build *.egg-info
 
 # One stamp for each set of extras, so that no target installs what only another needs.
-$(VENV)/.installed-%: pyproject.toml
+$(VENV)/.installed-%: pyproject.toml .ci/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
 	@echo "Installing hpcosim[$*] into $(VENV); the first time this takes minutes."
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --disable-pip-version-check --editable '.[$*]'
+	$(VENV)/bin/pip install --disable-pip-version-check --constraint .ci/constraints.txt --editable '.[$*]'
 	@touch $@

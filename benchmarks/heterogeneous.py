@@ -16,7 +16,7 @@ from hpcosim_workloads.table import JobTable, job_table
 CLOCKS_GHZ = (1.0, 2.0, 3.0, 4.0)
 NODES = (16, 256, 4096)
 MODEL = Contention(21_000.0, -1.85e-5, 1.0, 100.0, 25_000.0, 10.0)
-OTHERS = ("first-high_mem_bw", "random-random", "minmin", "minmin-immediate")
+OTHERS = ("first-high-mem-bw", "random-random", "minmin", "minmin-immediate")
 EXP3 = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml"
 
 
@@ -41,13 +41,13 @@ def run(smoke: bool) -> dict[str, float]:
         growth = math.log(wall_s[-1] / wall_s[0]) / math.log(NODES[-1] / NODES[0])
         figures[f"exponent in nodes, contention {name}"] = growth
     began_s = time.perf_counter()
-    compare_schedulers(EXP3, ["first-low_power"] if smoke else ["all-heuristics"])
+    compare_schedulers(EXP3, ["first-low-power"] if smoke else ["all-heuristics"])
     figures["36 heuristics of Experiment 3, s"] = time.perf_counter() - began_s
     return figures
 
 
 def _wall_s(
-    nodes: int, jobs: JobTable, model: Contention | None, scheduler: str = "first-high_gflops"
+    nodes: int, jobs: JobTable, model: Contention | None, scheduler: str = "first-high-gflops"
 ) -> float:
     began_s = time.perf_counter()
     simulate(_cluster(nodes, model), jobs, scheduler)

@@ -16,6 +16,7 @@ from hpcosim_protocol.messages import (
     ServerMessage,
     Welcome,
 )
+from hpcosim_protocol.policy import check_policy
 
 
 class _Tag(msgspec.Struct):
@@ -27,11 +28,16 @@ class _Offer(msgspec.Struct):
     versions: Annotated[list[int], msgspec.Meta(max_length=100)] = []
 
 
+class _EncodedPolicy(msgspec.Struct):
+    policy: msgspec.Raw
+
+
 _encoder = msgspec.msgpack.Encoder()
 _client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
 _server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 _tag_decoder = msgspec.msgpack.Decoder(_Tag)
 _offer_decoder = msgspec.msgpack.Decoder(_Offer)
+_policy_decoder = msgspec.msgpack.Decoder(_EncodedPolicy)
 _fields_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _list_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
@@ -53,8 +59,11 @@ def decode_client_message(data: bytes) -> ClientMessage:
         # A hello of a later version may differ in any field but these two.
         _refuse_other_versions(data)
         _raise(error)
-    if type(message) is Hello and PROTOCOL_VERSION not in message.versions:
-        raise UnsupportedVersionError(message.versions, PROTOCOL_VERSION)
+    if type(message) is Hello:
+        if PROTOCOL_VERSION not in message.versions:
+            raise UnsupportedVersionError(message.versions, PROTOCOL_VERSION)
+        if message.policy:
+            check_policy(message.policy, memoryview(_policy_decoder.decode(data).policy).nbytes)
     return message
 
 

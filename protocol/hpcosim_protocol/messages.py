@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from hpcosim_protocol.decisions import Decision
 from hpcosim_protocol.events import Event, EventKind, snake_case
 from hpcosim_protocol.platform import NotNegative, Platform
+from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
 
 PROTOCOL_VERSION = 1
 Name = Annotated[str, Meta(max_length=200)]
@@ -43,6 +44,9 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
         seed: instead of the scenario's own.
         overrides: scalar values of the scenario to change, by dotted path.
         session: a session to come back to; the answer then has a `snapshot`.
+        policy: description of the policy, which the server records with the results. Values are
+            plain data: null, bool, int, float, text, lists and maps. Recommended keys: `name`,
+            `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
     """
 
     versions: Annotated[list[int], Meta(max_length=100)]
@@ -52,6 +56,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     overrides: Annotated[dict[Name, Override], Meta(max_length=100)] = {}
     session: Name = ""
+    policy: Annotated[dict[Name, Any], Meta(max_length=MAX_POLICY_ENTRIES)] = {}
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):

@@ -1,39 +1,41 @@
 """Checks of arguments that several commands share.
 
-Each returns its argument, or raises `typer.BadParameter` with a hint.
+Each is the callback of an argument or option: it raises `typer.BadParameter` with a hint.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import typer
 
+from hpcosim_scenarios.shipped import find_scenario, shipped_scenarios
+
 EXAMPLE = "tcp://127.0.0.1:28080"
-FOLDERS = (Path(), Path("scenarios"))
-"""Folders to search for a scenario whose path is wrong."""
 
 
 def scenario_file(path: Path) -> Path:
-    """Check that a scenario file exists."""
+    """Return the file of a scenario that is named by its path or, if shipped, by its name."""
+    path = find_scenario(str(path))
     if path.is_dir():
-        found = sorted(map(str, _scenarios_in(path)))
+        found = sorted(_scenarios_in(path))
         example = f", such as {found[0]}" if found else ""
         raise typer.BadParameter(f"{path} is a folder; expected a scenario file (YAML){example}")
     if not path.exists():
-        raise typer.BadParameter(f"{path}: no such file{_nearest(path)}")
+        raise typer.BadParameter(f"{path}: no such file or shipped scenario{_nearest(path)}")
     return path
 
 
 def optional_scenario_file(path: Path | None) -> Path | None:
-    """Check that a scenario file exists, if one is given."""
+    """Return the file of a scenario, if one is given."""
     return None if path is None else scenario_file(path)
 
 
 def scenario_files(paths: list[Path]) -> list[Path]:
-    """Check that scenario files exist."""
+    """Return the files of scenarios."""
     return [scenario_file(path) for path in paths]
 
 
@@ -86,15 +88,14 @@ def _check_scheme(address: str) -> None:
 
 
 def _nearest(path: Path) -> str:
-    """Return a hint that names the scenario files with the most similar names."""
-    folders = (path.parent, *FOLDERS)
-    known = {file.name: file for folder in folders for file in _scenarios_in(folder)}
-    stems = {Path(name).stem: file for name, file in known.items()}
-    names = difflib.get_close_matches(path.name, known, n=2)
-    found = [known[name] for name in names] or [
-        stems[stem] for stem in difflib.get_close_matches(path.stem, stems, n=1)
-    ]
-    return f"; did you mean {' or '.join(map(str, found))}?" if found else ""
+    """Return a hint: the scenario with the most similar file name, or the list of all."""
+    files = {file.name: str(file) for file in _scenarios_in(path.parent)}
+    shipped = {key: name for name in shipped_scenarios() for key in (name.split("/")[-1], name)}
+    name = re.sub(r"\.ya?ml$", "", str(path))
+    for known, wanted in ((files, path.name), (shipped, name)):
+        if found := difflib.get_close_matches(wanted, known, n=1):
+            return f"; did you mean {known[found[0]]}?"
+    return "; `hpcosim scenarios` lists the shipped scenarios"
 
 
 def _scenarios_in(folder: Path) -> Iterator[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -23,7 +24,8 @@ def errors_in_one_line() -> Iterator[None]:
     """
     _stop_on_sigterm()
     try:
-        yield
+        with _warnings_in_one_line():
+            yield
     except KeyboardInterrupt as stopped:
         number = stopped.args[0] if stopped.args else signal.SIGINT
         sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
@@ -39,6 +41,19 @@ def errors_in_one_line() -> Iterator[None]:
             raise
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         raise typer.Exit(_exit_status(error)) from None
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Write each `FutureWarning`, such as that of an old name, once as one line."""
+
+    def write(message: Warning | str, *_: object, **__: object) -> None:
+        sys.stderr.write(f"warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", FutureWarning)
+        warnings.showwarning = write
+        yield
 
 
 def _exit_status(error: Exception) -> int:

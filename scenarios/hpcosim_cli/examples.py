@@ -11,17 +11,17 @@ def _examples(*lines: str) -> str:
 
 EXAMPLES: Mapping[str, str] = {
     "run": _examples(
-        "hpcosim run scenarios/demo.yaml",
-        "hpcosim run scenarios/demo.yaml --scheduler conservative --out results/a",
-        "hpcosim run scenarios/demo.yaml --set workload.load=2 --seed 3 --json",
+        "hpcosim run my_cluster.yaml",
+        "hpcosim run demo --scheduler conservative --out results/a",
+        "hpcosim run demo --set workload.load=2 --seed 3 --json",
     ),
     "compare": _examples(
-        "hpcosim compare scenarios/demo.yaml --schedulers fcfs,sjf,easy",
-        "hpcosim compare scenarios/demo.yaml --schedulers all-heuristics --json",
+        "hpcosim compare demo --schedulers fcfs,sjf,easy",
+        "hpcosim compare demo --schedulers all-heuristics --json",
     ),
     "serve": _examples(
-        "hpcosim serve scenarios/demo.yaml --once --out results/mine",
-        "hpcosim serve scenarios/demo.yaml --bind tcp://127.0.0.1:5555 --sessions 2",
+        "hpcosim serve demo --once --out results/mine",
+        "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
     ),
     "schedule": _examples(
         "hpcosim schedule easy",
@@ -33,9 +33,10 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",
     ),
     "validate": _examples(
-        "hpcosim validate scenarios/demo.yaml",
-        "hpcosim validate scenarios/demo.yaml --set workload.load=0.8",
+        "hpcosim validate demo",
+        "hpcosim validate demo --set workload.load=0.8",
     ),
+    "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
     "draw": _examples("hpcosim draw results/demo-easy"),
     "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
 }

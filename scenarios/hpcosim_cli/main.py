@@ -17,6 +17,7 @@ from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.reproduce import reproduce
 from hpcosim_cli.run import run
+from hpcosim_cli.scenarios import scenarios
 from hpcosim_cli.schedule import schedule
 from hpcosim_cli.schedulers import schedulers
 from hpcosim_cli.serve import serve
@@ -42,7 +43,7 @@ BATSIM = "Batsim"
 PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     SIMULATE: (run, compare, oracle),
     CONNECT: (serve, schedule, ping, conformance),
-    INSPECT: (validate, schedulers, draw),
+    INSPECT: (scenarios, schedulers, validate, draw),
 }
 """The commands of each panel of the help text, in their order there."""
 

@@ -14,7 +14,12 @@ SERVER = "tcp://127.0.0.1:28080"
 """The default address of a server."""
 
 ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="SCENARIO", help="Scenario file (YAML).", callback=scenario_file)
+    Path,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="Scenario file (YAML), or the name of a shipped scenario, such as demo.",
+        callback=scenario_file,
+    ),
 ]
 Set = Annotated[
     list[str] | None,

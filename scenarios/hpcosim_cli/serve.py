@@ -15,7 +15,11 @@ LIMITS = "Limits"
 
 Scenarios = Annotated[
     list[Path],
-    typer.Argument(metavar="SCENARIO...", help="Scenario files (YAML).", callback=scenario_files),
+    typer.Argument(
+        metavar="SCENARIO...",
+        help="Scenario files (YAML) or names of shipped scenarios.",
+        callback=scenario_files,
+    ),
 ]
 Bind = Annotated[
     str,

@@ -12,7 +12,7 @@ what studies share: `runs` (simulations as data), `study` (from runs to files), 
 `measures` (tables), `figures` and `agents` (training with resume).
 """
 
-from hpcosim_studies.catalogue import STUDIES, papers_folder, reproduce_study
+from hpcosim_studies.catalogue import STUDIES, reproduce_study
 from hpcosim_studies.errors import StudyError
 
-__all__ = ["STUDIES", "StudyError", "papers_folder", "reproduce_study"]
+__all__ = ["STUDIES", "StudyError", "reproduce_study"]

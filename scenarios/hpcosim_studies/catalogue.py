@@ -10,9 +10,8 @@ from typing import NamedTuple
 from hpcosim_client.extras import rl_extra
 from hpcosim_scenarios.figures.schedule import drawing
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.papers import papers_folder
 
-__all__ = ["STUDIES", "Entry", "papers_folder", "reproduce_study"]
+__all__ = ["STUDIES", "Entry", "reproduce_study"]
 
 
 class Entry(NamedTuple):
@@ -80,7 +79,6 @@ def reproduce_study(
     if train and not entry.trains:
         trained = ", ".join(name for name, other in STUDIES.items() if other.trains)
         raise StudyError(f"{name} trains no network; the studies that do are {trained}")
-    papers_folder()
     drawing()  # reports a missing matplotlib before hours of work
     try:
         out.mkdir(parents=True, exist_ok=True)

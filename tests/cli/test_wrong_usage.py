@@ -29,12 +29,13 @@ WRONG = {
     "train deep_eas x": "no such command 'deep_eas'. Did you mean 'deep-eas'?",
     f"train pairing {DEMO}": "missing option '--out'",
     # scenario files
-    "run demo.yaml": "SCENARIO: demo.yaml: no such file; did you mean scenarios/demo.yaml?",
-    "run demo": "SCENARIO: demo: no such file; did you mean scenarios/demo.yaml?",
-    "validate scenarios/dmo.yaml": "no such file; did you mean scenarios/demo.yaml?",
-    "compare nowhere/x.yaml --schedulers fcfs": "SCENARIO: nowhere/x.yaml: no such file",
+    "run demo.yaml": "SCENARIO: demo.yaml: no such file or shipped scenario; did you mean demo?",
+    "run dmo": "SCENARIO: dmo: no such file or shipped scenario; did you mean demo?",
+    "run lambda_0.9": "did you mean deep_eas/lambda_0.9?",
+    "validate scenarios/dmo.yaml": "did you mean scenarios/demo.yaml?",
+    "compare nowhere/x.yaml --schedulers fcfs": "`hpcosim scenarios` lists the shipped scenarios",
     "run scenarios": "scenarios is a folder; expected a scenario file (YAML), such as scenarios/",
-    f"serve {DEMO} demo.yml": "demo.yml: no such file; did you mean scenarios/demo.yaml?",
+    f"serve {DEMO} demo.yml": "demo.yml: no such file or shipped scenario; did you mean demo?",
     f"train pairing {DEMO} --out x --validation gone.yaml": "--validation: gone.yaml: no such file",
     # addresses
     "ping --connect localhost:5555": "did you mean tcp://localhost:5555?",
@@ -47,6 +48,7 @@ WRONG = {
     # values that a command checks itself
     "conformance": "expected either --client or --server",
     f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
+    "scenarios dmo": "unknown scenario 'dmo'; `hpcosim scenarios` lists the shipped scenarios",
     "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",
     "draw nowhere": "nowhere: no such folder",
     f"draw {DEMO}": "is a file; expected a results folder",

@@ -150,7 +150,7 @@ def test_a_switching_refused_leaves_what_the_server_told() -> None:
 @given(
     seed=st.integers(0, 2**32),
     scheduler=st.sampled_from(
-        ["fcfs", "sjf", "easy", "conservative", "first-high_cores", "minmin", "minmin-immediate"]
+        ["fcfs", "sjf", "easy", "conservative", "first-high-cores", "minmin", "minmin-immediate"]
     ),
     power=st.sampled_from([Timeout(0), Timeout(7.5), KeepIdle(0), KeepIdle(2, 3.0), AlwaysOn()]),
 )

@@ -125,8 +125,8 @@ def test_every_manager_is_tried_here() -> None:
         ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected `float` >= 0"),
         ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected `float`, got `str`"),
         ({"name": "timeout", "timeout_s": 1, "warm": 1}, "warm", "timeout takes timeout_s, wait"),
-        ({"name": "keep_idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
-        ({"name": "always_on", "warm": 1}, "warm", "always_on takes no settings"),
+        ({"name": "keep-idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
+        ({"name": "always-on", "warm": 1}, "warm", "always-on takes no settings"),
         (
             {"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"},
             "suspend_exc_nodes",
@@ -168,8 +168,8 @@ def test_an_unknown_manager_is_told_the_nearest_and_all() -> None:
     [
         (AlwaysOn(), "easy"),
         (Timeout(900.0), "aware easy, timeout(timeout_s=900.0)"),
-        (KeepIdle(3), "aware easy, keep_idle(warm=3)"),
-        (KeepIdle(3, 60.0), "aware easy, keep_idle(warm=3, timeout_s=60.0)"),
+        (KeepIdle(3), "aware easy, keep-idle(warm=3)"),
+        (KeepIdle(3, 60.0), "aware easy, keep-idle(warm=3, timeout_s=60.0)"),
         (
             Slurm(600.0, resume_rate_per_min=0),
             "aware easy, slurm(suspend_time_s=600.0, resume_rate_per_min=0)",

@@ -39,6 +39,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("other_version", "simulation", "R-hello"),
     ("trailing_byte", "simulation", "R-body"),
     ("seven_frames", "simulation", "R-frames"),
+    ("large_policy", "simulation", "R-policy-limits"),
     ("no_session", "simulation", "R-session-name"),
     ("decides_at_once", "simulation", "R-first-request"),
     ("skips_a_seq", "simulation", "R-seq"),

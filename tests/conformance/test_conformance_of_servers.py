@@ -36,6 +36,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("no_name", "welcome", "R-session-name"),
     ("old_session", "welcome", "R-seq"),
     ("any_scenario", "unknown_scenario", "R-unknown-scenario"),
+    ("acts_on_policy", "policy", "R-policy"),
     ("no_nonce", "hello_again", "R-nonce"),
     ("two_nonces", "hello_again", "R-nonce-differs"),
     ("no_envelope", "frames_come_back", "R-envelope"),

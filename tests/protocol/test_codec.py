@@ -27,6 +27,12 @@ from support.protocol import (
     ACCEPT,
 )
 
+scalars: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=20)
+)
+scalars |= st.floats(allow_nan=False, allow_infinity=False)
+plain_data = scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(max_size=5), scalars)
+
 
 def strategy_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
     """Return a strategy for the values of a type, within its bounds."""
@@ -48,6 +54,8 @@ def strategy_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.booleans()
         case inspect.NoneType():
             return st.none()
+        case inspect.AnyType():
+            return plain_data
         case inspect.LiteralType(values=values):
             return st.sampled_from(values)
         case inspect.ListType(item_type=item):
@@ -95,6 +103,32 @@ def test_server_messages_survive_the_wire(message: ServerMessage) -> None:
 def test_msgpack_reads_what_we_write(message: ClientMessage) -> None:
     """What our encoder writes, the independent reader reads as the same fields."""
     assert msgpack.unpackb(encode(message)) == msgspec.to_builtins(message)
+
+
+def hello_with(policy: dict[str, Any]) -> bytes:
+    """Return the body of a hello with this policy."""
+    body: bytes = msgpack.packb({"type": "hello", "versions": [1], "policy": policy})
+    return body
+
+
+def test_policy_of_the_largest_size_is_accepted() -> None:
+    """A policy whose map takes 16 KiB as msgpack is read."""
+    policy = {"x": "y" * (16 * 2**10 - 6)}
+    assert len(msgpack.packb(policy)) == 16 * 2**10
+    assert decode_client_message(hello_with(policy)) == Hello(versions=[1], policy=policy)
+
+
+def test_policy_that_is_too_large_is_refused() -> None:
+    """A policy of a byte more than 16 KiB is an error at the field."""
+    with pytest.raises(DecodeError, match="at most 16384 bytes, got 16385") as caught:
+        decode_client_message(hello_with({"x": "y" * (16 * 2**10 - 5)}))
+    assert caught.value.where == "$.policy"
+
+
+def test_hello_with_the_deepest_policy_nests_no_deeper_than_edition_1_0() -> None:
+    """Four levels of lists in a policy are read; the hello has six then."""
+    policy: dict[str, Any] = {"x": [[[[]]]]}
+    assert decode_client_message(hello_with(policy)) == Hello(versions=[1], policy=policy)
 
 
 def check_only_protocol_errors(data: bytes) -> None:

@@ -29,7 +29,7 @@ def run_one(cores: int, placement: Placement, max_energy_j: float = math.inf) ->
         placement=PLACEMENTS.index(placement),
         max_energy_j=max_energy_j,
     )
-    recording = simulate(PLATFORM, jobs, "first-low_power").recording
+    recording = simulate(PLATFORM, jobs, "first-low-power").recording
     return STATES[recording.state[0]], recording.reasons.get(0, "")
 
 

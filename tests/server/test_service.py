@@ -458,6 +458,18 @@ def test_the_first_scenario_is_that_of_a_hello_which_names_none(desk: Desk) -> N
     assert desk.ask("hello", versions=[1])["scenario"] == "small"
 
 
+# Policy
+
+
+def test_policy_in_the_hello_is_recorded(desk: Desk) -> None:
+    """run.json has the policy of the hello that opened the session, not of one that resumes it."""
+    policy = {"name": "easy", "settings": {"window_s": 60.0}}
+    session = desk.hello(policy=policy)
+    desk.ask("hello", versions=[1], session=session, policy={"name": "fcfs"})
+    desk.ask("bye", session=session)
+    assert json.loads(desk.results(session)["run.json"])["policy"] == policy
+
+
 # Overrides
 
 

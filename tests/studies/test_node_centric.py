@@ -45,7 +45,7 @@ def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
     )
 
 
-def run_of(jobs: JobTable, scheduler: str = "first-high_gflops") -> Run:
+def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> Run:
     """Return a run of these jobs as one week."""
     return Run(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
 
@@ -165,13 +165,13 @@ def test_change_is_against_the_mean_of_the_baselines() -> None:
 def test_the_week_drawn_looks_as_in_the_paper() -> None:
     """Nearest to the medians of those that do, or, where none does, of all."""
     makespans = {
-        "first-high_gflops": [1.0, 1.1, 1.2],
-        "first-low_power": [1.1, 1.2, 1.3],
+        "first-high-gflops": [1.0, 1.1, 1.2],
+        "first-low-power": [1.1, 1.2, 1.3],
         paper.PAPERS_DUPLEX: [1.0, 1.3, 1.9],
     }
     energies = {
-        "first-high_gflops": [2.0, 2.0, 2.0],
-        "first-low_power": [1.0, 1.0, 1.0],
+        "first-high-gflops": [2.0, 2.0, 2.0],
+        "first-low-power": [1.0, 1.0, 1.0],
         paper.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
     }
     rows = rows_of(makespans, energies)

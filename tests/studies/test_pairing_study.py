@@ -109,7 +109,7 @@ def test_tables_name_everybody(tmp_path: Path) -> None:
         "| best MinMin: minmin-immediate (+ 2) | 2,854.2 |",
         "| untrained papers (1 seed) |",
         "| papers (2 seeds) | 3,000.0 | 0.0 | 105.11 | 3,000.0 |",
-        "| papers, for energy | low_mem_ops-high_mem_bw | 20.20, 11.84, 0.28 | 18.88, 16.09, 13.29",
+        "| papers, for energy | low-mem-ops-high-mem-bw | 20.20, 11.84, 0.28 | 18.88, 16.09, 13.29",
     ):
         assert words in said
 

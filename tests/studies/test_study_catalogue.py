@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_studies.catalogue import STUDIES, papers_folder, reproduce_study
+from hpcosim_studies.catalogue import STUDIES, reproduce_study
 from hpcosim_studies.deep_eas.cases import CURVES, HELD, OPTIMUM, SWEEPS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
@@ -38,25 +38,6 @@ def test_training_is_rejected_where_there_is_none(name: str, tmp_path: Path) -> 
     with pytest.raises(StudyError, match=f"{name} trains no network; .*pairing-exp1"):
         reproduce_study(name, tmp_path / "out", train=True)
     assert not (tmp_path / "out").exists()
-
-
-def test_without_a_checkout_the_error_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is one line that names the remedy; nothing is written."""
-    monkeypatch.setenv("HPCOSIM_PAPERS", str(tmp_path))
-    with pytest.raises(StudyError, match="needs a checkout of the repository") as caught:
-        reproduce_study("ineps", tmp_path / "out")
-    assert "HPCOSIM_PAPERS" in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_folder_of_papers_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An environment variable goes before the folder beside the package."""
-    (tmp_path / "ineps").mkdir()
-    monkeypatch.setenv("HPCOSIM_PAPERS", str(tmp_path))
-    assert papers_folder() == tmp_path
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

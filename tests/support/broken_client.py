@@ -108,7 +108,10 @@ class Scheduler:
         """Schedule one simulation."""
         versions = [2] if self.fault == "other_version" else [1]
         nonce = "" if self.fault == "no_nonce" else f"{time.time()}"
-        welcome = self.ask({"type": "hello", "versions": versions, "nonce": nonce})
+        hello: Map = {"type": "hello", "versions": versions, "nonce": nonce}
+        if self.fault == "large_policy":
+            hello["policy"] = {"settings": "x" * 2**14}
+        welcome = self.ask(hello)
         if welcome["version"] != 1 and self.fault != "any_version":
             sys.exit("error: another version")
         if self.fault == "needs_snapshot":

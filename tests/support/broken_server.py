@@ -265,6 +265,7 @@ FAULTS: Mapping[str, Fault] = {
     "one_session": on("hello", nonce="the same"),
     "old_session": in_welcome(seq=4),
     "any_scenario": on("hello", scenario=""),
+    "acts_on_policy": lambda talk: talk.sound(**{"seed": 2} if talk.asked.get("policy") else {}),
     "no_nonce": _no_nonce,
     "two_nonces": _two_nonces_at_once,
     "tolerant": _tolerant,

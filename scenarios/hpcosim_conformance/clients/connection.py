@@ -82,6 +82,8 @@ def _request_in(frames: list[bytes]) -> Request:
 
 def _broken_by(error: DecodeError) -> str:
     """Return the id of the rule that an unreadable message breaks."""
+    if error.where.startswith("$.policy"):
+        return "R-policy-limits"
     if error.where.startswith("$.wake_on"):
         return "R-not-lost"
     if error.where.startswith("$.decisions[") and error.where.endswith(".type"):

@@ -34,6 +34,7 @@ CHECKS: Sequence[Check] = (
     Check("version_chosen", "R-versions", messages.version_chosen),
     Check("welcome", "R-hello", messages.welcome),
     Check("unknown_scenario", "R-unknown-scenario", messages.unknown_scenario),
+    Check("policy", "R-policy", messages.policy),
     Check("hello_again", "R-nonce", sessions.hello_again),
     Check("other_nonces", "R-nonce-differs", sessions.other_nonces),
     Check("frames_come_back", "R-envelope", messages.frames_come_back),

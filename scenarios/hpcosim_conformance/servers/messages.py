@@ -14,6 +14,13 @@ OTHER_VERSION = 999
 PING: Map = {"type": "hello", "versions": []}
 MOST_BYTES = 64 * 2**20  # of a message that the server must refuse
 MOST_DECISIONS = 1_000_000
+POLICY_STEPS = 3
+POLICY: Map = {
+    "name": "fcfs",
+    "settings": {"queue": {"order": ["submission", {"weight": 0.5}]}, "limit": None},
+    "model_sha256": "0" * 64,
+    "packages": {"numpy": "2.0.0"},
+}
 LATER_OPTIONS = {"wake_on_allocation"}  # not of edition 1.0
 pack = msgspec.msgpack.encode
 
@@ -60,6 +67,19 @@ def unknown_scenario(server: ServerUnderTest) -> None:
     """A hello for a scenario that is not there is refused with that code."""
     hello = server.hello(scenario="no such scenario")
     server.refuses(hello, "unknown_scenario", "R-unknown-scenario")
+
+
+def policy(server: ServerUnderTest) -> None:
+    """A `policy` in the hello is accepted and changes no answer."""
+    one, two = server.open(seed=1, policy=POLICY), server.open(seed=1)
+    for _ in range(POLICY_STEPS):
+        one.step()
+        body = server.body
+        two.step()
+        what = f"with a policy in the hello, its answer to seq {one.seq} differs"
+        expect(server.body == body, "R-policy", what)
+        if one.metrics is not None:
+            return
 
 
 # Frames

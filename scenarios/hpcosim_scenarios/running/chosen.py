@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, make_policy
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
+from hpcosim_client.catalogue.schedulers import canonical_name
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
@@ -102,7 +103,8 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
         _check_switching(scenario, power, awareness)
     except ScenarioError as error:
         raise located(error, path) from None
-    called = name = scheduler or own.name
+    called = scheduler or own.name
+    called = name = called if called in own.agents else canonical_name(called)
     if called in own.agents:
         kind, _, model = own.agents[called].partition(":")
         name = f"{kind}:{path.parent / model}"

@@ -18,7 +18,7 @@ from hpcosim_studies.runs import Run
 from hpcosim_studies.study import Study
 
 ESJF = "esjf"
-BEST = "shortest-low_power"
+BEST = "shortest-low-power"
 """The best heuristic on the busiest scenario; it reserves no machine ahead."""
 
 HEURISTICS = (ESJF, "esjf-now", BEST, "minmin", "minmin-immediate", "fcfs")

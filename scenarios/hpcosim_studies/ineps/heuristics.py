@@ -38,7 +38,7 @@ WORST = "random-random"
 KEEP_ORDER = "none-none"
 """What the papers' program does under the name of random-random."""
 
-SHOWN = ("first-high_gflops", "first-high_cores", "first-high_mem_bw", WORST)
+SHOWN = ("first-high-gflops", "first-high-cores", "first-high-mem-bw", WORST)
 """The four heuristics that every figure of the papers has beside the best."""
 
 ENERGY = Measure("energy_j", "energy", "J", digits=1)

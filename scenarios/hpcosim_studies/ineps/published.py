@@ -11,11 +11,11 @@ from hpcosim_client.agents.pairing.settings import Objective
 
 Base = Literal[
     "best as run",
-    "low_mem_ops-high_mem_bw",
+    "low-mem-ops-high-mem-bw",
     "none-none",
-    "first-high_gflops",
-    "first-high_cores",
-    "first-high_mem_bw",
+    "first-high-gflops",
+    "first-high-cores",
+    "first-high-mem-bw",
 ]
 
 
@@ -40,11 +40,11 @@ class Published(NamedTuple):
 
 
 _RUN: Base = "best as run"
-_BW: Base = "low_mem_ops-high_mem_bw"
+_BW: Base = "low-mem-ops-high-mem-bw"
 _NO_ENERGY = "papers, no energy features"
-_GFLOPS: Base = "first-high_gflops"
-_CORES: Base = "first-high_cores"
-_MEM_BW: Base = "first-high_mem_bw"
+_GFLOPS: Base = "first-high-gflops"
+_CORES: Base = "first-high-cores"
+_MEM_BW: Base = "first-high-mem-bw"
 
 PUBLISHED = (
     Published("exp1", "papers", "energy", _BW, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),

@@ -27,7 +27,7 @@ NOTEWORTHY = 1.0  # %; less is called no difference
 
 # Label of each scheduler, by its name: the paper's own two; its baselines as its program runs
 # them, with their slips, and without these; and the same heuristics in a fair mode.
-OURS = {"first-high_gflops": "HighGFlops", "first-low_power": "LowPower"}
+OURS = {"first-high-gflops": "HighGFlops", "first-low-power": "LowPower"}
 CHAINED = {
     "minmin-chained": "MinMin chained",
     "maxmin-chained": "MaxMin chained",

@@ -14,10 +14,10 @@ from hpcosim_studies.power.paper import Cluster
 from hpcosim_studies.rows import Rows, groups
 from hpcosim_studies.runs import NO_OVERRIDES, Run
 
-ALWAYS_ON = "always_on"
+ALWAYS_ON = "always-on"
 TIMEOUT = "timeout"
 PRICED = "priced"
-KEEP_IDLE = "keep_idle"
+KEEP_IDLE = "keep-idle"
 SLURM = "slurm"
 ORACLE = "oracle"
 ANY = "any"

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_client.catalogue.trained import check_trained, is_trained, make_trained
+from hpcosim_client.catalogue.trained import (
+    SAMPLED,
+    TRAINED,
+    check_trained,
+    is_trained,
+    make_trained,
+)
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.awareness import Awareness
@@ -26,6 +32,7 @@ from hpcosim_client.heuristics.list_scheduling import (
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
+from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
@@ -55,9 +62,9 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
 }
 """Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
 
-_JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
-_NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
-_AS_RUN = {"random": "none", "high_mem": "high_mem_used"}
+_JOBS = ("random", "first", "shortest", "smallest", "low-mem", "low-mem-ops")
+_NODES = ("random", "high-gflops", "high-cores", "high-mem", "high-mem-bw", "low-power")
+_AS_RUN = {"random": "none", "high-mem": "high-mem-used"}
 
 _DESCRIBED = [f"{job}-{node}" for job in _JOBS for node in _NODES]
 _RUN = [f"{_AS_RUN.get(job, job)}-{_AS_RUN.get(node, node)}" for job in _JOBS for node in _NODES]
@@ -84,18 +91,40 @@ def scheduler_names() -> list[str]:
     return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
 
 
+def canonical_name(name: str) -> str:
+    """Return the canonical name of a scheduler or of a group, as results carry it.
+
+    Case does not matter, nor do underscores instead of hyphens, the old spelling, for which a
+    `FutureWarning` is issued. A file in the name is kept; an unknown name is returned unchanged.
+
+    Example:
+        >>> canonical_name("EASY")
+        'easy'
+    """
+    kind, colon, file = name.partition(":")
+    known = [*(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)), SCRIPTED[:-1]]
+    if not colon:
+        known += [*scheduler_names(), *GROUPS]
+    return f"{canonical(kind, known)}{colon}{file}"
+
+
 def expand(names: Sequence[str]) -> list[str]:
-    """Return the names with groups replaced by their members, each name once."""
-    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
+    """Return the canonical names with groups replaced by their members, each name once."""
+    named = map(canonical_name, names)
+    return list(dict.fromkeys(one for name in named for one in GROUPS.get(name, (name,))))
 
 
-def check_scheduler(name: str) -> None:
+def check_scheduler(name: str) -> str:
     """Make sure that a name, as `make_policy` takes it, is a scheduler's; no file is opened.
+
+    Returns:
+        The canonical name.
 
     Raises:
         PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or
             it lacks the file that it needs.
     """
+    name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
     if is_trained(name):
@@ -105,6 +134,7 @@ def check_scheduler(name: str) -> None:
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
         near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
         raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
+    return name
 
 
 def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
@@ -120,7 +150,7 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     Example:
         >>> policy = make_policy("easy")
     """
-    check_scheduler(name)
+    name = check_scheduler(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
     if awareness == "planned":

@@ -27,6 +27,7 @@ class Run(msgspec.Struct, kw_only=True):
         complete: whether every job of the workload is over.
         ended_because: why the run ended.
         skipped: number of jobs of the source left out or changed, by rule of the reader.
+        policy: description of the policy, as the client gave it in its hello.
     """
 
     hpcosim: str
@@ -37,6 +38,7 @@ class Run(msgspec.Struct, kw_only=True):
     complete: bool = False
     ended_because: str = ""
     skipped: Mapping[str, int] = {}
+    policy: Mapping[str, object] = {}
 
 
 Also = Callable[[RunRecord], Files]

@@ -241,6 +241,7 @@ class Service:
                 "too_many_sessions", "this server opens no more sessions: it was told how many"
             )
         opened = self._opener(hello)
+        opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
         session = Session(hello, opened, self._options(opened), self._listened_s())
