@@ -15,6 +15,7 @@ import typer
 from hpcosim_scenarios.shipped import find_scenario, shipped_scenarios
 
 EXAMPLE = "tcp://127.0.0.1:28080"
+MAX_PORT = 65535
 
 
 def scenario_file(path: Path) -> Path:
@@ -24,6 +25,8 @@ def scenario_file(path: Path) -> Path:
         found = sorted(_scenarios_in(path))
         example = f", such as {found[0]}" if found else ""
         raise typer.BadParameter(f"{path} is a folder; expected a scenario file (YAML){example}")
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{path} is not a regular file; expected a scenario file (YAML)")
     if not path.exists():
         raise typer.BadParameter(f"{path}: no such file or shipped scenario{_nearest(path)}")
     return path
@@ -37,6 +40,13 @@ def optional_scenario_file(path: Path | None) -> Path | None:
 def scenario_files(paths: list[Path]) -> list[Path]:
     """Return the files of scenarios."""
     return [scenario_file(path) for path in paths]
+
+
+def scheduler_name(name: str | None) -> str | None:
+    """Check that the name of a scheduler is not empty, as an unset shell variable is."""
+    if name == "":
+        raise typer.BadParameter("expected the name of a scheduler, got an empty text")
+    return name
 
 
 def results_folder(path: Path) -> Path:
@@ -56,11 +66,8 @@ def results_folder(path: Path) -> Path:
 def server_address(address: str) -> str:
     """Check the address of a server to connect to."""
     _check_scheme(address)
-    host, _, port = address.partition("://")[2].rpartition(":")
-    if address.startswith("tcp://") and not (host and port.isdecimal()):
-        raise typer.BadParameter(
-            f"{address!r} has no port; expected tcp://HOST:PORT, such as {EXAMPLE}"
-        )
+    if address.startswith("tcp://"):
+        _check_port(address)
     return address
 
 
@@ -85,6 +92,15 @@ def _check_scheme(address: str) -> None:
         raise typer.BadParameter(f"unknown transport in {address!r}; {expected}")
     if not rest:
         raise typer.BadParameter(f"{address!r} is incomplete; {expected}")
+
+
+def _check_port(address: str) -> None:
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    expected = f"expected tcp://HOST:PORT, such as {EXAMPLE}"
+    if not (host and port.isdecimal()):
+        raise typer.BadParameter(f"{address!r} has no port; {expected}")
+    if int(port[:6]) > MAX_PORT:
+        raise typer.BadParameter(f"{address!r}: a port is at most {MAX_PORT}; {expected}")
 
 
 def _nearest(path: Path) -> str:

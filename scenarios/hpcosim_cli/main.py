@@ -51,6 +51,7 @@ app = typer.Typer(
     cls=CommandGroup,
     help=HELP,
     epilog=EXIT_STATUS,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim_cli.checks import scenario_file, server_address
+from hpcosim_cli.checks import scenario_file, scheduler_name, server_address
 from hpcosim_scenarios.running.transport import Transport
 
 SERVER = "tcp://127.0.0.1:28080"
@@ -34,6 +34,7 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
+        callback=scheduler_name,
         help="Scheduler; `hpcosim schedulers` lists them. Default: the scenario's scheduler.",
     ),
 ]

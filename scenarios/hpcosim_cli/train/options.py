@@ -87,11 +87,21 @@ def training_into(out: Path, *, force: bool, resume: bool = False) -> Iterator[N
 
     with errors_in_one_line(), rl_extra("training"):
         prepare(out, force=force or resume)
+        if resume:
+            _check_checkpoint(out)
         try:
             yield
         except OSError as error:
             why = error.strerror or error
             raise ResultsError(f"{out}: cannot write the training's files: {why}") from error
+
+
+def _check_checkpoint(out: Path) -> None:
+    from hpcosim_training.errors import CheckpointError
+    from hpcosim_training.learning.checkpoint import CHECKPOINT
+
+    if not (out / CHECKPOINT).exists():
+        raise CheckpointError(f"{out}: no {CHECKPOINT} to resume from; train without --resume")
 
 
 def print_iteration(done: Iteration) -> None:
