@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,8 +25,9 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        metavar="FIELD=VALUE",
-        help="Replace a value of the scenario, such as workload.load=1.2. Repeatable.",
+        metavar="PATH=VALUE",
+        help="Replace a value of the scenario, such as workload.load=1.2 or "
+        "workload.jobs=[0,2000]. Repeatable.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Random seed. Default: the scenario's seed.")]
@@ -66,9 +67,7 @@ Formats = Annotated[
 ]
 
 
-def overrides_of(
-    changes: list[str] | None, seed: int | None, lenient: bool
-) -> dict[str, bool | int | float | str | None]:
+def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> dict[str, Any]:
     """Return the values of a scenario that the options of a command replace, by dotted path.
 
     Args:
@@ -77,7 +76,7 @@ def overrides_of(
         lenient: whether `--lenient` is given.
 
     Raises:
-        ScenarioError: a change is not of the form FIELD=VALUE.
+        ScenarioError: a change is not of the form PATH=VALUE.
     """
     from hpcosim_scenarios.model.overrides import parse
 

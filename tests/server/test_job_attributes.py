@@ -317,77 +317,77 @@ BAD_SCENARIOS = {
     "an unknown profile": (
         f"{PROFILES}  inline:\n    - {{job_id: 0, submit_s: 0, profile: A}}\n"
         "    - {job_id: 1, submit_s: 0, profile: a}\n",
-        [":7: $.workload.inline[1].profile: there is no profile 'a'", "'A'"],
+        [":7: workload.inline[1].profile: there is no profile 'a'", "'A'"],
     ),
     "an inline job without work": (
         "  inline:\n    - {job_id: 0, submit_s: 0, cores: 1}\n",
-        [":5: $.workload.inline[0].run_s: job 0 needs run_s or req_ops, here or in a profile"],
+        [":5: workload.inline[0].run_s: job 0 needs run_s or req_ops, here or in a profile"],
     ),
     "an inline job without requested time": (
         "  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, req_ops: 5}\n",
-        [":5: $.workload.inline[0].requested_s: job 0 needs requested_s"],
+        [":5: workload.inline[0].requested_s: job 0 needs requested_s"],
     ),
     "an inline job twice": (
         f"{PROFILES}  inline:\n    - {{job_id: 0, submit_s: 0, profile: A}}\n"
         "    - job_id: 0\n      submit_s: 3\n      profile: A\n",
-        [":7: $.workload.inline[1].job_id: job 0 is there twice"],
+        [":7: workload.inline[1].job_id: job 0 is there twice"],
     ),
     "an inline job with an unknown key": (
         "  inline:\n    - {job_id: 0, submit_s: 0, coers: 1}\n",
-        [":5: $.workload.inline[0]: unknown key 'coers'; did you mean 'cores'?"],
+        [":5: workload.inline[0]: unknown key 'coers'; did you mean 'cores'?"],
     ),
     "an inline job with a wrong value": (
         "  inline:\n    - {job_id: 0, submit_s: 0,\n       cores: 0, run_s: 1}\n",
-        [":6: $.workload.inline[0].cores: Expected `int` >= 1"],
+        [":6: workload.inline[0].cores: expected an integer >= 1"],
     ),
     "an inline job of two kinds of work": (
         "  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, run_s: 1, req_ops: 1}\n",
-        [":5: $.workload.inline[0]: a job has run_s or req_ops"],
+        [":5: workload.inline[0]: a job has run_s or req_ops"],
     ),
     "an inline job with half a letter": (
         '  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, run_s: "\\ud800"}\n',
-        [":5: is not YAML: half of a surrogate pair is no letter"],
+        [":5: is not YAML: expected Unicode text, got half of a surrogate pair"],
     ),
     "an inline job with a profile of two lines": (
         '  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, run_s: 1, profile: "a\\nb"}\n',
-        [":5: $.workload.inline[0].profile: 'a\\nb' is no name"],
+        [":5: workload.inline[0].profile: 'a\\nb' is no name"],
     ),
     "inline jobs and a log": (
         f"{INLINE}  swf: x\n",
-        [":4: $.workload: a workload has one of swf,", "here is swf and inline"],
+        [":4: workload: a workload has one of swf,", "here is swf and inline"],
     ),
-    "inline that is no list": ("  inline: 3\n", [":4: $.workload.inline: "]),
+    "inline that is no list": ("  inline: 3\n", [":4: workload.inline: "]),
     "a profile with a wrong value": (
         f"  profiles:\n    A: {{cores: 1}}\n    B: {{cores: 1,\n      memory_mb: -1}}\n{INLINE}",
-        [':7: $.workload.profiles["B"].memory_mb: Expected `float` >= 0.0'],
+        [':7: workload.profiles["B"].memory_mb: expected a number >= 0'],
     ),
     "a profile with an unknown key": (
         f"  profiles:\n    x.B: {{cores: 1}}\n    x.C: {{memroy_mb: 1}}\n{INLINE}",
-        [":6: $.workload.profiles[\"x.C\"]: unknown key 'memroy_mb'; did you mean 'memory_mb'?"],
+        [":6: workload.profiles[\"x.C\"]: unknown key 'memroy_mb'; did you mean 'memory_mb'?"],
     ),
     "a profile of two kinds of work": (
         f"  profiles:\n    A: {{run_s: 1, req_ops: 1}}\n{INLINE}",
-        [':5: $.workload.profiles["A"]: a job has run_s or req_ops'],
+        [':5: workload.profiles["A"]: a job has run_s or req_ops'],
     ),
     "a profile that is no mapping": (
         f"  profiles:\n    A: 3\n{INLINE}",
-        [':5: $.workload.profiles["A"]: '],
+        [':5: workload.profiles["A"]: '],
     ),
     "a profile whose name is a number": (
         f"  profiles:\n    14: {{cores: 1}}\n{INLINE}",
-        ["$.workload.profiles: Expected `str`, got `int`; a key is text", "in quotes"],
+        ["workload.profiles: expected keys that are text", "in quotes"],
     ),
     "a profile without a name": (
         f'  profiles:\n    "": {{cores: 1}}\n{INLINE}',
-        ["$.workload.profiles: '' is no name"],
+        ["workload.profiles: '' is no name"],
     ),
     "profiles of a model": (
         f"{PROFILES}  synthetic: {{model: lublin, jobs: 5, processors: 8}}\n",
-        [":4: $.workload.profiles: no job of a synthetic workload has a profile"],
+        [":4: workload.profiles: no job of a synthetic workload has a profile"],
     ),
     "profiles of a log that has none": (
         f"{PROFILES}  trace: kit-fh2-25326\n",
-        [":4: $.workload.profiles: no job of the log kit-fh2-25326 has a profile"],
+        [":4: workload.profiles: no job of the log kit-fh2-25326 has a profile"],
     ),
     "nothing to divide by": (f"{INLINE}{PROFILES}  divide_cores: 0\n", [".divide_cores: "]),
 }
@@ -409,7 +409,7 @@ def test_a_profile_may_not_say_what_a_log_does(tmp_path: Path, source: str, fiel
     """Cores, work and requested time of a log's job are the log's; the error names the field."""
     with pytest.raises(ScenarioError) as caught:
         scenario(tmp_path, f'  {source}\n  profiles:\n    "1":\n      {field}: 2\n')
-    expected = f's.yaml:7: $.workload.profiles["1"].{field}: a log\'s jobs have their {field}'
+    expected = f's.yaml:7: workload.profiles["1"].{field}: a log\'s jobs have their {field}'
     assert expected in str(caught.value)
     assert "may say placement, memory_mb, memory_volume_mb, max_energy_j" in str(caught.value)
 
@@ -417,7 +417,7 @@ def test_a_profile_may_not_say_what_a_log_does(tmp_path: Path, source: str, fiel
 def test_too_many_inline_jobs(tmp_path: Path) -> None:
     """There are at most 10,000; more belong into a file."""
     lines = "&j {job_id: 0, submit_s: 0}" + ", *j" * 10_000
-    with pytest.raises(ScenarioError, match=r":4: \$\.workload\.inline: .*10000"):
+    with pytest.raises(ScenarioError, match=r":4: workload\.inline: .*10000"):
         scenario(tmp_path, f"  inline: [{lines}]\n")
 
 
@@ -454,7 +454,7 @@ def test_floats_are_read_as_in_yaml_1_2(tmp_path: Path, text: str, value: float)
 def test_what_is_no_float_in_yaml_1_2_is_an_error(tmp_path: Path, text: str) -> None:
     """Text stays text, and numbers have bounds; the error names the line."""
     work = f"{{job_id: 0, submit_s: 0, cores: 1, run_s: 1, memory_mb: {text}}}"
-    with pytest.raises(ScenarioError, match=r":4: \$\.workload\.inline\[0\]\.memory_mb: "):
+    with pytest.raises(ScenarioError, match=r":4: workload\.inline\[0\]\.memory_mb: "):
         scenario(tmp_path, f"  inline: [{work}]\n")
 
 

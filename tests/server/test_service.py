@@ -541,7 +541,7 @@ def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -
         {"workload.synthetic.mean_interarrival_s": math.inf},
         {"workload.synthetic.overestimate": math.inf},
         {"workload.placement": "anywhere"},
-        {"scheduler": "fcfs"},
+        {"scheduler": 7},
         {"seed": -1},
         {"seed": 1.5},
         {"seed": 2**63},

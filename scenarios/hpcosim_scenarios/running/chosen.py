@@ -26,6 +26,7 @@ from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.units import unit_hint
 from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"
@@ -121,7 +122,8 @@ def power_of(scheduler: Scheduler) -> Power:
         return parse_power(scheduler.power)
     except PowerSettingsError as error:
         field = f"{POWER}.{error.field}" if error.field else POWER
-        raise ScenarioError(error.what, field=field) from None
+        hint = unit_hint(field, scheduler.power.get(error.field))
+        raise ScenarioError(hint or error.what, field=field) from None
 
 
 def awareness_of(scheduler: Scheduler) -> Awareness:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
 from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.formats import Format
-from hpcosim_scenarios.running.library import Library, Overrides
+from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import (
     default_folder,

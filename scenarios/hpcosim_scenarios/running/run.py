@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from hpcosim_client import Policy
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.model.overrides import as_options
+from hpcosim_scenarios.model.overrides import Overrides, as_options
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, Overrides, open_scenario
+from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown

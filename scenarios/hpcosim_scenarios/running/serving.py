@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.json_log import log_as_json
-from hpcosim_scenarios.running.library import Library, Overrides
+from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
