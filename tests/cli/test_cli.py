@@ -154,11 +154,17 @@ def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
 
 
 def test_compare_prints_a_column_for_each() -> None:
-    """The table has the schedulers in its head, in the order given, and nothing is written."""
+    """The table has a column per scheduler, in the order given, and nothing is written."""
     done = invoke("compare", "tiny.yaml", "--schedulers", "sjf,ljf,fcfs")
     assert done.status == 0
     head = next(line for line in done.out.splitlines() if "metric" in line)
-    assert [word for word in head.split() if word.isalpha()] == ["metric", "sjf", "ljf", "fcfs"]
+    assert [word for word in head.split() if word.isalpha()] == [
+        "metric",
+        "unit",
+        "sjf",
+        "ljf",
+        "fcfs",
+    ]
     assert written() == ["tiny.yaml"]
 
 
