@@ -155,14 +155,14 @@ def test_an_error_in_the_file_names_the_file(small: Path) -> None:
 def test_a_client_cannot_enlarge_the_platform(small: Path, path: str) -> None:
     """Nor name files of the server."""
     with pytest.raises(SessionRefused, match=path):
-        Library([small]).open(Hello(versions=(1,), client="x", overrides={path: 64}))
+        Library([small]).open(Hello(versions=[1], client="x", overrides={path: 64}))
 
 
 def test_a_client_can_set_numbers(small: Path) -> None:
     """As before."""
     opened = Library([small]).open(
         Hello(
-            versions=(1,),
+            versions=[1],
             client="x",
             overrides={"workload.synthetic.jobs": 7, "workload.jobs": None},
         )

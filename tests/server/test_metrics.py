@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -126,7 +127,8 @@ def test_every_metric_of_a_group_is_defined(group: Callable[[Any], Metrics]) -> 
     """The docstring of a group has a definition of each of its metrics, by name."""
     record = small_run().record()
     values = group(jobs_that_ran(record) if group in (waits, slowdowns) else record)
-    defined = re.findall(r"^        (\w+): ", (group.__doc__ or "").partition("Returns:")[2], re.M)
+    text = inspect.cleandoc(group.__doc__ or "")  # Python 3.13 removes the indentation itself
+    defined = re.findall(r"^    (\w+): ", text.partition("Returns:")[2], re.M)
     assert defined == list(values)
 
 

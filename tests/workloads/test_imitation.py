@@ -21,6 +21,7 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
+from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.logs.swf import read_swf
@@ -127,7 +128,8 @@ def test_sizes_stay_powers_of_two(draw: Draw) -> None:
 @BOTH
 def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
     """The counts of the reader's rules go along."""
-    assert draw(source=log().with_skipped({"cores_unknown": 3})).skipped == {"cores_unknown": 3}
+    rules = AppliedRules().plus("cores_unknown", [0, 1, 1], [0.0, 5.0, 5.0])
+    assert draw(source=replace(log(), rules=rules)).skipped == {"cores_unknown": 3}
 
 
 # --- sampled --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.jobs import PROFILES, check_profiles, inline_jobs
+from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
 from hpcosim_scenarios.model.messages import fault_of
 from hpcosim_scenarios.model.overrides import Overrides, apply, expand_names
 from hpcosim_scenarios.model.overrides import located as located_in
@@ -62,6 +62,7 @@ def _scenario(tree: Any) -> Scenario:
         raise _with_profile(fault_of(error, tree, KINDS), tree) from None
     check_platform(scenario.platform, tree["platform"])
     check_profiles(scenario.workload)
+    check_log_settings(scenario.workload)
     inline_jobs(scenario.workload)
     return scenario
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
+from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.chosen import chosen_by
@@ -15,7 +16,6 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import (
     default_folder,
-    folder_name,
     run_chosen,
     run_scenario,
 )

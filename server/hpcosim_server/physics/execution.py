@@ -47,7 +47,7 @@ class Execution:
         """Tell whether other jobs may slow this one down, or it them."""
         return (
             self._contended
-            and (job.ops > 0.0 or self._reference_ghz is not None)
+            and (job.ops > 0.0 or (self._reference_ghz is not None and job.run_s > 0.0))
             and any(processor.contention is not None for _, processor, _, _ in places(parts))
         )
 
