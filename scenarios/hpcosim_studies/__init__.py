@@ -6,10 +6,10 @@
         print(*STUDIES)  # ineps pairing-exp1 ...
         reproduce_study("ineps", Path("results/ineps"))
 
-`catalogue` names every study. A paper's package holds what is particular to it: its runs, the
-numbers it published and the layout of its tables and figures. The modules beside the papers hold
-what studies share: `runs` (simulations as data), `study` (from runs to files), `rows` and
-`measures` (tables), `figures` and `agents` (training with resume).
+`catalogue` lists every study. The package of a paper has its runs, its published numbers and the
+layout of its tables and figures. The other modules are shared: `runs` (simulations as data),
+`study` (from runs to files), `rows` and `measures` (tables), `figures`, and `agents` (training with
+resume).
 """
 
 from hpcosim_studies.catalogue import STUDIES, reproduce_study

@@ -1,4 +1,4 @@
-"""Every study by name."""
+"""The studies by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Entry(NamedTuple):
     """A study of the catalogue.
 
     Attributes:
-        module: has `reproduce(name, out, *, train, workers)`; imported when the study is run.
-        trains: whether it trains networks.
+        module: module with `reproduce(name, out, *, train, workers)`, imported when the study runs.
+        trains: whether the study trains networks.
     """
 
     module: str
@@ -55,7 +55,7 @@ STUDIES: Mapping[str, Entry] = {
 def reproduce_study(
     name: str, out: Path, *, train: bool = False, workers: int | None = None
 ) -> None:
-    """Run the experiments of a study, and write its tables and figures.
+    """Run the experiments of a study, and write their tables and figures.
 
     Args:
         name: a key of `STUDIES`.

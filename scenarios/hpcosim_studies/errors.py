@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class StudyError(Exception):
-    """A study cannot be reproduced: its scenarios or results are missing, or cannot be written."""
+    """A study cannot run: its name is unknown, a file is missing, or results cannot be written."""

@@ -28,14 +28,14 @@ OPEN: Mapping[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-"""The style of a figure whose panels have no frame above and to the right."""
+"""Style of a figure whose panels have no frame at the top and at the right."""
 
 FEW_CORES = 200
-"""Boxes of a Gantt chart of more cores are too thin to have edges."""
+"""Gantt charts with more cores have boxes without edges, as they are too thin."""
 
 RADAR_LINES = ("-", "--", "-.", ":")
 RADAR_COLOURS = (*COLOURS[:6], COLOURS[7])
-"""Without yellow, which is invisible on white."""
+"""Colours of a radar chart, without yellow, which is invisible on white."""
 
 
 @contextmanager
@@ -49,15 +49,15 @@ def panels(
     dpi: int = 130,
     **more: Any,
 ) -> Iterator[list[Any]]:
-    """Lend the panels of a figure, row by row, and write the figure when they are drawn.
+    """Yield the panels of a figure, row by row, and write the figure at the end of the block.
 
     Args:
         path: the PNG file.
-        rows: rows of panels.
-        columns: columns of panels.
-        size: width and height, inches.
-        style: settings of matplotlib, by name.
-        dpi: pixels an inch.
+        rows: number of rows of panels.
+        columns: number of columns of panels.
+        size: width and height, in inches.
+        style: matplotlib settings by name.
+        dpi: pixels per inch.
         more: further arguments of `pyplot.subplots`.
 
     Raises:
@@ -78,7 +78,7 @@ def panels(
 
 
 def titled(axes: Axes, title: str) -> None:
-    """Write the title of a panel, and draw lines to read values by."""
+    """Set the title of a panel and draw horizontal grid lines."""
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(axis="y", color=PALE, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -99,15 +99,15 @@ def horizontal_bars(
     deviations: Sequence[float] | None = None,
     ticks: int = 5,
 ) -> None:
-    """Draw a bar for each label, the first at the top.
+    """Draw a horizontal bar per label, the first at the top.
 
     Args:
         axes: the panel.
-        labels: of the bars.
-        values: their lengths.
-        colours: theirs.
-        deviations: half the length of the error bars; None: there are none.
-        ticks: the most intervals of the axis of values.
+        labels: labels of the bars.
+        values: lengths of the bars.
+        colours: colours of the bars.
+        deviations: half lengths of the error bars; None: no error bars.
+        ticks: maximum number of intervals of the axis of values.
     """
     axes.barh(range(len(labels)), values, xerr=deviations, color=colours)
     axes.set_yticks(range(len(labels)), list(labels), fontsize=7)
@@ -118,10 +118,10 @@ def horizontal_bars(
 
 
 def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> None:
-    """Draw quartiles, median and extremes of each of several samples.
+    """Draw quartiles, median and extremes of several samples.
 
-    The axis is logarithmic where a linear one would hide most of them, and linear near 0 if some
-    values are 0.
+    The axis is logarithmic if the largest value is above 20 times the smallest median, and then
+    linear near 0 if some values are 0.
     """
     drawn = axes.boxplot(
         list(values), whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": "black"}
@@ -138,7 +138,7 @@ def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> N
 
 
 def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
-    """Draw the mean of several curves over the range between their extremes, from x = 1."""
+    """Draw the mean of several curves and the range between their extremes, from x = 1."""
     values = np.array(curves)
     at = np.arange(1, values.shape[1] + 1)
     axes.fill_between(at, values.min(axis=0), values.max(axis=0), color=COLOURS[4], alpha=0.4)
@@ -146,12 +146,12 @@ def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
 
 
 def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[float]]) -> None:
-    """Draw a closed line for each label through its values on the spokes.
+    """Draw a closed line per label through its values on the spokes.
 
     Args:
         axes: a polar panel.
-        spokes: their titles, clockwise from the top.
-        shapes: a value in [0, 1] for each spoke, by label.
+        spokes: titles of the spokes, clockwise from the top.
+        shapes: a value in [0, 1] per spoke, by label.
     """
     turns = [2 * math.pi * spoke / len(spokes) for spoke in range(len(spokes))]
     axes.set_theta_offset(math.pi / 2)
@@ -180,8 +180,8 @@ def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
 
     Args:
         axes: the panel.
-        simulation: at its end.
-        kinds: a number for each job, in the order of submission, that sets its colour.
+        simulation: the completed simulation.
+        kinds: a number per job, in order of submission, that sets the colour of the job.
     """
     from matplotlib.collections import PolyCollection
 

@@ -1,4 +1,4 @@
-"""Measures of runs, and the Markdown tables made of them."""
+"""Measures of runs, and Markdown tables of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hpcosim_studies.rows import Row, Rows
 
 
 class Measure(NamedTuple):
-    """A column of results as tables and figures show it.
+    """The presentation of a column of results in tables and figures.
 
     Attributes:
-        column: its name in the rows.
-        title: its name for people.
-        unit: that it is shown in; empty: none.
-        scale: how much of the column's unit makes one of `unit`.
-        digits: after the decimal point.
+        column: name of the column.
+        title: title in tables and figures.
+        unit: displayed unit; empty: none.
+        scale: number of the column's units in one `unit`.
+        digits: digits after the decimal point.
     """
 
     column: str
@@ -44,11 +44,11 @@ class Measure(NamedTuple):
         return statistics.fmean(self.values(rows))
 
     def text(self, value: float) -> str:
-        """Return a value, in `unit`, for a table."""
+        """Return a value in `unit` as text."""
         return f"{value:,.{self.digits}f}"
 
     def spread(self, rows: Rows) -> str:
-        """Return the mean over rows for a table, of several rows with the least and the most."""
+        """Return the mean over rows as text, with minimum and maximum if there are several rows."""
         values = self.values(rows)
         text = self.text(statistics.fmean(values))
         if len(values) < 2:
@@ -62,7 +62,7 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def change(value: float, base: float) -> float:
-    """Return by how many percent a value is above a base; NaN if the base is 0."""
+    """Return the change of a value relative to a base, in %; NaN if the base is 0."""
     return 100 * (value / base - 1) if base else float("nan")
 
 
@@ -70,14 +70,14 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---"
     """Return a Markdown table, as lines.
 
     Args:
-        head: the titles of the columns.
-        lines: the cells, a sequence for each line.
-        rule: what stands between the bars of the second line.
+        head: titles of the columns.
+        lines: cells of the lines.
+        rule: cell of the second line.
     """
     drawn = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
     return [drawn[0], f"|{'|'.join([rule] * len(head))}|", *drawn[1:]]
 
 
 def document(*parts: Sequence[str]) -> str:
-    """Return a text made of parts with an empty line between two; empty parts are left out."""
+    """Return parts joined by empty lines, without empty parts."""
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

@@ -1,4 +1,4 @@
-"""Work on several cores, in processes."""
+"""Parallel execution in worker processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""The variables that set the threads of linear algebra and of PyTorch."""
+"""Environment variables that set the number of threads of linear algebra and PyTorch."""
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -31,19 +31,19 @@ def in_parallel(
     workers: int | None = None,
     title: str = "study",
 ) -> list[Result]:
-    """Return what a function returns for each task, in the order of the tasks.
+    """Return the results of a function for tasks, in the order of the tasks.
 
     Each process has one thread, so the results do not depend on the number of processes.
 
     Args:
-        function: importable by name, so that a new process finds it.
-        tasks: its arguments.
-        workers: processes; 1: this one; None: one for each core.
-        title: what the progress shown is of.
+        function: the function. It must be importable by name in a new process.
+        tasks: arguments of the function.
+        workers: number of processes; 1: this process only; None: one per core.
+        title: title of the progress bar.
 
     Raises:
-        StudyError: a process was killed, as for lack of memory.
-        What the function raises.
+        StudyError: a worker process was killed, for example for lack of memory.
+        Exception: any error of the function.
     """
     count = min(workers or cores(), len(tasks))
     results = []

@@ -19,7 +19,7 @@ def where(rows: Iterable[Row], **values: object) -> list[Row]:
 
 
 def groups(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return the rows by their values in some columns, in the order of their first rows."""
+    """Return the rows grouped by their values in some columns, in order of first occurrence."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in columns), []).append(row)
@@ -33,8 +33,8 @@ def write_rows(
 
     Args:
         path: the file.
-        columns: those to write, in this order.
-        rows: each has these columns; None becomes an empty cell.
+        columns: columns to write, in this order.
+        rows: rows with these columns; None becomes an empty cell.
         digits: significant digits of floats; None: all.
 
     Raises:
@@ -51,10 +51,10 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
 
     Args:
         path: the file.
-        columns: those it must have.
+        columns: required columns.
 
     Raises:
-        StudyError: it cannot be read, is no CSV file, or lacks a column.
+        StudyError: the file cannot be read, is no CSV file, or lacks a column.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:

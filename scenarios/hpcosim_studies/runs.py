@@ -30,13 +30,13 @@ class Run(NamedTuple):
     """A simulation of a study.
 
     Attributes:
-        scenario: the scenario's file.
-        labels: what tells the run from others; they become columns of its row.
-        scheduler: the scheduler instead of the scenario's own; empty: its own.
-        overrides: values of the scenario to change, by dotted path.
-        seed: of what the scheduler draws and of random switching times, instead of the scenario's
-            own; the jobs stay those of the scenario's own seed. None: its own.
-        jobs: the jobs instead of the scenario's own; None: its own.
+        scenario: the scenario file.
+        labels: values that identify the run; they become columns of its row.
+        scheduler: name of the scheduler; empty: the scenario's scheduler.
+        overrides: scenario values to replace, by dotted path.
+        seed: seed of the scheduler and of random switching times; None: the scenario's seed. The
+            jobs are always those of the scenario's seed.
+        jobs: the jobs; None: the scenario's jobs.
     """
 
     scenario: Path
@@ -48,18 +48,18 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the result follows from: runs with equal keys are simulated once."""
+        """All inputs of the simulation: runs with equal keys are simulated once."""
         overrides = msgspec.json.encode(self.overrides, order="sorted")
         return self.scenario, self.scheduler, overrides, self.seed, id(self.jobs)
 
 
 class Simulated(NamedTuple):
-    """A run that is over.
+    """A completed run.
 
     Attributes:
-        simulation: at its end, every job completed.
-        metrics: of it, by name.
-        jobs: its jobs.
+        simulation: the simulation, with every job completed.
+        metrics: metrics of the run by name.
+        jobs: jobs of the run.
     """
 
     simulation: Simulation
@@ -71,9 +71,9 @@ def simulate(run: Run) -> Simulated:
     """Simulate a run in this process.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError: the scenario, its log or its scheduler is at
-            fault.
-        OracleError: there is no plan for its power manager, or SciPy is missing.
+        ScenarioError, WorkloadError, PolicyError: the scenario, its log or its scheduler is
+            invalid.
+        OracleError: no plan exists for the power manager `oracle`, or SciPy is missing.
         RunError: the simulation failed, or left a job incomplete.
     """
     scenario, jobs = _loaded(run)
@@ -104,13 +104,14 @@ def run_all(
     title: str = "study",
     measured: Callable[[Run], Mapping[str, Any]] = metrics_of,
 ) -> list[Row]:
-    """Return the rows of runs, in their order: the labels of each, and what was measured.
+    """Return a row per run, in order: the measured values and the labels of the run.
 
     Args:
-        runs: of those that differ only in their labels one is simulated.
-        workers: processes; 1: this one; None: one for each core.
-        title: what the progress shown is of.
-        measured: simulates and measures a run; importable by name.
+        runs: the runs. Of runs that differ only in their labels, one is simulated.
+        workers: number of processes; 1: this process only; None: one per core.
+        title: title of the progress bar.
+        measured: function that simulates a run and returns its values. It must be importable by
+            name.
 
     Raises:
         As `simulate`.
@@ -131,6 +132,6 @@ def _loaded(run: Run) -> tuple[Scenario, JobTable]:
 
 @lru_cache(maxsize=4)
 def _with_jobs(path: Path, overrides: bytes) -> tuple[Scenario, JobTable]:
-    """Return a scenario and its jobs; neighbouring runs often share them."""
+    """Return a scenario and its jobs. They are cached, as neighbouring runs often share them."""
     library = Library([path], msgspec.json.decode(overrides))
     return library.first, library.first_jobs

@@ -1,4 +1,4 @@
-"""A study: the runs it declares, and the files made of their rows."""
+"""A study as data: its runs, and the files written from their rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ Figures = Mapping[str, Callable[[Path, Rows], None]]
 
 
 class Study(NamedTuple):
-    """What is simulated, and what is made of it.
+    """The runs of a study and its output files.
 
     Attributes:
-        title: what the progress shown is of.
-        runs: the simulations.
-        columns: of `results.csv`; empty: that file is not written.
-        tables: make a Markdown text of the rows, by the file's name.
-        figures: draw the rows into a file, by its name.
-        measured: simulates and measures a run; importable by name.
+        title: title of the progress bar.
+        runs: the runs.
+        columns: columns of `results.csv`; empty: the file is not written.
+        tables: functions that return the rows as Markdown, by file name.
+        figures: functions that draw the rows into a file, by file name.
+        measured: function that simulates a run and returns its values. It must be importable by
+            name.
         digits: significant digits of floats in `results.csv`; None: all.
     """
 
@@ -41,10 +42,10 @@ def carry_out(
     """Simulate the runs of a study, and write its files into a folder.
 
     Args:
-        study: it.
-        out: the folder, which exists; files of the same names are replaced.
-        workers: processes; 1: this one; None: one for each core.
-        known: rows that stand before those of the runs.
+        study: the study.
+        out: the existing output folder. Existing files are replaced.
+        workers: number of processes; 1: this process only; None: one per core.
+        known: rows that precede those of the runs.
 
     Returns:
         All rows.
