@@ -135,7 +135,11 @@ class NodeGroup(Struct, frozen=True):
 
 
 class Platform(Struct, frozen=True):
-    """All nodes of a cluster, numbered from 0 in the order of the groups."""
+    """All nodes of a cluster, numbered from 0 in the order of the groups.
+
+    Attributes:
+        nodes: the node groups, at least one.
+    """
 
     nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
 

@@ -89,7 +89,10 @@ def batsim(
     compute_sharing: Annotated[
         bool, typer.Option("--enable-compute-sharing", help="Hosts may run several delay jobs.")
     ] = False,
-    disable_storage_sharing: Annotated[bool, typer.Option("--disable-storage-sharing")] = False,
+    disable_storage_sharing: Annotated[
+        bool,
+        typer.Option("--disable-storage-sharing", help="Tell the scheduler so; no effect here."),
+    ] = False,
     sched_cfg: Annotated[str, typer.Option(help="A text for the scheduler.")] = "",
     sched_cfg_file: Annotated[
         Path | None, typer.Option(help="A file with a text for the scheduler.")
