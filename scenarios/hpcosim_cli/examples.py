@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def _examples(*lines: str) -> str:
-    return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+def _examples(*commands: str) -> str:
+    lines = "\n".join(commands)
+    return f"Examples:\n\n\b{lines}"  # \b: the documentation shows the paragraph as code
 
 
 EXAMPLES: Mapping[str, str] = {

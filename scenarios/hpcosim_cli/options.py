@@ -26,8 +26,8 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="Replace a value of the scenario, such as workload.load=1.2 or "
-        "workload.jobs=[0,2000]. Repeatable.",
+        help="Replace a value of the scenario by a YAML value, such as workload.load=1.2. "
+        "Repeatable.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Random seed. Default: the scenario's seed.")]

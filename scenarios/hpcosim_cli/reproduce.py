@@ -35,7 +35,7 @@ def reproduce(
         from hpcosim_studies.catalogue import STUDIES, reproduce_study
 
         if not study:
-            typer.echo("\n".join(STUDIES))
+            typer.echo("\n".join(f"{name:18} {entry.about}" for name, entry in STUDIES.items()))
             return
         if study not in STUDIES:
             near = difflib.get_close_matches(study, STUDIES, n=1)
