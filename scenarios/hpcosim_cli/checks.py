@@ -63,6 +63,13 @@ def results_folder(path: Path) -> Path:
     raise typer.BadParameter(f"{path}: no such folder; `hpcosim run` writes a results folder")
 
 
+def output_file(path: Path | None) -> Path | None:
+    """Check that an output file, if one is given, is not a folder."""
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; expected the path of a file")
+    return path
+
+
 def server_address(address: str) -> str:
     """Check the address of a server to connect to."""
     _check_scheme(address)

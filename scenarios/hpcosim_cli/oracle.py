@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import output_file
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import Json, Lenient, ScenarioFile, Scheduler, Seed, Set, overrides_of
 
@@ -19,7 +20,10 @@ def oracle(
     lenient: Lenient = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Plan file (JSON) for the power manager `oracle`. Default: none."),
+        typer.Option(
+            callback=output_file,
+            help="Plan file (JSON) for the power manager `oracle`. Default: none.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

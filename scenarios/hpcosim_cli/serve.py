@@ -87,11 +87,14 @@ def serve(
     """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
+        from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.service import Limits
 
+        if once and sessions:
+            raise ScenariosError("expected either --once or --sessions")
         failures = serve_scenarios(
             scenarios,
             bind,

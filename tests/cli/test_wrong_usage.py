@@ -42,6 +42,7 @@ WRONG = {
     f"run {DEMO} --out {DEMO}/x": "expected a results folder",
     f"compare {DEMO} --schedulers fcfs --out {DEMO}": "expected a results folder",
     f"serve {DEMO} --out {DEMO}": "expected a results folder",
+    f"oracle {DEMO} --out scenarios": "scenarios is a folder; expected the path of a file",
     f"reproduce ineps --out {DEMO}": "expected a results folder",
     f"train pairing {DEMO} --out {DEMO}": "expected a results folder",
     f"train pairing {DEMO} --out x --resume": "x: no checkpoint.safetensors to resume from",
@@ -55,6 +56,7 @@ WRONG = {
     "conformance --server localhost:5555": "--server: 'localhost:5555' has no transport",
     f"serve {DEMO} --bind localhost:5555": "--bind: 'localhost:5555' has no transport",
     # values that a command checks itself
+    f"serve {DEMO} --once --sessions 2": "expected either --once or --sessions",
     "conformance": "expected either --client or --server",
     f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
     "scenarios dmo": "unknown scenario 'dmo'; `hpcosim scenarios` lists the shipped scenarios",
