@@ -17,6 +17,7 @@ from docs.generate import (
     results,
     scenario,
     schedulers,
+    workloads,
 )
 from mkdocs.structure.files import File, Files
 
@@ -35,6 +36,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "scenario-tree": scenario.tree,
     "scheduler-groups": schedulers.groups,
     "scheduler-names": schedulers.names,
+    "swf": workloads.swf_rules,
 }
 """The text for each marker `<!-- generated: NAME -->`."""
 
