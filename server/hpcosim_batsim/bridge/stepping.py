@@ -20,7 +20,7 @@ class SteppedEngine(Engine):
     When the last job is over, nodes on their way and alarms go on.
     """
 
-    def denial(self, spec: JobSpec) -> str:
+    def admission_error(self, spec: JobSpec) -> str:
         """Return an empty text: no job is rejected at its submission."""
         return ""
 
@@ -38,7 +38,7 @@ class SteppedEngine(Engine):
         if clock.next_s() <= until_s:
             clock.run_instant()
         elif until_s < math.inf:
-            clock.pass_to(until_s)
+            clock.advance_to(until_s)
         return self.take_events()
 
     def take_events(self) -> list[Event]:
