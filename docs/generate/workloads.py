@@ -8,5 +8,6 @@ from hpcosim_workloads.logs.swf import read_swf
 
 
 def swf_rules() -> str:
-    """Return how a log in the Standard Workload Format is read, without the first sentence."""
-    return prose(read_swf.__doc__ or "").partition("\n\n")[2]
+    """Return how a log in the Standard Workload Format is read, in the words of a scenario."""
+    text = prose(read_swf.__doc__ or "").partition("\n\n")[2]
+    return text.replace("`JobTable.skipped`", "`run.json`").replace('="keep"`', ": keep`")
