@@ -13,8 +13,8 @@ import numpy as np
 import zmq
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.conversation import Patience, Wall, converse
-from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_messages
+from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.outputs.csv_files import write_outputs
@@ -75,15 +75,15 @@ class _Noted(Bridge):
     heard: list[bytes]
     began_s: float
 
-    def begin(self) -> bytes:
-        self.said, self.heard = [super().begin()], []
+    def first_message(self) -> bytes:
+        self.said, self.heard = [super().first_message()], []
         return self.said[0]
 
-    def answer(self, reply: bytes) -> bytes:
+    def next_message(self, reply: bytes) -> bytes:
         if not self.heard:
             self.began_s = time.perf_counter()
         self.heard.append(reply)
-        self.said.append(super().answer(reply))
+        self.said.append(super().next_message(reply))
         return self.said[-1]
 
 
@@ -136,7 +136,7 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
             stderr=said,
             cwd=folder,
         )
-        converse(bridge, address, Patience(), Wall())
+        exchange_messages(bridge, address, BatsimTimeouts(), WallTimes())
         write_outputs(folder / "out", results_of(bridge.run))
         wall_s = time.perf_counter() - bridge.began_s
         scheduler.wait()
@@ -146,11 +146,11 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
 
 def _replayed(folder: Path, before: _Noted) -> float:
     """Return the wall time of the same run with recorded replies, without a scheduler."""
-    bridge = _bridge(folder, len(before.run.known.jobs))
+    bridge = _bridge(folder, len(before.run.registry.jobs))
     began_s = time.perf_counter()
-    bridge.begin()
+    bridge.first_message()
     for reply in before.heard:
-        bridge.answer(reply)
+        bridge.next_message(reply)
     return time.perf_counter() - began_s
 
 
@@ -192,7 +192,7 @@ def _bridge(folder: Path, jobs: int) -> _Noted:
     profiles = {f"d{delay}": {"type": "delay", "delay": delay} for delay in sorted(set(delay_s))}
     workload = write_workload(folder, told, profiles)
     platform = write_platform(folder, HOSTS)
-    return _Noted(read_workloads([workload]), read_platform(platform), Options())
+    return _Noted(read_workloads([workload]), read_platform(platform), BatsimOptions())
 
 
 def _free_port() -> int:

@@ -31,7 +31,7 @@ from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
 from hpcosim_training.learners.deep_eas.agent import join
-from hpcosim_training.learners.deep_eas.play import BindingRuns, sampled
+from hpcosim_training.learners.deep_eas.play import BindingRuns, make_sampler
 from hpcosim_training.learning.rollout import collect
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
@@ -124,5 +124,5 @@ def _vector_rate(library: Library, network: Network, runs: int) -> float:
     env = StepBindingVectorEnv(machines=machines, jobs=jobs)
     rngs = [np.random.default_rng(number) for number in range(-(-runs // TRAJECTORIES))]
     began_s = time.perf_counter()
-    rollout = collect(BindingRuns(env), sampled(network, rngs, TRAJECTORIES), join)
+    rollout = collect(BindingRuns(env), make_sampler(network, rngs, TRAJECTORIES), join)
     return len(rollout) / (time.perf_counter() - began_s)

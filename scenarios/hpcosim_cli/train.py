@@ -82,7 +82,7 @@ def power(
         )
         overrides = overrides_of(changes, None, lenient)
         network = train_power(
-            scenario, out, training, resume=resume, overrides=overrides, told=_tell
+            scenario, out, training, resume=resume, overrides=overrides, on_iteration=_tell
         )
         typer.echo(f"network: {network}")
 
@@ -117,7 +117,9 @@ def adaptive(
             workers=workers,
         )
         overrides = overrides_of(changes, None, lenient)
-        rule = train_adaptive(scenario, out, search, overrides=overrides, told=_tell_generation)
+        rule = train_adaptive(
+            scenario, out, search, overrides=overrides, on_generation=_tell_generation
+        )
         typer.echo(f"rule: {rule}")
 
 
@@ -166,7 +168,7 @@ def pairing(
     """Train a pairing agent for a scenario's nodes and jobs; print a line an iteration."""
     with _training(out):
         from hpcosim_client.agents.pairing.settings import Pairing
-        from hpcosim_training.environments.pairing_task import usual_reward
+        from hpcosim_training.environments.pairing_task import default_reward
         from hpcosim_training.learners.pairing.settings import Windows, training_for
         from hpcosim_training.learners.pairing.train import train_pairing
 
@@ -180,7 +182,7 @@ def pairing(
                 wait_s=wait_s,
                 most_wait_s=most_wait_s,
             ),
-            reward=usual_reward(sees),
+            reward=default_reward(sees),
             windows=Windows(jobs, kinds),
             episodes=episodes,
             validation_windows=validation_windows,
@@ -199,7 +201,7 @@ def pairing(
             validation=validation,
             resume=resume,
             overrides=overrides_of(changes, None, lenient),
-            told=_tell,
+            on_iteration=_tell,
         )
         typer.echo(f"network: {network}")
 
@@ -249,7 +251,7 @@ def deep_eas(
         )
         overrides = overrides_of(changes, None, lenient=False)
         network = train_deep_eas(
-            scenario, out, training, resume=resume, overrides=overrides, told=_tell
+            scenario, out, training, resume=resume, overrides=overrides, on_iteration=_tell
         )
         typer.echo(f"network: {network}")
 
