@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import inspect
 
+from hpcosim_client import GROUPS
 from hpcosim_client.power.settings import MANAGERS
 from hpcosim_scenarios import simulate
 from hpcosim_scenarios.model.file import load_scenario
@@ -126,7 +127,8 @@ def test_layers_are_those_of_the_import_contract() -> None:
     assert layers.diagram().count("<rect") == sum(map(len, order))
 
 
-def test_catalogue_names_schedulers_and_groups() -> None:
-    """The scheduler catalogue has the schedulers and the groups of the client."""
-    assert "`easy`" in schedulers.names()
-    assert "| `all-heuristics` | 36 |" in schedulers.groups()
+def test_catalogue_has_a_line_for_each_scheduler_and_manager() -> None:
+    """The scheduler catalogue describes the schedulers, groups and power managers."""
+    assert "| `easy` | EASY backfilling" in schedulers.schedulers()
+    assert all(f"| `{name}` | " in schedulers.groups() for name in GROUPS)
+    assert all(f"| [`{name}`](scenario.md#" in schedulers.power_managers() for name in MANAGERS)
