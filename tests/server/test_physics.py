@@ -377,6 +377,38 @@ def test_invalid_decision_is_rejected(
     assert event.reason
 
 
+REASONS: list[tuple[Decision, str, dict[str, Any]]] = [
+    (AllocateJob(2, []), "allocate_job.nodes is empty; expected at least 1 node", {}),
+    (AllocateJob(2, [3]), "allocate_job.nodes: node 3 does not exist; expected 0 to 2", {}),
+    (AllocateJob(2, [1, 1]), "node 1 occurs 2 times in allocate_job.nodes", {}),
+    (AllocateJob(2, [1]), "job 2 requests 3 cores; free on the nodes: 2", {}),
+    (AllocateJob(2, [2, 1]), "job 2 requests 3 cores; it fits without node 1", {}),
+    (AllocateJob(2, [2], [1, 2]), "allocate_job.cores has 2 entries; expected 1", {}),
+    (AllocateJob(2, [1, 2], [0, 3]), "allocate_job.cores contains 0; expected at least 1", {}),
+    (AllocateJob(2, [1, 2], [1, 1]), "allocate_job.cores adds up to 2; job 2 requests 3", {}),
+    (AllocateJob(2, [0, 1], [2, 1]), "allocate_job.cores takes 2 of node 0; free: 1", {}),
+    (AllocateJob(3, [1, 2], [1, 1]), "job 3 has placement one_node; expected 1 node, got 2", {}),
+    (AllocateJob(4, [0, 1], [1, 1]), "node 0 has an allocation; job 4 has placement whole", {}),
+    (SetAlarm(0.5, 7), "set_alarm.at_s is 0.5; expected a time above 1.0 (now)", {}),
+    (CancelAlarm(8), "cancel_alarm: alarm 8 is not pending", {}),
+    (SubmitJob(9, 0, 1.0), "submit_job.cores is 0; expected at least 1", DYNAMIC),
+    (SubmitJob(9, 1, 0.0), "submit_job.run_s is 0.0; expected above 0", DYNAMIC),
+    (SubmitJob(9, 1, 1.0, -1.0), "submit_job.requested_s is -1.0; expected above 0", DYNAMIC),
+    (SubmitJob(5, 1, 1.0), "submit_job.job_id 5 is in use", DYNAMIC),
+    (SubmitJob(9, 1, 1.0), "submit_job requires dynamic_jobs: true", {}),
+]
+
+
+@pytest.mark.parametrize(("decision", "reason", "more"), REASONS)
+def test_reason_of_a_rejection_names_field_value_and_expectation(
+    decision: Decision, reason: str, more: dict[str, Any]
+) -> None:
+    """The reason of a rejection contains the field, its value and the expected value."""
+    (event,) = stage(**more).advance([decision]).events
+    assert isinstance(event, DecisionRejected)
+    assert reason in event.reason
+
+
 def test_every_rejection_code_is_tried() -> None:
     """The decisions above cover every rejection code."""
     assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
