@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ Set = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's own.")]
 Scheduler = Annotated[str | None, typer.Option(help="Instead of the scenario's own.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, nothing else.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace the results in a folder that is not empty.")
+]
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Leave out corrupt lines of the workload; count them.")
 ]
@@ -39,9 +42,7 @@ Formats = Annotated[
 ]
 
 
-def overrides_of(
-    changes: list[str] | None, seed: int | None, lenient: bool
-) -> dict[str, bool | int | float | str | None]:
+def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> dict[str, Any]:
     """Return the values that the options of a command change in a scenario.
 
     Raises:

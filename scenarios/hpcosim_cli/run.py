@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
+    Force,
     Formats,
     Json,
     Lenient,
@@ -29,6 +30,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Results folder; default results/SCENARIO-SCHEDULER.")
     ] = None,
+    force: Force = False,
     changes: Set = None,
     lenient: Lenient = False,
     formats: Formats = None,
@@ -45,6 +47,7 @@ def run(
             scheduler=scheduler,
             transport=transport,
             out=out,
+            force=force,
             overrides=overrides_of(changes, seed, lenient),
             formats=formats_of(formats),
         )

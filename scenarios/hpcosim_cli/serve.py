@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.options import SERVER, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 from hpcosim_scenarios.shipped import find_scenario
 
 
@@ -25,6 +25,7 @@ def serve(
         str, typer.Option(help="Where to listen; on other than the loopback, at your own risk.")
     ] = SERVER,
     out: Annotated[Path | None, typer.Option(help="Results, in a folder for each session.")] = None,
+    force: Force = False,
     once: Annotated[
         bool, typer.Option("--once", help="End after one session, its results in --out itself.")
     ] = False,
@@ -60,6 +61,7 @@ def serve(
             scenarios,
             bind,
             out=out,
+            force=force,
             sessions=1 if once else sessions,
             folder_per_session=not once,
             limits=Limits(

@@ -40,7 +40,7 @@ def describe_scenario(path: Path) -> str:
     """Return the first sentence of the comment at the top of a scenario file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     text = " ".join(line.removeprefix("#").strip() for line in takewhile(is_comment, lines))
-    return re.split(r"(?<=\.) (?=[A-Z0-9])", text, maxsplit=1)[0]
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
 def is_comment(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""Every study by name."""
+"""The catalogue of studies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Entry(NamedTuple):
     """A study of the catalogue.
 
     Attributes:
-        module: has `reproduce(name, out, *, train, workers)`; imported when the study is run.
-        trains: whether it trains networks.
+        module: module with the function `reproduce(name, out, *, train, workers)`; imported when
+            the study runs.
+        trains: whether the study can train networks.
     """
 
     module: str
@@ -55,20 +56,21 @@ STUDIES: Mapping[str, Entry] = {
 def reproduce_study(
     name: str, out: Path, *, train: bool = False, workers: int | None = None
 ) -> None:
-    """Run the experiments of a study, and write its tables and figures.
+    """Run the experiments of a study and write its tables and figures.
 
     Args:
         name: a key of `STUDIES`.
-        out: the folder; files of the same names are replaced.
-        train: train the networks of the study into the folder first, which takes from half an hour
-            to many hours; those that are there already stay. Else the shipped ones are taken.
-        workers: processes; 1: this one; None: one for each core.
+        out: output folder; existing files of the same names are replaced.
+        train: whether to train the networks of the study into `out` first, which takes from half
+            an hour to many hours; trained networks in `out` are reused. False: use the shipped
+            networks.
+        workers: number of processes; 1: the current process; None: one per core.
 
     Raises:
-        StudyError: there is no such study, it trains no network, its scenarios or results are
-            missing, or the folder cannot be written.
+        StudyError: the study is unknown or trains no network, its scenarios or results are
+            missing, or the folder is not writable.
         ScenarioError, WorkloadError, PolicyError: a scenario, its job log, a model or a package is
-            missing.
+            missing or invalid.
         OracleError: SciPy is missing.
         RunError: a simulation failed.
         FigureError: matplotlib is missing.
@@ -78,8 +80,8 @@ def reproduce_study(
     entry = STUDIES[name]
     if train and not entry.trains:
         trained = ", ".join(name for name, other in STUDIES.items() if other.trains)
-        raise StudyError(f"{name} trains no network; the studies that do are {trained}")
-    drawing()  # reports a missing matplotlib before hours of work
+        raise StudyError(f"{name} trains no network; expected one of {trained}")
+    drawing()  # reports a missing matplotlib before the simulations
     try:
         out.mkdir(parents=True, exist_ok=True)
         with rl_extra(f"the study {name}"):
@@ -87,4 +89,4 @@ def reproduce_study(
         module.reproduce(name, out, train=train, workers=workers)
     except OSError as error:
         where = error.filename or out
-        raise StudyError(f"{where}: cannot be used: {error.strerror or error}") from None
+        raise StudyError(f"{where}: cannot be read or written: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Changes to a workload: a window of it, another load, smaller jobs."""
+"""Functions that select a window of a workload or change its load and job sizes."""
 
 from __future__ import annotations
 
@@ -6,33 +6,48 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 
 
 def window_by_time(table: JobTable, from_s: float, to_s: float) -> JobTable:
-    """Return the jobs submitted in [from_s, to_s), their times counted from the first.
+    """Return the jobs submitted in [from_s, to_s).
+
+    The submission time of the first job becomes 0. `JobTable.skipped` counts the jobs of the
+    window.
 
     Raises:
-        WorkloadError: there are none.
+        WorkloadError: the window has no jobs.
     """
-    chosen = (table.submit_s >= from_s) & (table.submit_s < to_s)
-    return _rebased(table.take(chosen), f"submitted from {from_s} s to {to_s} s")
+    first, last = np.searchsorted(table.submit_s, (from_s, to_s)).tolist()
+    rules = table.rules.in_time(from_s, to_s)
+    return _window(table, first, last, rules, f"submitted from {from_s} s to {to_s} s")
 
 
 def window_by_number(table: JobTable, first: int, last: int) -> JobTable:
-    """Return jobs `first` up to, without it, `last` in submission order, times as above.
+    """Return jobs `first` to `last` - 1 in submission order, counted from 0.
+
+    The submission time of the first job becomes 0. `JobTable.skipped` counts the jobs of the
+    window: a dropped job belongs to the window of the next job submitted later.
 
     Raises:
-        WorkloadError: there are none.
+        WorkloadError: the window has no jobs.
     """
-    return _rebased(table.take(slice(first, last)), f"numbered {first} to {last}")
+    rules = table.rules.in_rows(first, last, len(table))
+    return _window(table, first, last, rules, f"numbered {first} to {last}")
+
+
+def select(table: JobTable, first: int, last: int) -> JobTable:
+    """Return the jobs of `window_by_number` with their submission times unchanged."""
+    rules = table.rules.in_rows(first, last, len(table)).moved(first, 0.0)
+    return replace(table.take(slice(first, last)), rules=rules)
 
 
 def scale_load(table: JobTable, factor: float) -> JobTable:
-    """Return the workload with its arrivals `factor` times as dense.
+    """Return the workload with an arrival rate `factor` times as high.
 
-    Times between submissions are divided by `factor`; run times and sizes stay.
+    Times between submissions are divided by `factor`. Run times and sizes do not change.
     """
     if not len(table):
         return table
@@ -43,22 +58,28 @@ def scale_load(table: JobTable, factor: float) -> JobTable:
 def divide_cores(table: JobTable, by: int) -> JobTable:
     """Return the workload with the cores of every job divided by `by`, rounded up.
 
-    Run times stay. Nothing is counted: it changes every job.
+    Run times do not change. `JobTable.skipped` does not count these jobs.
     """
     return replace(table, cores=-(-table.cores // by))
 
 
 def cap_cores(table: JobTable, most: int) -> JobTable:
-    """Return the workload with every job of more than `most` cores cut down to these.
+    """Return the workload with every job of more than `most` cores reduced to `most` cores.
 
-    The jobs cut are counted as `cores_capped` in `JobTable.skipped`.
+    `JobTable.skipped` counts the reduced jobs as `cores_capped`.
     """
-    capped = int((table.cores > most).sum())
-    smaller = replace(table, cores=np.minimum(table.cores, most))
-    return smaller.with_skipped({"cores_capped": capped}) if capped else smaller
+    capped = np.flatnonzero(table.cores > most)
+    rules = table.rules.plus("cores_capped", capped, table.submit_s[capped])
+    return replace(table, cores=np.minimum(table.cores, most), rules=rules)
 
 
-def _rebased(table: JobTable, which: str) -> JobTable:
-    if not len(table):
-        raise WorkloadError(f"the workload has no jobs {which}")
-    return replace(table, submit_s=table.submit_s - table.submit_s[0])
+def _window(table: JobTable, first: int, last: int, rules: AppliedRules, which: str) -> JobTable:
+    jobs = table.take(slice(first, last))
+    if not len(jobs):
+        drops = rules.drops()
+        raise WorkloadError(
+            f"no jobs {which}; the workload has {len(table)}"
+            + (f"; jobs of this window were dropped: {drops}" if drops else "")
+        )
+    first_s = float(jobs.submit_s[0])
+    return replace(jobs, submit_s=jobs.submit_s - first_s, rules=rules.moved(first, first_s))

@@ -1,9 +1,8 @@
-"""A workload as columns: every job of a run, in submission order."""
+"""`JobTable`: the jobs of a workload, one NumPy array per column, in submission order."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -13,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Placement
+from hpcosim_workloads.applied_rules import AppliedRules
 
 PLACEMENTS: tuple[Placement, ...] = ("cores", "one_node", "whole_nodes")
 ROWS_AT_A_TIME = 4096
-LATEST_S = 1e15  # from here on float64 seconds are coarser than a tenth
+LATEST_S = 1e15  # above, the resolution of float64 is coarser than 0.1 s
 MOST_CORES = 2**31 - 1
 
 
 class JobSpec(NamedTuple):
-    """One job as the workload has it; `run_s` and `ops` are known to the simulator alone.
+    """One job of a workload. Only the simulator knows `run_s` and `ops`.
 
-    Attributes:
-        ops: operations of each task; 0: the job runs `run_s`, wherever it does.
-        max_energy_j: infinity: any.
+    Attributes: as in `JobTable`, except that `placement` and `profile` are names.
     """
 
     job_id: int
@@ -43,23 +41,23 @@ class JobSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTable:
-    """Jobs in submission order, a column an attribute, all of one length.
+    """Jobs in submission order, one attribute per column, all columns of the same length.
 
     Attributes:
         job_id: int64, unique.
-        submit_s: float64, seconds, never decreasing.
-        run_s: float64, seconds; true run time (at the reference clock, where there is one). Of a
-            job that has `ops`: their time at 10^9 a second.
-        requested_s: float64, seconds; what the user asked for.
-        cores: int64; cores asked for.
-        placement: int8; how the job is laid over nodes, an index into `PLACEMENTS`.
-        ops: float64; operations of each task; 0: `run_s` says how long it takes.
-        memory_mb: float64, MB; memory asked for by each task.
-        memory_volume_mb: float64, MB; data each task moves to and from memory in all.
-        max_energy_j: float64, J; the most it may cost by estimate; infinity: any.
+        submit_s: float64, submission time, s; never decreases.
+        run_s: float64, true run time, s; at the reference clock if the scenario has one. Of a job
+            with `ops`: its run time at 10^9 operations per second.
+        requested_s: float64, requested run time, s.
+        cores: int64, requested cores.
+        placement: int8, rule for the layout over nodes: an index into `PLACEMENTS`.
+        ops: float64, operations of each task; 0: `run_s` states the run time.
+        memory_mb: float64, requested memory per task, MB; 0: unknown.
+        memory_volume_mb: float64, data that each task transfers to and from memory, MB.
+        max_energy_j: float64, upper limit of the job's estimated energy, J; infinity: no limit.
         profile: int32, an index into `profiles`.
-        profiles: names of the kinds of jobs, the first for jobs of no kind.
-        skipped: how many jobs of the source were left out or changed, by rule.
+        profiles: names of the job profiles; the first is "" for jobs without a profile.
+        rules: the jobs of the source that reading and shaping dropped or changed.
     """
 
     job_id: NDArray[np.int64]
@@ -74,25 +72,31 @@ class JobTable:
     max_energy_j: NDArray[np.float64]
     profile: NDArray[np.int32]
     profiles: tuple[str, ...] = ("",)
-    skipped: Mapping[str, int] = field(default_factory=dict)
+    rules: AppliedRules = field(default_factory=AppliedRules)
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Number of jobs that were dropped or changed, by rule."""
+        return self.rules.counts()
 
     def __len__(self) -> int:
         return len(self.job_id)
 
     def take(self, chosen: NDArray[Any] | slice) -> Self:
-        """Return the table of the chosen rows, an index array, a mask or a slice."""
-        return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+        """Return the table of the chosen rows: an index array, a mask or a slice.
+
+        `skipped` keeps the counts of the whole table. See `shaping` for windows that count their
+        own jobs.
+        """
+        columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
+        return replace(self, **columns, rules=self.rules.unplaced())
 
     def at(self, submit_s: NDArray[np.float64]) -> Self:
-        """Return the table with other submission times, float64, seconds, never decreasing."""
+        """Return the table with other submission times, float64, s, never decreasing."""
         return replace(self, submit_s=submit_s)
 
-    def with_skipped(self, counts: Mapping[str, int]) -> Self:
-        """Return the table with these counts added to `skipped`."""
-        return replace(self, skipped=dict(Counter(self.skipped) + Counter(counts)))
-
     def rows(self) -> Iterator[JobSpec]:
-        """Yield the jobs one by one as plain Python numbers, without unpacking all at once."""
+        """Yield the jobs as plain Python numbers, converted block by block to save memory."""
         for start in range(0, len(self), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
             columns = {name: getattr(self, name)[part].tolist() for name in COLUMNS}
@@ -120,11 +124,15 @@ COLUMNS: Mapping[str, tuple[type[np.generic], float]] = MappingProxyType(
 
 
 def job_table(
-    *, profiles: tuple[str, ...] = ("",), skipped: Mapping[str, int] | None = None, **columns: Any
+    *, profiles: tuple[str, ...] = ("",), rules: AppliedRules | None = None, **columns: Any
 ) -> JobTable:
-    """Return a table of these columns, any sequences or one value for all; others have defaults.
+    """Return a table of these columns.
 
-    `job_id` must be a sequence: it says how many jobs there are.
+    Args:
+        profiles: names of the job profiles.
+        rules: the jobs that the reader dropped or changed; default: none.
+        **columns: a sequence, or one value for all jobs; a missing column has its default from
+            `COLUMNS`. `job_id` must be a sequence: its length is the number of jobs.
     """
     count = len(columns["job_id"])
     filled = {
@@ -132,4 +140,4 @@ def job_table(
         for name, (kind, default) in COLUMNS.items()
     }
     assert not columns, f"no such columns: {list(columns)}"
-    return JobTable(**filled, profiles=profiles, skipped=skipped or {})
+    return JobTable(**filled, profiles=profiles, rules=rules or AppliedRules())

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch", reason="the extra rl is not installed")
+
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.catalogue import reproduce_study

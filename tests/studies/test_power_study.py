@@ -88,6 +88,7 @@ def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
 
 def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
     """A file that is no agent is left out with the reason."""
+    pytest.importorskip("torch", reason="trained agents need the extra rl")
     agents, why = find_agents(tmp_path)
     assert not agents
     assert why[0].startswith("No agent")

@@ -20,7 +20,7 @@ from hpcosim_server.record.metrics import jobs_that_ran, measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import Interval, Reward
 from support.learned_power import drawn, new_scheduler, task_of
-from support.power_manager_runs import nodes_of
+from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate
 
 
@@ -74,8 +74,8 @@ def test_what_cannot_be_is_passed_over() -> None:
     env.reset()
     env.step(np.array([0, 0]))
     env.step(np.array([0, 1]))
-    assert env.simulation.recording.power_history(0) == []
-    assert env.simulation.recording.power_history(1) == [(0.0, "switching_off"), (4.0, "sleeping")]
+    assert power_history(env.simulation.recording, 0) == []
+    assert power_history(env.simulation.recording, 1) == [(0.0, "switching_off"), (4.0, "sleeping")]
 
 
 def test_a_node_held_for_a_job_must_stay_on() -> None:

@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_client.power.manager import managed
-from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_server.record.metrics import measure
-from hpcosim_training.environments.node_power import NodePowerEnv
-from hpcosim_training.environments.power_task import PowerTask
-from hpcosim_workloads.table import JobTable
-from support.interrupted import StoppedError, stop_at
-from support.learned_power import drawn, new_scheduler, task_of
-from support.power_manager_runs import nodes_of
-from support.simulating import jobs_of, simulate
-
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from hpcosim_client.agents.node_power import network as nets  # noqa: E402
 from hpcosim_client.agents.node_power.manager import learned  # noqa: E402
+from hpcosim_client.power.manager import managed  # noqa: E402
+from hpcosim_scenarios.errors import ScenarioError  # noqa: E402
+from hpcosim_server.record.metrics import measure  # noqa: E402
+from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
+from hpcosim_training.environments.power_task import PowerTask  # noqa: E402
 from hpcosim_training.learners.power.curriculum import (  # noqa: E402
     CurriculumWorkload,
     split_by_time,
@@ -34,6 +28,11 @@ from hpcosim_training.learners.power.learner import PowerLearner  # noqa: E402
 from hpcosim_training.learners.power.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
 from hpcosim_training.learners.power.train import train, train_power  # noqa: E402
 from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
+from hpcosim_workloads.table import JobTable  # noqa: E402
+from support.interrupted import StoppedError, stop_at  # noqa: E402
+from support.learned_power import drawn, new_scheduler, task_of  # noqa: E402
+from support.power_manager_runs import nodes_of  # noqa: E402
+from support.simulating import jobs_of, simulate  # noqa: E402
 
 TINY = nets.Shape(embedding=16, heads=4, layers=2)
 

@@ -21,6 +21,7 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
+from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.logs.swf import read_swf
@@ -127,7 +128,8 @@ def test_sizes_stay_powers_of_two(draw: Draw) -> None:
 @BOTH
 def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
     """The counts of the reader's rules go along."""
-    assert draw(source=log().with_skipped({"cores_unknown": 3})).skipped == {"cores_unknown": 3}
+    rules = AppliedRules().plus("cores_unknown", [0, 1, 1], [0.0, 5.0, 5.0])
+    assert draw(source=replace(log(), rules=rules)).skipped == {"cores_unknown": 3}
 
 
 # --- sampled --------------------------------------------------------------------------------
@@ -455,35 +457,35 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("model", "what"),
     [
-        ("{model: sampled, jobs: 5}", r"\$.workload.synthetic: .* one of swf, trace; .* neither"),
+        ("{model: sampled, jobs: 5}", r"workload.synthetic: .* one of swf, trace; .* neither"),
         (
             "{model: seasonal, swf: log.swf, trace: nasa-ipsc, days: 5}",
-            r"x.yaml:6: \$.workload.synthetic: .* one of swf, trace; here is both",
+            r"x.yaml:6: workload.synthetic: .* one of swf, trace; here is both",
         ),
         (
             "{model: sampled, swf: log.swf, of_jobs: [9, 3], jobs: 5}",
-            r"\$.workload.synthetic: of_jobs must go from less to more",
+            r"workload.synthetic: of_jobs must go from less to more",
         ),
-        ("{model: sampled, swf: log.swf, jobs: 0}", r"\$.workload.synthetic.jobs: Expected"),
-        ("{model: seasonal, swf: log.swf, days: 0}", r"\$.workload.synthetic.days: Expected"),
+        ("{model: sampled, swf: log.swf, jobs: 0}", r"workload.synthetic.jobs: expected"),
+        ("{model: seasonal, swf: log.swf, days: 0}", r"workload.synthetic.days: expected"),
         ("{model: seasonal, swf: log.swf}", "`days` is missing"),
         ("{model: seasonal, swf: log.swf, day: 1}", "unknown key 'day'; did you mean 'days'?"),
         (
             "{model: sampled, trace: nasa-ipcs, jobs: 5}",
-            r"x.yaml:6: \$.workload.synthetic.trace: .* did you mean nasa-ipsc",
+            r"x.yaml:6: workload.synthetic.trace: .* did you mean nasa-ipsc",
         ),
         ("{model: sampled, swf: gone.swf, jobs: 5}", "gone.swf: there is no such file"),
         (
             "{model: sampled, swf: log.swf, of_jobs: [5000, 5001], jobs: 5}",
-            r"x.yaml:6: \$.workload.synthetic: the log has no jobs to draw from",
+            r"x.yaml:6: workload.synthetic: the log has no jobs to draw from",
         ),
         (
             "{model: seasonal, swf: log.swf, of_jobs: [0, 5], days: 5}",
-            r"x.yaml:6: \$.workload.synthetic: the log covers 1 of 7 days",
+            r"x.yaml:6: workload.synthetic: the log covers 1 of 7 days",
         ),
         (
             "{model: seasonal, swf: log.swf, days: 36525}",
-            r"x.yaml:6: \$.workload.synthetic: .* 1000 are allowed, so days must be less",
+            r"x.yaml:6: workload.synthetic: .* 1000 are allowed, so days must be less",
         ),
         ("{model: sampled, swf: log.swf, jobs: 1001}", "x.yaml: has more than 1000 jobs"),
     ],

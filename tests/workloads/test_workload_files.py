@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import WorkloadError
@@ -107,6 +113,37 @@ def test_swf_no_run_time(log: Log, run: object) -> None:
     table = read_swf(log(swf_line(1, run=run), swf_line(2)))
     assert [row[0] for row in rows_of(table)] == [2]
     assert table.skipped == {"run_time_unknown_or_zero": 1}
+
+
+@pytest.mark.parametrize("read", ["swf", "cqsim"])
+def test_zero_run_time_kept(log: Log, read: str) -> None:
+    """`zero_run_time="keep"` keeps jobs of run time 0 and drops those of unknown run time."""
+    if read == "swf":
+        path = log(swf_line(1, run=0), swf_line(2, run=-1), swf_line(3, run=0, requested=-1))
+        table = read_swf(path, zero_run_time="keep")
+    else:
+        lines = cqsim_line(1, run=0), cqsim_line(2, run=-1), cqsim_line(3, requested=-1, run=0)
+        table = read_cqsim(log(*lines), zero_run_time="keep")
+    assert rows_of(table) == [(1, 0.0, 0.0, 20.0, 4), (3, 0.0, 0.0, 0.0, 4)]
+    assert table.skipped == {"requested_time_unknown": 1, "run_time_unknown": 1}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "used", "asked", "cores"),
+    [
+        ("requested", 2, 4, 4),
+        ("requested", 2, -1, 2),
+        ("allocated", 2, 4, 2),
+        ("allocated", -1, 4, 4),
+        ("allocated", 0, 4, 4),
+    ],
+)
+def test_swf_sizes(
+    log: Log, sizes: Literal["requested", "allocated"], used: int, asked: int, cores: int
+) -> None:
+    """`sizes` chooses the field of the cores; the other field is used where that is unknown."""
+    table = read_swf(log(swf_line(used=used, asked=asked)), sizes=sizes)
+    assert table.cores.tolist() == [cores]
 
 
 @pytest.mark.parametrize(
@@ -523,8 +560,8 @@ def test_scale_load_of_no_jobs() -> None:
 
 
 def test_cap_cores() -> None:
-    """Jobs of more cores are cut down and counted beside what was skipped before."""
-    capped = cap_cores(TABLE.with_skipped({"corrupt_lines": 3}), 4)
+    """Jobs of more cores are reduced, and counted in addition to the reader's counts."""
+    capped = cap_cores(with_corrupt_lines(TABLE, [110.0, 110.0, 120.0]), 4)
     assert capped.cores.tolist() == [1, 2, 4, 4, 4]
     assert capped.skipped == {"corrupt_lines": 3, "cores_capped": 2}
     assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
@@ -545,10 +582,79 @@ def test_divide_cores(by: int, cores: list[int]) -> None:
     assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
 
 
-def test_shaping_keeps_counts() -> None:
-    """What the reader skipped is still known after a window and another load."""
-    table = TABLE.with_skipped({"corrupt_lines": 3})
-    assert scale_load(window_by_number(table, 1, 3), 2.0).skipped == {"corrupt_lines": 3}
+def with_corrupt_lines(table: JobTable, times_s: list[float]) -> JobTable:
+    """Return the table of a log that also has corrupt lines at these submission times."""
+    rows = np.searchsorted(table.submit_s, times_s, side="right")
+    return replace(table, rules=table.rules.plus("corrupt_lines", rows, times_s))
+
+
+def test_window_by_time_counts_its_own_jobs() -> None:
+    """A window by time counts the dropped jobs of its interval."""
+    table = with_corrupt_lines(TABLE, [90.0, 105.0, 115.0, 130.0, 131.0, 900.0])
+    assert window_by_time(table, 110.0, 131.0).skipped == {"corrupt_lines": 2}
+    assert window_by_time(table, 0.0, 1e9).skipped == {"corrupt_lines": 6}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "count"), [(0, 1, 1), (1, 3, 1), (3, 4, 1), (4, 5, 3), (0, 99, 6)]
+)
+def test_window_by_number_counts_its_own_jobs(first: int, last: int, count: int) -> None:
+    """A dropped job belongs to the window of the next job, or of the last one."""
+    table = with_corrupt_lines(TABLE, [90.0, 105.0, 125.0, 130.0, 140.0, 900.0])
+    assert window_by_number(table, first, last).skipped == {"corrupt_lines": count}
+
+
+@given(st.data())
+def test_counts_of_consecutive_windows_add_up(data: st.DataObject) -> None:
+    """Each dropped or changed job of a log is counted in one of the windows that divide it."""
+    lines = data.draw(
+        st.lists(st.tuples(st.integers(-1, 9), st.integers(-1, 1), st.integers(-1, 1)), min_size=1)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.swf"
+        rows = [
+            swf_line(number, submit, run, requested=requested)
+            for number, (submit, run, requested) in enumerate(lines)
+        ]
+        path.write_text("".join(rows))
+        table = read_swf(path)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(lines)), max_size=3)) | {0, len(table)})
+    cuts = [cut for cut in cuts if cut <= len(table)]
+    counts: Counter[str] = Counter()
+    for first, last in pairwise(cuts):
+        counts.update(window_by_number(table, first, last).skipped)
+    assert counts == (table.skipped if len(table) else {})
+
+
+def test_window_counts_changed_jobs_by_row() -> None:
+    """A changed job counts in the window that has it, also among jobs of the same time."""
+    table = cap_cores(jobs_of((5.0, 1.0, 1), (5.0, 1.0, 8), (5.0, 1.0, 1)), 4)
+    assert [window_by_number(table, row, row + 1).skipped for row in range(3)] == [
+        {},
+        {"cores_capped": 1},
+        {},
+    ]
+
+
+def test_window_of_a_window_counts_its_own_jobs() -> None:
+    """A window by number of a window by time counts the jobs of both."""
+    table = with_corrupt_lines(TABLE, [105.0, 115.0, 125.0, 135.0])
+    week = window_by_time(table, 110.0, 141.0)
+    assert week.skipped == {"corrupt_lines": 3}
+    assert window_by_number(week, 1, 2).skipped == {"corrupt_lines": 1}
+
+
+def test_load_keeps_counts() -> None:
+    """Another load does not change the counts."""
+    table = with_corrupt_lines(TABLE, [115.0])
+    assert scale_load(table, 2.0).skipped == {"corrupt_lines": 1}
+
+
+def test_empty_window_names_dropped_jobs() -> None:
+    """The error of a window without jobs says how many were dropped there, and by which rule."""
+    table = with_corrupt_lines(TABLE, [115.0, 116.0, 125.0])
+    with pytest.raises(WorkloadError, match="2 by rule corrupt_lines"):
+        window_by_time(table, 111.0, 119.0)
 
 
 def test_rows_past_the_first_block() -> None:

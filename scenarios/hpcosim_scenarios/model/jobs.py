@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.logs import imitated_jobs, log_jobs
+from hpcosim_scenarios.model.logs import check_jobs_left, imitated_jobs, log_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
 from hpcosim_workloads import shaping
@@ -70,7 +70,9 @@ def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
         return inline_jobs(spec)
     if spec.json is not None:
         how: Any = {"placement": spec.placement, "lenient": spec.lenient}
-        return read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
+        table = read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
+        check_jobs_left(table, folder / spec.json)
+        return table
     return log_jobs(spec, spec, folder)
 
 
@@ -87,6 +89,22 @@ def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: 
         run_s=model.run_s,
         overestimate=model.overestimate,
     )
+
+
+def check_log_settings(workload: Workload) -> None:
+    """Check that settings of the log reader have a log to apply to.
+
+    Raises:
+        ScenarioError: there is no log; names the field, not file and line.
+    """
+    if workload.swf is not None or workload.trace is not None:
+        return
+    if isinstance(workload.synthetic, Imitated):
+        return
+    for name, default in (("zero_run_time", "drop"), ("sizes", "requested")):
+        if getattr(workload, name) != default:
+            what = "applies to job logs (swf, trace, or a model that imitates one); remove it"
+            raise ScenarioError(what, field=f"$.workload.{name}")
 
 
 def inline_jobs(workload: Workload) -> JobTable:

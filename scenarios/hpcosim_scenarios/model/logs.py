@@ -14,6 +14,7 @@ from hpcosim_workloads.logs.catalogue import find_trace, known_trace
 from hpcosim_workloads.logs.cqsim import read_cqsim
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.shaping import select
 from hpcosim_workloads.synthetic.imitation import sampled, seasonal
 from hpcosim_workloads.table import JobTable
 
@@ -24,17 +25,41 @@ def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> Jo
     """Return the jobs of a log.
 
     Args:
-        which: what names it, by `trace` or `swf`.
-        workload: how to read it: `placement`, `lenient`, `profiles`.
-        folder: where the scenario's file lies.
+        which: the section that names the log, by `trace` or `swf`.
+        workload: the reader's settings: `placement`, `lenient`, `profiles`, `zero_run_time`,
+            `sizes`.
+        folder: the folder of the scenario's file.
 
     Raises:
-        WorkloadError: it can't be read.
+        ScenarioError: a setting does not apply to the log's format.
+        WorkloadError: the log cannot be read, or every job of it was dropped.
     """
-    how: Any = {"placement": workload.placement, "lenient": workload.lenient}
-    if _is_cqsim(which):
-        return read_cqsim(_path(which, folder), **how)
-    return read_swf(_path(which, folder), profiles=workload.profiles, **how)
+    path = _path(which, folder)
+    reading: Any = {
+        "placement": workload.placement,
+        "lenient": workload.lenient,
+        "zero_run_time": workload.zero_run_time,
+    }
+    if not _is_cqsim(which):
+        table = read_swf(path, profiles=workload.profiles, sizes=workload.sizes, **reading)
+    elif workload.sizes == "requested":
+        table = read_cqsim(path, **reading)
+    else:
+        what = f"applies to SWF logs; {which.trace} is in CQSim's format; remove the setting"
+        raise ScenarioError(what, field="$.workload.sizes")
+    check_jobs_left(table, path)
+    return table
+
+
+def check_jobs_left(table: JobTable, path: Path) -> None:
+    """Check that the reader kept a job of a file that has any.
+
+    Raises:
+        WorkloadError: every job was dropped; names the rules and how to keep the jobs.
+    """
+    if not len(table) and table.skipped:
+        dropped = sum(table.skipped.values())
+        raise WorkloadError(f"all {dropped} jobs were dropped: {table.rules.drops()}", path)
 
 
 def imitated_jobs(
@@ -58,7 +83,7 @@ def imitated_jobs(
         _check_trace(model.trace)
     log = log_jobs(model, workload, folder)
     if model.of_jobs is not None:  # submit times stay: they tell weekday and hour
-        log = log.take(slice(*model.of_jobs))
+        log = select(log, *model.of_jobs)
     try:
         if isinstance(model, Sampled):
             return sampled(rng, log, jobs=model.jobs)

@@ -20,6 +20,8 @@ from hpcosim_scenarios.model.bounds import (
     WholeSeconds,
 )
 from hpcosim_workloads.logs.job_line import JobLine, Profile
+from hpcosim_workloads.logs.job_log import ZeroRunTime
+from hpcosim_workloads.logs.swf import Sizes
 
 MOST_LINES = 10_000
 SOURCES = ("swf", "json", "trace", "synthetic", "inline")
@@ -150,6 +152,11 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
             has the one whose name is the number of its executable, written in quotes; that
             may not say what a log does (cores, work, requested time).
         lenient: leave out corrupt lines of a file and count them.
+        zero_run_time: of a job log, `drop` or `keep` jobs whose run time is 0 (SWF field 4).
+            A kept job ends at the instant it starts. Default: drop.
+        sizes: of an SWF log, the source of a job's cores: `requested` (field 8) or `allocated`
+            (field 5) processors. If that field is 0 or less, the other one is used. Default:
+            requested.
         placement: how jobs are laid over nodes where neither they nor their profiles say.
         window_s: only jobs submitted from the first to before the second of these.
         jobs: only these of the jobs kept, counted from 0, without the last.
@@ -167,6 +174,8 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
     profiles: dict[str, Profile] = {}
     lenient: bool = False
+    zero_run_time: ZeroRunTime = "drop"
+    sizes: Sizes = "requested"
     placement: Placement = "cores"
     window_s: tuple[NotNegative, NotNegative] | None = None
     jobs: tuple[Count, Count] | None = None

@@ -12,7 +12,7 @@ from hpcosim_studies.measures import Measure, table
 from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent
 from hpcosim_studies.power.paper import Cluster
 from hpcosim_studies.rows import Rows, groups
-from hpcosim_studies.runs import NO_OVERRIDES, Run
+from hpcosim_studies.runs import NO_OVERRIDES, StudyRun
 
 ALWAYS_ON = "always-on"
 TIMEOUT = "timeout"
@@ -78,7 +78,7 @@ def run_of(
     *,
     kind: str = "",
     seed: int | None = None,
-) -> Run:
+) -> StudyRun:
     """Return a run of a manager.
 
     Args:
@@ -106,15 +106,15 @@ def run_of(
         **setup.overrides,
         **({"workload.jobs": None} if setup.whole else {}),
     }
-    return Run(setup.scenario, labels, overrides=overrides)
+    return StudyRun(setup.scenario, labels, overrides=overrides)
 
 
-def always_on(setup: RunSetup) -> Run:
+def always_on(setup: RunSetup) -> StudyRun:
     """Return the run without switching."""
     return run_of(setup, "always on", {"name": ALWAYS_ON})
 
 
-def timeouts(setup: RunSetup, minutes: Iterable[float], awareness: str) -> list[Run]:
+def timeouts(setup: RunSetup, minutes: Iterable[float], awareness: str) -> list[StudyRun]:
     """Return a run for each timeout, in minutes."""
     runs = []
     for each in minutes:
@@ -123,7 +123,7 @@ def timeouts(setup: RunSetup, minutes: Iterable[float], awareness: str) -> list[
     return runs
 
 
-def priced(setup: RunSetup, prices_w: Iterable[float]) -> list[Run]:
+def priced(setup: RunSetup, prices_w: Iterable[float]) -> list[StudyRun]:
     """Return timeouts with planned schedulers that delay jobs if that saves enough energy.
 
     A price is the energy per second of a job's wait, J/s.
@@ -137,7 +137,7 @@ def priced(setup: RunSetup, prices_w: Iterable[float]) -> list[Run]:
     return runs
 
 
-def keep_idle(setup: RunSetup, warm: Iterable[int], awareness: str) -> list[Run]:
+def keep_idle(setup: RunSetup, warm: Iterable[int], awareness: str) -> list[StudyRun]:
     """Return a run for each number of idle nodes kept on; others switch off immediately."""
     return [
         run_of(setup, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
@@ -145,7 +145,7 @@ def keep_idle(setup: RunSetup, warm: Iterable[int], awareness: str) -> list[Run]
     ]
 
 
-def slurm(setup: RunSetup, awareness: str) -> list[Run]:
+def slurm(setup: RunSetup, awareness: str) -> list[StudyRun]:
     """Return the run of Slurm's power saving, if it supports this power awareness."""
     if awareness not in SLURM_AWARENESSES:
         return []
@@ -153,14 +153,14 @@ def slurm(setup: RunSetup, awareness: str) -> list[Run]:
     return [run_of(setup, f"slurm {SLURM_S / 60:g} min", power, awareness)]
 
 
-def oracle(setup: RunSetup) -> tuple[list[Run], list[str]]:
+def oracle(setup: RunSetup) -> tuple[list[StudyRun], list[str]]:
     """Return the run of the oracle, or the reason why it is missing."""
     if not importlib.util.find_spec("scipy"):
         return [], ["No oracle: SciPy is missing (`pip install 'hpcosim[oracle]'`)."]
     return [run_of(setup, "oracle, no wait", {"name": ORACLE})], []
 
 
-def of_agents(setup: RunSetup, agents: Sequence[PowerAgent]) -> list[Run]:
+def of_agents(setup: RunSetup, agents: Sequence[PowerAgent]) -> list[StudyRun]:
     """Return a run for each agent, with the job scheduler of its training."""
     runs = []
     for agent in agents:

@@ -1,9 +1,9 @@
-"""Results of the CQSim simulator (Illinois Institute of Technology), read as a log of jobs.
+"""Reader of result files of the CQSim simulator (Illinois Institute of Technology).
 
     id;procs;procs;requested;run;wait;submit;start;end
 
-Times in seconds. Lines that begin with '#' are comments. What that simulator decided, that is
-wait, start and end, is passed over.
+Times are in seconds. Lines that begin with '#' are comments. The reader ignores the schedule that
+CQSim computed: wait, start and end.
 """
 
 from __future__ import annotations
@@ -11,34 +11,46 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_log import LogJob, checked, read_log
+from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
 from hpcosim_workloads.table import JobTable
 
 FIELDS = 9
 
 
-def read_cqsim(path: Path, *, placement: Placement = "cores", lenient: bool = False) -> JobTable:
-    """Return the jobs of a result file of CQSim, plain or gzipped, that can be run again.
+def read_cqsim(
+    path: Path,
+    *,
+    placement: Placement = "cores",
+    lenient: bool = False,
+    zero_run_time: ZeroRunTime = "drop",
+) -> JobTable:
+    """Return the usable jobs of a CQSim result file, plain or gzipped.
 
-    The rules, and what is counted, are those of `read_swf`; cores are the first `procs`.
+    The rules and their counts are those of `read_swf`. The cores of a job are the first `procs`.
 
     Args:
         path: the file.
-        placement: how its jobs are laid over nodes; the format does not say.
-        lenient: leave out corrupt lines instead of failing.
+        placement: placement of every job; the format has no such field.
+        lenient: drop corrupt lines; default: the first one is an error.
+        zero_run_time: drop or keep the jobs whose run time is 0.
 
     Raises:
-        WorkloadError: the file can't be read, or a line is corrupt; names the line.
+        WorkloadError: the file cannot be read, or a line is corrupt; the error names the line.
     """
-    return read_log(path, _parse, comment="#", placement=placement, lenient=lenient)
+    return read_log(
+        path,
+        _parse,
+        comment="#",
+        placement=placement,
+        lenient=lenient,
+        zero_run_time=zero_run_time,
+    )
 
 
 def _parse(line: str) -> LogJob:
-    fields = line.replace("_", "?").split(";")  # Python would take 1_000 for a number
+    fields = line.replace("_", "?").split(";")  # int("1_000") is valid in Python
     if len(fields) != FIELDS:
-        raise ValueError(
-            f"a job has {FIELDS} fields, ';' between them; this line has {len(fields)}"
-        )
+        raise ValueError(f"expected {FIELDS} fields separated by ';', got {len(fields)}")
     try:
         job_id, cores = int(fields[0]), int(fields[1])
         requested_s, run_s, submit_s = float(fields[3]), float(fields[4]), float(fields[6])

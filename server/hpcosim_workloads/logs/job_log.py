@@ -1,19 +1,20 @@
-"""Job logs of one job a line, in whatever format: which jobs are usable, and their table."""
+"""Reader of job logs with one job per line: drops unusable jobs and builds the job table."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Placement
+from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.job_line import (
     NO_PROFILE,
@@ -25,13 +26,21 @@ from hpcosim_workloads.logs.job_line import (
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable, job_table
 
+ZeroRunTime = Literal["drop", "keep"]
+"""Whether a reader drops or keeps the jobs whose run time is 0."""
+
 
 class LogJob(NamedTuple):
-    """A job as a line of a log has it; a time or count that is not above 0 is unknown.
+    """A job as one line of a log states it.
 
     Attributes:
-        memory_mb: of each task; 0: unknown.
-        profile: the name of its profile; "": it has none.
+        job_id: number of the job.
+        submit_s: submission time, s; below 0: unknown.
+        run_s: run time, s; below 0: unknown.
+        requested_s: requested run time, s; 0 or less: unknown.
+        cores: number of cores; 0 or less: unknown.
+        memory_mb: memory per task, MB; 0: unknown.
+        profile: name of the job's profile; "": none.
     """
 
     job_id: int
@@ -51,98 +60,143 @@ def read_log(
     placement: Placement = "cores",
     lenient: bool = False,
     profiles: Mapping[str, Profile] = NO_PROFILES,
+    zero_run_time: ZeroRunTime = "drop",
 ) -> JobTable:
-    """Return the jobs of a log of a job a line, by the rules, arguments and errors of `read_swf`.
+    """Return the jobs of a log with one job per line.
 
-    `parse` reads a line, and raises ValueError where it is corrupt; lines that begin with `comment`
-    are skipped.
+    The rules, the other arguments and the errors are those of `read_swf`.
+
+    Args:
+        path: the log.
+        parse: parses a line; raises ValueError if the line is corrupt.
+        comment: first character of the lines to ignore.
+        placement: see `read_swf`.
+        lenient: see `read_swf`.
+        profiles: see `read_swf`.
+        zero_run_time: see `read_swf`.
     """
-    counts: Counter[str] = Counter()
-    table, line_of = _read(_usable_jobs(path, parse, comment, lenient, counts), counts)
+    reading = _Reading(path, lenient, zero_run_time)
+    reading.read(parse, comment)
+    table = reading.table()
     kinds = [profiles.get(name, NO_PROFILE) for name in table.profiles]
-    table = _filled(table, kinds, placement, path)
-    firsts = np.unique(table.job_id, return_index=True)[1]
-    repeated = np.delete(np.arange(len(table)), firsts)  # rows whose job is in an earlier one
-    if repeated.size and not lenient:
-        row = int(repeated[0])
-        raise WorkloadError(f"job {table.job_id[row]} is there twice", path, line_of[row])
-    if repeated.size:
-        counts["repeated_job_ids"] += repeated.size
-        table = table.take(np.sort(firsts))
-    return table.take(np.argsort(table.submit_s, kind="stable")).with_skipped(+counts)
-
-
-def _read(jobs: Iterable[tuple[int, LogJob]], counts: Counter[str]) -> tuple[JobTable, array[int]]:
-    """Return jobs in the order they come, and the number of the line of each."""
-    line_of, job_id, cores, profile = array("q"), array("q"), array("q"), array("q")
-    submit_s, run_s, requested_s, memory_mb = array("d"), array("d"), array("d"), array("d")
-    codes = {"": 0}
-    latest_s = -math.inf
-    for number, job in jobs:
-        counts["out_of_order"] += job.submit_s < latest_s
-        counts["requested_time_unknown"] += job.requested_s <= 0
-        latest_s = max(latest_s, job.submit_s)
-        line_of.append(number)
-        job_id.append(job.job_id)
-        submit_s.append(job.submit_s)
-        run_s.append(job.run_s)
-        requested_s.append(job.requested_s if job.requested_s > 0 else job.run_s)
-        cores.append(job.cores)
-        memory_mb.append(job.memory_mb)
-        profile.append(codes.setdefault(job.profile, len(codes)))
-    table = job_table(
-        job_id=job_id,
-        submit_s=submit_s,
-        run_s=run_s,
-        requested_s=requested_s,
-        cores=cores,
-        memory_mb=memory_mb,
-        profile=profile,
-        profiles=tuple(codes),
-    )
-    return table, line_of
-
-
-def _usable_jobs(
-    path: Path,
-    parse: Callable[[str], LogJob],
-    comment: str,
-    lenient: bool,
-    counts: Counter[str],
-) -> Iterator[tuple[int, LogJob]]:
-    """Yield the jobs that can be run again, with their lines' numbers; count those left out."""
-    for number, raw in numbered_lines(path):
-        line = raw.decode("latin-1").strip()  # headers hold names in whatever encoding
-        if not line or line.startswith(comment):
-            continue
-        try:
-            job = parse(line)
-        except ValueError as error:
-            if not lenient:
-                raise WorkloadError(str(error), path, number) from None
-            counts["corrupt_lines"] += 1
-            continue
-        if reason := _unusable(job):
-            counts[reason] += 1
-        else:
-            yield number, job
+    return _filled(table, kinds, placement, path)
 
 
 def checked(job: LogJob) -> LogJob:
-    """Return a job whose numbers are such as a table can hold.
+    """Return a job whose numbers fit the columns of a table.
 
     Raises:
-        ValueError: one isn't.
+        ValueError: a number is out of range.
     """
     if not all(abs(time_s) <= LATEST_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
-        raise ValueError(f"a time is not a number of up to {LATEST_S} s")
+        raise ValueError(f"a time is not a finite number up to {LATEST_S} s")
     if not 0 <= job.job_id < 2**63 or job.cores > MOST_CORES:
-        raise ValueError(f"a job number must be 0 or more, and cores {MOST_CORES} or fewer")
+        raise ValueError(
+            f"job {job.job_id} with {job.cores} cores: expected a job number >= 0 "
+            f"and at most {MOST_CORES} cores"
+        )
     return job
 
 
-def _unusable(job: LogJob) -> str:
-    if job.run_s <= 0:
+class _Reading:
+    """The jobs of a log in the order of the file, and the rules applied to its lines."""
+
+    def __init__(self, path: Path, lenient: bool, zero_run_time: ZeroRunTime) -> None:
+        self._path = path
+        self._lenient = lenient
+        self._zero_run_time = zero_run_time
+        self._lines = array("q")  # number of each job's line
+        self._codes = {"": 0}  # number of each profile
+        self._columns: dict[str, array[Any]] = {
+            name: array("q") for name in ("job_id", "cores", "profile")
+        } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
+        self._dropped_s: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
+        self._changed: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+
+    def read(self, parse: Callable[[str], LogJob], comment: str) -> None:
+        """Read every line of the file."""
+        line_s, latest_s = 0.0, -math.inf
+        for number, raw in numbered_lines(self._path):
+            line = raw.decode("latin-1").strip()  # headers are in various encodings
+            if not line or line.startswith(comment):
+                continue
+            try:
+                job = parse(line)
+            except ValueError as error:
+                if not self._lenient:
+                    raise WorkloadError(str(error), self._path, number) from None
+                self._dropped_s["corrupt_lines"].append(line_s)
+                continue
+            if job.submit_s >= 0:
+                line_s = job.submit_s
+            if rule := _drop_rule(job, self._zero_run_time):
+                # A job without submission time belongs to the place of its line.
+                self._dropped_s[rule].append(line_s)
+                continue
+            if job.submit_s < latest_s:
+                self._changed["out_of_order"].append(len(self._lines))
+            latest_s = max(latest_s, job.submit_s)
+            self._add(number, job)
+
+    def _add(self, number: int, job: LogJob) -> None:
+        if job.requested_s <= 0:
+            self._changed["requested_time_unknown"].append(len(self._lines))
+        self._lines.append(number)
+        columns = self._columns
+        columns["job_id"].append(job.job_id)
+        columns["submit_s"].append(job.submit_s)
+        columns["run_s"].append(job.run_s)
+        columns["requested_s"].append(job.requested_s if job.requested_s > 0 else job.run_s)
+        columns["cores"].append(job.cores)
+        columns["memory_mb"].append(job.memory_mb)
+        columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
+
+    def table(self) -> JobTable:
+        """Return the jobs in order of submission, each number once."""
+        columns: dict[str, Any] = dict(self._columns)
+        table = job_table(profiles=tuple(self._codes), **columns)
+        kept = self._first_of_each_number(table)
+        order = kept[np.argsort(table.submit_s[kept], kind="stable")]
+        row_of = np.full(len(table), -1)
+        row_of[order] = np.arange(len(order))
+        table = table.take(order)
+        return replace(table, rules=self._rules(table, row_of))
+
+    def _first_of_each_number(self, table: JobTable) -> NDArray[np.intp]:
+        """Return the rows of the jobs whose number no earlier line has, ascending."""
+        firsts = np.unique(table.job_id, return_index=True)[1]
+        repeated = np.delete(np.arange(len(table)), firsts)
+        if repeated.size and not self._lenient:
+            row = int(repeated[0])
+            what = f"job {table.job_id[row]} is there twice; expected unique job numbers"
+            raise WorkloadError(what, self._path, self._lines[row])
+        if repeated.size:
+            self._dropped_s["repeated_job_ids"].extend(table.submit_s[repeated].tolist())
+        return np.sort(firsts)
+
+    def _rules(self, table: JobTable, row_of: NDArray[np.int64]) -> AppliedRules:
+        """Return the applied rules.
+
+        Args:
+            table: the jobs in order of submission.
+            row_of: row of each job of the file in `table`; -1: dropped.
+        """
+        rules = AppliedRules()
+        for name, places in self._changed.items():
+            rows = row_of[np.array(places)]
+            rows = rows[rows >= 0]
+            rules = rules.plus(name, rows, table.submit_s[rows])
+        for name, times_s in self._dropped_s.items():
+            rows = np.searchsorted(table.submit_s, times_s, side="right")
+            rules = rules.plus(name, rows, times_s)
+        return rules
+
+
+def _drop_rule(job: LogJob, zero_run_time: ZeroRunTime) -> str:
+    """Return the name of the rule that drops a job, "" if none does."""
+    if job.run_s < 0 and zero_run_time == "keep":
+        return "run_time_unknown"
+    if job.run_s <= 0 and zero_run_time == "drop":
         return "run_time_unknown_or_zero"
     if job.cores <= 0:
         return "cores_unknown"
@@ -152,7 +206,14 @@ def _unusable(job: LogJob) -> str:
 def _filled(
     table: JobTable, kinds: Sequence[Profile], placement: Placement, path: Path
 ) -> JobTable:
-    """Return a table with what its log does not say, by the profile of each job."""
+    """Return a table in which profiles and `placement` supply what the log lacks.
+
+    Args:
+        table: the jobs.
+        kinds: profile of each entry of `table.profiles`.
+        placement: placement of jobs whose profile states none.
+        path: the log, for errors.
+    """
     for name, kind in zip(table.profiles, kinds, strict=True):
         for field in NOT_OF_LOGS:
             if getattr(kind, field) is not None:

@@ -1,21 +1,25 @@
-"""The project's own workload format: one JSON object a line, one job a line.
+"""Reader of hpcosim's own workload format: JSON lines, one job per line.
 
     {"job_id": 1, "submit_s": 0, "cores": 4, "run_s": 3600, "requested_s": 7200}
     {"job_id": 2, "submit_s": 5, "cores": 8, "req_ops": 1.25e10, "requested_s": 5.5, "profile": "B"}
 
-Every field stands in `JobLine`. Plain or gzipped; empty lines are passed over.
+`JobLine` documents every field. Files are plain or gzipped. Empty lines are ignored.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from hpcosim_protocol import Placement
+from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, Profile
 from hpcosim_workloads.logs.log_file import numbered_lines
@@ -29,35 +33,39 @@ def read_jsonl(
     lenient: bool = False,
     profiles: Mapping[str, Profile] = NO_PROFILES,
 ) -> JobTable:
-    """Return the jobs of a file in the project's own format, in order of submission.
+    """Return the jobs of a file in order of submission.
 
     Args:
         path: the file.
-        placement: of the jobs that name none, and have none from their profile.
-        lenient: leave out corrupt lines instead of failing; they are counted as
-            `corrupt_lines` in `JobTable.skipped`.
-        profiles: by the names lines have for them; if any, every name in a line must be theirs.
+        placement: placement of jobs that state none and whose profile states none.
+        lenient: drop corrupt lines; `JobTable.skipped` counts them as `corrupt_lines`. Default:
+            the first one is an error.
+        profiles: job profiles by name. If there are any, every `profile` of a line must be one.
 
     Raises:
-        WorkloadError: the file can't be read, or a line is no job; names the line.
+        WorkloadError: the file cannot be read, or a line is corrupt; the error names the line.
     """
     decoder = msgspec.json.Decoder(JobLine)
     jobs = JobLines(placement, profiles)
-    corrupt = 0
-    for number, line in numbered_lines(path):
-        if line.isspace():
+    line_s, corrupt_s = 0.0, array("d")
+    for number, text in numbered_lines(path):
+        if text.isspace():
             continue
         try:
-            jobs.add(decoder.decode(line))
+            line = decoder.decode(text)
+            jobs.add(line)
+            line_s = line.submit_s
         except ValueError as error:
             if not lenient:
-                raise WorkloadError(_helpful(str(error)), path, number) from None
-            corrupt += 1
-    return jobs.table().with_skipped({"corrupt_lines": corrupt} if corrupt else {})
+                raise WorkloadError(_with_hint(str(error)), path, number) from None
+            corrupt_s.append(line_s)
+    table = jobs.table()
+    rows = np.searchsorted(table.submit_s, corrupt_s, side="right")
+    return replace(table, rules=AppliedRules().plus("corrupt_lines", rows, corrupt_s))
 
 
-def _helpful(what: str) -> str:
-    """Add the nearest field to a message about one that there is not."""
+def _with_hint(what: str) -> str:
+    """Return msgspec's message, and for an unknown field the nearest field."""
     unknown = re.search(r"unknown field `(.*)`", what)
     if unknown is None:
         return what

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.logs.job_line import MOST_MB, NO_PROFILES, Profile
-from hpcosim_workloads.logs.job_log import LogJob, checked, read_log
+from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
 from hpcosim_workloads.table import MOST_CORES, JobTable
 
 FIELDS = 18
-KB_A_MB = 1000
-MOST_KB = MOST_MB * KB_A_MB
+KB_PER_MB = 1000
+MOST_KB = MOST_MB * KB_PER_MB
+
+
+Sizes = Literal["requested", "allocated"]
+"""Field of an SWF log that states the cores of a job: requested (8) or allocated (5)."""
 
 
 def read_swf(
@@ -22,62 +27,78 @@ def read_swf(
     placement: Placement = "cores",
     lenient: bool = False,
     profiles: Mapping[str, Profile] = NO_PROFILES,
+    zero_run_time: ZeroRunTime = "drop",
+    sizes: Sizes = "requested",
 ) -> JobTable:
-    """Return the jobs of an SWF log, plain or gzipped, that can be run again.
+    """Return the usable jobs of an SWF log, plain or gzipped.
 
-    The file is read line by line into columns, whole, before anything is simulated: a bad line
-    at its end is found before a result is begun.
+    The whole file is read before the simulation starts, so an error at its end is found first.
 
-    Rules, each counted in `JobTable.skipped` where it leaves out or changes a job:
+    Rules that drop or change a job; `JobTable.skipped` counts the jobs of each rule:
 
-    - a job of no or unknown run time (field 4 is 0 or -1) is left out: `run_time_unknown_or_zero`;
-    - cores are the processors asked for (field 8), or if unknown those used (field 5); a job
-      with neither is left out: `cores_unknown`;
-    - a job without submission time (field 2 below 0) is left out: `submit_time_unknown`;
-    - an unknown requested time (field 9 not above 0) is the run time:
-      `requested_time_unknown` (kept);
-    - jobs not in order of submission are sorted, those of one time stay in the file's order:
-      `out_of_order` counts lines earlier than one before (kept);
-    - under `lenient` a corrupt line, or one that repeats a job's number, is left out:
-      `corrupt_lines`, `repeated_job_ids`.
+    - `run_time_unknown_or_zero`: dropped, the run time (field 4) is 0 or -1. With
+      `zero_run_time="keep"` jobs of run time 0 are kept, they end at the instant they start, and
+      the rule for -1 is `run_time_unknown`.
+    - `cores_unknown`: dropped, requested (field 8) and allocated (field 5) processors are both
+      0 or less.
+    - `submit_time_unknown`: dropped, the submission time (field 2) is below 0.
+    - `requested_time_unknown`: kept, the requested time (field 9) is 0 or less; it becomes the
+      run time.
+    - `out_of_order`: kept, an earlier line has a later submission time. Jobs are sorted by
+      submission time; jobs of the same time keep the order of the file.
+    - `corrupt_lines`, `repeated_job_ids`: dropped, the line is corrupt or repeats a job number;
+      only if `lenient`.
 
-    Not counted: memory is what was asked for (field 10), or if unknown what was used (field 7),
-    in KB a processor, of which 1000 are a MB here. A job has the profile whose name is the
-    number of its executable (field 14), if there is one; that fills what the log does not say:
-    placement, memory volume, maximum energy, and memory where that is unknown.
+    The memory per task is the requested memory (field 10), or if unknown the used memory
+    (field 7), in KB per processor (1000 KB = 1 MB). A job whose executable number (field 14) is a
+    key of `profiles` has that profile. The profile supplies what the log lacks: placement, memory
+    volume, maximum energy, and memory if the log states none.
 
     Args:
         path: the file.
-        placement: how the log's jobs are laid over nodes, where no profile says; SWF does not.
-        lenient: leave out corrupt lines instead of failing.
-        profiles: by the number of an executable. None may say what a log does: `NOT_OF_LOGS`.
+        placement: placement of jobs whose profile states none; SWF has no such field.
+        lenient: drop corrupt lines; default: the first one is an error.
+        profiles: job profiles by executable number. A profile must not set the fields of
+            `NOT_OF_LOGS`, which the log states.
+        zero_run_time: drop or keep the jobs whose run time is 0.
+        sizes: source of a job's cores, requested (field 8) or allocated (field 5) processors. If
+            that field is 0 or less, the other one is used.
 
     Raises:
-        WorkloadError: the file can't be read, or a line is corrupt; names the line. Or a
-            profile of a job says what a log does.
+        WorkloadError: the file cannot be read, a line is corrupt (the error names the line), or a
+            job's profile sets a field of `NOT_OF_LOGS`.
     """
-    parse = partial(_parse, profiles=profiles)
-    return read_log(path, parse, placement=placement, lenient=lenient, profiles=profiles)
+    parse = partial(_parse, profiles=profiles, sizes=sizes)
+    return read_log(
+        path,
+        parse,
+        placement=placement,
+        lenient=lenient,
+        profiles=profiles,
+        zero_run_time=zero_run_time,
+    )
 
 
-def _parse(line: str, profiles: Mapping[str, Profile]) -> LogJob:
-    fields = line.replace("_", "?").split()  # Python would take 1_000 for a number
+def _parse(line: str, profiles: Mapping[str, Profile], sizes: Sizes) -> LogJob:
+    fields = line.replace("_", "?").split()  # int("1_000") is valid in Python
     if len(fields) != FIELDS:
-        raise ValueError(f"a job has {FIELDS} fields; this line has {len(fields)}")
+        raise ValueError(f"expected {FIELDS} fields, got {len(fields)}")
     try:
         job_id = int(fields[0])
         submit_s, run_s, requested_s = float(fields[1]), float(fields[3]), float(fields[8])
-        used, asked = int(fields[4]), int(fields[7])
-        used_kb, asked_kb = float(fields[6]), float(fields[9])
+        allocated, requested = int(fields[4]), int(fields[7])
+        used_kb, requested_kb = float(fields[6]), float(fields[9])
     except ValueError as error:
         raise ValueError(f"a field is not a number: {error}") from None
-    if max(used, asked) > MOST_CORES:
-        raise ValueError(f"processors must be {MOST_CORES} or fewer")
-    if not (abs(used_kb) <= MOST_KB and abs(asked_kb) <= MOST_KB):
-        raise ValueError(f"memory is not a number of up to {MOST_KB} KB")
-    memory_kb = asked_kb if asked_kb > 0 else max(used_kb, 0.0)
+    if max(allocated, requested) > MOST_CORES:
+        found = max(allocated, requested)
+        raise ValueError(f"{found} processors; expected at most {MOST_CORES}")
+    if not (abs(used_kb) <= MOST_KB and abs(requested_kb) <= MOST_KB):
+        raise ValueError(f"memory is not a finite number up to {MOST_KB} KB")
+    memory_kb = requested_kb if requested_kb > 0 else max(used_kb, 0.0)
     profile = fields[13] if fields[13] in profiles else ""
-    cores = asked if asked > 0 else used
+    first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)
+    cores = first if first > 0 else second
     return checked(
-        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_A_MB, profile)
+        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_PER_MB, profile)
     )
