@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.generate.docstrings import sentence
 from docs.generate.scenario import RULES
-from docs.generate.structs import body, section_text, sections_of
+from docs.generate.structs import Rules, body, section_text, sections_of
 from docs.generate.types import anchor
 
 from hpcosim_server.record.results import Run
@@ -31,7 +31,9 @@ def run_json() -> str:
     """
     top, *below = sections_of(Run)
     own = [section for section in below if section.kind not in RULES.kinds]
-    text = "\n\n".join([body(top), *(section_text(section, level=3) for section in own)])
+    rules = Rules(tuple(section.kind for section in (top, *own)), written=True)
+    sections = [section_text(section, level=3, rules=rules) for section in own]
+    text = "\n\n".join([body(top, rules), *sections])
     for kind in RULES.kinds:
         text = text.replace(f"](#{anchor(kind)})", f"](scenario.md#{anchor(kind)})")
     return text
