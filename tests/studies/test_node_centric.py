@@ -162,7 +162,7 @@ def test_change_is_against_the_mean_of_the_baselines() -> None:
     assert np.isnan(tables.change(of, "a", ["d"]))
 
 
-def test_the_week_drawn_looks_as_in_the_paper() -> None:
+def test_the_drawn_week_resembles_the_paper() -> None:
     """Nearest to the medians of those that do, or, where none does, of all."""
     makespans = {
         "first-high-gflops": [1.0, 1.1, 1.2],
@@ -175,10 +175,10 @@ def test_the_week_drawn_looks_as_in_the_paper() -> None:
         paper.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
     }
     rows = rows_of(makespans, energies)
-    assert comparison.looks_as_in_the_paper(rows).tolist() == [False, True, True]
+    assert comparison.resembles_figures(rows).tolist() == [False, True, True]
     assert comparison.representative_week(rows) == 1
     makespans[paper.PAPERS_DUPLEX] = [1.0, 1.0, 1.0]
-    assert not comparison.looks_as_in_the_paper(rows_of(makespans, energies)).any()
+    assert not comparison.resembles_figures(rows_of(makespans, energies)).any()
     assert comparison.representative_week(rows_of(makespans, energies)) == 1
 
 
