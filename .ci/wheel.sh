@@ -23,7 +23,7 @@ step 'build'
 mkdir "$WORK/source"
 # A copy, so that no folder of the build lies in the repository; with changes not yet committed.
 (cd "$ROOT" && git ls-files --cached --others --exclude-standard -z -- \
-  pyproject.toml README.md protocol server scheduler_client scenarios |
+  pyproject.toml hatch_build.py README.md LICENSE protocol server scheduler_client scenarios |
   xargs -0 ls -d 2>/dev/null | xargs -d '\n' cp --parents -t "$WORK/source")
 "$PYTHON" -m venv "$WORK/build"
 "$WORK/build/bin/pip" install --quiet --disable-pip-version-check build
@@ -42,7 +42,12 @@ wanted = {
     for root in source.iterdir() if root.is_dir()
     for package in root.glob("hpcosim_*") for file in package.rglob("*") if file.is_file()
 }
-wanted |= {f"{package.name}/py.typed" for package in source.glob("*/hpcosim_*")}
+shipped = source / "scenarios"
+data = {".csv", ".jsonl", ".safetensors", ".yaml"}
+wanted |= {
+    f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
+    for file in (*shipped.glob("*.yaml"), *shipped.glob("papers/**/*")) if file.suffix in data
+}
 missing, more = sorted(wanted - inside), sorted(
     name for name in inside - wanted if ".dist-info/" not in name
 )
@@ -51,34 +56,27 @@ EOF
 
 step 'install'
 "$PYTHON" -m venv "$WORK/venv"
-"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check "$WHEEL[plot]"
+"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check \
+  --constraint "$ROOT/.ci/constraints.txt" "$WHEEL[plot,rl]"
 export PATH="$WORK/venv/bin:$PATH"
 unset PYTHONPATH
 mkdir "$WORK/elsewhere" && cd "$WORK/elsewhere"
 
-step 'run, compare, draw'
-cat >small.yaml <<'EOF'
-name: small
-seed: 1
-platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 1}]}]}
-workload:
-  synthetic: {model: poisson, jobs: 50, mean_interarrival_s: 60, cores: [1, 8], run_s: [10, 900]}
-scheduler: {name: easy}
-EOF
+step 'the demo'
 hpcosim --version
 hpcosim schedulers >/dev/null
+hpcosim scenarios >/dev/null
 for transport in ipc inproc; do
-  hpcosim run small.yaml --transport $transport --out $transport --json >/dev/null
+  hpcosim run demo --transport $transport --out $transport --json >/dev/null
 done
 diff -r ipc inproc || die 'the results of ipc and inproc differ'
-hpcosim compare small.yaml --schedulers fcfs,easy,conservative >/dev/null
 hpcosim draw inproc >/dev/null
 test -s inproc/schedule.png
 
-step 'what needs a checkout says so'
-status=0
-message=$(hpcosim reproduce ineps 2>&1) || status=$?
-[ "$status" = 2 ] || die "hpcosim reproduce exited $status, not 2: $message"
-[ "$(wc -l <<<"$message")" = 1 ] || die "hpcosim reproduce says more than a line: $message"
-[[ $message == *'checkout of the repository'* ]] || die "hpcosim reproduce does not say why: $message"
+step 'a trained agent of a shipped scenario'
+hpcosim compare ineps/exp1 --schedulers minmin,pairing-energy >/dev/null
+
+step 'a study of a paper'
+hpcosim reproduce deep-eas-beta --out beta >/dev/null
+test -s beta/summary.md
 step 'done'

@@ -1,10 +1,11 @@
-"""Errors of ours, each a line on standard error and an exit status."""
+"""Conversion of errors to one line on standard error and an exit status."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,14 +18,24 @@ BAD_INPUT = 2
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Turn the errors that packages of ours define into a line and an exit status."""
+    """Report the errors of hpcosim's packages and of files in one line, then exit.
+
+    Other exceptions are bugs: they keep their traceback.
+    """
     _stop_on_sigterm()
     try:
-        yield
+        with _warnings_in_one_line():
+            yield
     except KeyboardInterrupt as stopped:
         number = stopped.args[0] if stopped.args else signal.SIGINT
         sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
         raise typer.Exit(128 + number) from None
+    except BrokenPipeError:
+        raise  # typer ends the command in silence
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror or error}\n")
+        raise typer.Exit(RUN_FAILED) from None
     except Exception as error:
         if not type(error).__module__.startswith("hpcosim_"):
             raise
@@ -32,16 +43,29 @@ def errors_in_one_line() -> Iterator[None]:
         raise typer.Exit(_exit_status(error)) from None
 
 
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Write each `FutureWarning`, such as that of an old name, once as one line."""
+
+    def write(message: Warning | str, *_: object, **__: object) -> None:
+        sys.stderr.write(f"warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", FutureWarning)
+        warnings.showwarning = write
+        yield
+
+
 def _exit_status(error: Exception) -> int:
-    """Return the exit status for an error: of a run that failed, or of bad input."""
+    """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
     from hpcosim_batsim.errors import RunFailedError
     from hpcosim_client import ClientError, PolicyError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
-    from hpcosim_server.errors import BindError, ResultsError
+    from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
     from hpcosim_workloads.errors import DownloadError
 
-    if isinstance(error, PolicyError):
+    if isinstance(error, (PolicyError, ResultsFolderError)):
         return BAD_INPUT
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED
@@ -50,7 +74,7 @@ def _exit_status(error: Exception) -> int:
 
 
 def _stop_on_sigterm() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: what was recorded is written first."""
+    """Handle SIGTERM like Ctrl-C, so that the results recorded so far are written."""
 
     def stop(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(number)

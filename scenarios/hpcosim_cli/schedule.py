@@ -25,7 +25,7 @@ def schedule(
     ] = False,
     power: Annotated[
         str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
-    ] = '{"name": "always_on"}',
+    ] = '{"name": "always-on"}',
     power_awareness: Annotated[
         str,
         typer.Option(help="How it treats nodes that are not on: unaware, aware or planned."),
@@ -47,17 +47,20 @@ def schedule(
     with errors_in_one_line():
         from hpcosim_client import Patience
         from hpcosim_client import run as schedule_one
+        from hpcosim_client.catalogue.description import describe
         from hpcosim_client.catalogue.power import title, with_power
+        from hpcosim_client.catalogue.schedulers import canonical_name
         from hpcosim_client.catalogue.trained import with_model
         from hpcosim_client.heuristics.awareness import parse_awareness
         from hpcosim_client.power.settings import read_power
 
-        name = with_model(name, model, sample=sample)
+        name = with_model(canonical_name(name), model, sample=sample)
         manager, awareness = read_power(power), parse_awareness(power_awareness)
         schedule_one(
             with_power(name, manager, awareness),
             connect,
             name=title(name, manager, awareness),
+            description=describe(name, manager, awareness),
             scenario=scenario,
             seed=seed,
             session=session,

@@ -38,7 +38,7 @@ class ScenarioError(ScenariosError):
     def __str__(self) -> str:
         where = [] if self.path is None else [str(self.path)]
         where += [] if self.line is None else [str(self.line)]
-        parts = [":".join(where), self.field, self.what]
+        parts = [":".join(where), self.field.removeprefix("$").removeprefix("."), self.what]
         return ": ".join(part for part in parts if part)
 
 

@@ -452,7 +452,7 @@ def test_all_files_are_written_or_none(tmp_path: Path, suffix: str) -> None:
         (tmp_path / f"o_{other}.csv").write_text("before")
     (tmp_path / f"o_{suffix}.csv").unlink()
     (tmp_path / f"o_{suffix}.csv").mkdir()
-    with pytest.raises(ResultsError, match=f"o_{suffix}.csv is a folder there"):
+    with pytest.raises(ResultsError, match=f"o_{suffix}.csv is a folder"):
         write_outputs(tmp_path / "o", with_energy())
     assert len(list(tmp_path.iterdir())) == 5
     for other in set(SUFFIXES) - {suffix}:

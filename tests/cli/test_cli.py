@@ -138,18 +138,33 @@ def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
     assert list(metrics) == ["fcfs", "easy"]
     for name in metrics:
         one = invoke(
-            "run", "tiny.yaml", "--scheduler", name, "--transport", "inproc", "--out", "o", "--json"
+            "run",
+            "tiny.yaml",
+            "--scheduler",
+            name,
+            "--transport",
+            "inproc",
+            "--out",
+            "o",
+            "--force",
+            "--json",
         )
         assert json.loads(one.out) == metrics[name]
         assert written(f"both/{name}") == FILES
 
 
 def test_compare_prints_a_column_for_each() -> None:
-    """The table has the schedulers in its head, in the order given, and nothing is written."""
+    """The table has a column per scheduler, in the order given, and nothing is written."""
     done = invoke("compare", "tiny.yaml", "--schedulers", "sjf,ljf,fcfs")
     assert done.status == 0
     head = next(line for line in done.out.splitlines() if "metric" in line)
-    assert [word for word in head.split() if word.isalpha()] == ["metric", "sjf", "ljf", "fcfs"]
+    assert [word for word in head.split() if word.isalpha()] == [
+        "metric",
+        "unit",
+        "sjf",
+        "ljf",
+        "fcfs",
+    ]
     assert written() == ["tiny.yaml"]
 
 
@@ -193,10 +208,11 @@ def test_version_is_that_of_the_distribution() -> None:
 def test_reproduce_lists_studies_and_knows_no_other() -> None:
     """Without a study it lists them; a wrong name is bad input with the nearest one."""
     done = invoke("reproduce")
-    assert (done.status, done.out.split()) == (0, list(STUDIES))
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()] == list(STUDIES)
     done = invoke("reproduce", "node-centrik")
     assert done.status == 2
-    assert "there is no study 'node-centrik'; did you mean node-centric?" in done.error
+    assert "unknown study 'node-centrik'; did you mean node-centric?" in done.error
 
 
 @pytest.mark.parametrize("words", ["run tiny.yaml", "compare tiny.yaml --schedulers fcfs"])
@@ -235,8 +251,8 @@ def test_every_subcommand_has_help(name: str) -> None:
 def test_a_wrong_use_of_the_command_is_bad_input(arguments: list[str]) -> None:
     """What the command line itself does not allow exits 2, says why, and writes nothing."""
     done = invoke(*arguments)
-    assert (done.status, done.out) == (2, "")
-    assert done.err
+    assert done.status == 2
+    assert done.error
     assert written() == ["tiny.yaml"]
 
 
@@ -250,7 +266,7 @@ def scenario(text: str) -> None:
 
 WORKLOAD = "workload: {synthetic: {model: lublin, jobs: 5, processors: 8}}"
 BAD = {
-    "no file": (None, ["bad.yaml: can't be read: No such file or directory"]),
+    "no file": (None, ["bad.yaml: no such file"]),
     "an empty file": ("", ["bad.yaml:", "a mapping"]),
     "a sentence": ("good morning\n", ["bad.yaml:1", "a mapping"]),
     "not yaml": ("name: [x\nseed: 1\n", ["bad.yaml:2: is not YAML"]),
@@ -261,7 +277,7 @@ BAD = {
     "no name": (f"{PLATFORM}\n{WORKLOAD}\n", ["bad.yaml:1", "`name`"]),
     "a name that is a path": (
         f"name: ../x\n{PLATFORM}\n{WORKLOAD}\n",
-        ["bad.yaml:1: $.name: "],
+        ["bad.yaml:1: name: expected a name of 1 to 100"],
     ),
     "no platform": (f"name: x\n{WORKLOAD}\n", ["bad.yaml:1", "`platform`"]),
     "no workload": (f"name: x\n{PLATFORM}\n", ["bad.yaml:1", "`workload`"]),
@@ -269,49 +285,49 @@ BAD = {
         "name: x\nplatform:\n  nodes:\n    - count: 1\n      processors:\n"
         f"        - {{cores: 1, clok_ghz: 2}}\n{WORKLOAD}\n",
         [
-            "bad.yaml:6: $.platform.nodes[0].processors[0]: unknown key 'clok_ghz'",
+            "bad.yaml:6: platform.nodes[0].processors[0]: unknown key 'clok_ghz'",
             "did you mean 'clock_ghz'?",
         ],
     ),
     "negative cores": (
         f"name: x\n{PLATFORM.replace('cores: 2', 'cores: -2')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: Expected `int` >= 1"],
+        ["bad.yaml:2: platform.nodes[0].processors[0].cores: expected an integer >= 1"],
     ),
     "half a core": (
         f"name: x\n{PLATFORM.replace('cores: 2', 'cores: 0.5')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: "],
+        ["bad.yaml:2: platform.nodes[0].processors[0].cores: "],
     ),
     "cores in words": (
         f"name: x\n{PLATFORM.replace('cores: 2', 'cores: two')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].cores: ", "`int`"],
+        ["bad.yaml:2: platform.nodes[0].processors[0].cores: ", "an integer"],
     ),
     "no nodes": (
         f"name: x\nplatform: {{nodes: []}}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes: ", ">= 1"],
+        ["bad.yaml:2: platform.nodes: ", ">= 1"],
     ),
     "negative power": (
         f"name: x\n{PLATFORM.replace('10', '-10')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].static_w: Expected `float` >= 0.0"],
+        ["bad.yaml:2: platform.nodes[0].processors[0].static_w: expected a number >= 0"],
     ),
     "power that is no number": (
         f"name: x\n{PLATFORM.replace('10', '.nan')}\n{WORKLOAD}\n",
-        ["bad.yaml:2: $.platform.nodes[0].processors[0].static_w: "],
+        ["bad.yaml:2: platform.nodes[0].processors[0].static_w: "],
     ),
     "two sources": (
         f"name: x\n{PLATFORM}\nworkload:\n  swf: a.swf\n  json: a.jsonl\n",
-        ["bad.yaml:4: $.workload: ", "trace, synthetic, inline; here is swf and json"],
+        ["bad.yaml:4: workload: ", "trace, synthetic, inline; here is swf and json"],
     ),
     "no source": (
         f"name: x\n{PLATFORM}\nworkload: {{load: 1.5}}\n",
-        ["bad.yaml:3: $.workload: ", "trace, synthetic, inline; here is none"],
+        ["bad.yaml:3: workload: ", "trace, synthetic, inline; here is none"],
     ),
     "an unknown model": (
         f"name: x\n{PLATFORM}\nworkload: {{synthetic: {{model: magic}}}}\n",
-        ["bad.yaml:3: $.workload.synthetic", "'magic'"],
+        ["bad.yaml:3: workload.synthetic.model: expected one of bernoulli, lublin", "got 'magic'"],
     ),
     "a window that goes backwards": (
         f"name: x\n{PLATFORM}\nworkload: {{swf: a.swf, jobs: [9, 3]}}\n",
-        ["bad.yaml:3: $.workload: ", "jobs must go from less to more"],
+        ["bad.yaml:3: workload: ", "jobs must go from less to more"],
     ),
     "an empty workload": (
         f"name: x\n{PLATFORM}\nworkload: {{json: empty.jsonl}}\n",
@@ -344,7 +360,10 @@ BAD = {
     "an impossible date": (f"name: x\nseed: 2020-13-45\n{PLATFORM}\n{WORKLOAD}\n", ["bad.yaml"]),
     "nested too deep": ("[" * 5000, ["bad.yaml"]),
     "a null in a path": (f'name: x\n{PLATFORM}\nworkload: {{swf: "a\\0b"}}\n', ["null"]),
-    "a file that is too large": ("#" * (2**20 + 1), ["bad.yaml: is larger than 1048576 bytes"]),
+    "a file that is too large": (
+        "#" * (2**20 + 1),
+        ["bad.yaml: expected a scenario of at most 1048576 bytes"],
+    ),
 }
 
 
@@ -520,20 +539,21 @@ def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
-def test_an_address_that_is_none_is_an_error(words: str, address: str) -> None:
-    """What ZeroMQ cannot connect to is told in a line."""
+def test_invalid_address(words: str, address: str) -> None:
+    """An address without a known transport, or without a port, is bad input with an example."""
     done = invoke(*words.split(), address)
-    assert done.status == 1
+    assert done.status == 2
     assert repr(address) in done.error
+    assert "such as tcp://127.0.0.1:28080" in done.error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1", "ipc://" + "x" * 200])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ipc://" + "x" * 200])
 def test_an_address_that_cannot_be_listened_at_is_an_error(address: str) -> None:
     """A server that can't bind says so in a line."""
     done = command("serve", "tiny.yaml", "--bind", address)
     assert done.status == 1
-    assert f"can't listen at {address}" in done.error
+    assert f"cannot listen at {address}" in done.error
 
 
 # Disks
@@ -548,13 +568,14 @@ def small_files() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["inproc", "ipc"])
 def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> None:
-    """Results that don't fit: exit 1, one line, and those of before are as they were."""
-    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out")
+    """The metrics are printed, the command fails, and the earlier results are unchanged."""
+    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
     assert command(*words).status == 0
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
-    done = command(*words, "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
+    done = command(*words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
     assert done.status == 1
-    assert "the results can't be written to out: File too large" in done.error
+    assert json.loads(done.out)["jobs"] == 100
+    assert done.err == "error: out: the results cannot be written: File too large\n"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
     assert written() == ["out", "tiny.yaml"]
 
@@ -627,7 +648,6 @@ def test_draw_of_what_is_no_results_folder_is_bad_input(name: str) -> None:
         return
     assert done.status == 2
     assert "out is no results folder" in done.error
-    assert "nowhere is no results folder" in invoke("draw", "nowhere").error
 
 
 @pytest.mark.parametrize(

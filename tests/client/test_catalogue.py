@@ -15,7 +15,7 @@ from hpcosim_client.heuristics.awareness import parse_awareness
 
 
 @pytest.mark.parametrize(
-    "name", ["easy", "scripted:gone.csv", "pairing:gone.safetensors", "low_mem-none-one"]
+    "name", ["easy", "scripted:gone.csv", "pairing:gone.safetensors", "low-mem-none-one"]
 )
 def test_a_scheduler_s_name_is_checked_without_its_file(name: str) -> None:
     """A scenario may be of another machine."""

@@ -56,12 +56,12 @@ def nodes_of(simulation: Simulation) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("order", "node"),
     [
-        ("high_gflops", 3),  # 1 GHz, but four operations a cycle
-        ("high_cores", 2),
-        ("high_mem", 2),
-        ("high_mem_used", 0),  # nobody uses any
-        ("high_mem_bw", 0),  # likewise
-        ("low_power", 2),  # 10 + 8 * 2 W
+        ("high-gflops", 3),  # 1 GHz, but four operations a cycle
+        ("high-cores", 2),
+        ("high-mem", 2),
+        ("high-mem-used", 0),  # nobody uses any
+        ("high-mem-bw", 0),  # likewise
+        ("low-power", 2),  # 10 + 8 * 2 W
         ("none", 0),
     ],
 )
@@ -74,11 +74,11 @@ def test_node_order_on_idle_nodes(order: str, node: int) -> None:
 @pytest.mark.parametrize(
     ("order", "nodes"),
     [
-        ("high_cores", [[2], [0], [1]]),  # 8 free, then 4 on each of three: the lower number
-        ("high_mem", [[2], [2], [0]]),  # 900 MB, then 860 MB; then node 2 is full
-        ("high_mem_used", [[0], [1], [2]]),  # what is in use is on full nodes
-        ("high_mem_bw", [[0], [1], [2]]),  # always one of which nothing is asked yet
-        ("high_gflops", [[0], [1], [2]]),  # node 3 is too small
+        ("high-cores", [[2], [0], [1]]),  # 8 free, then 4 on each of three: the lower number
+        ("high-mem", [[2], [2], [0]]),  # 900 MB, then 860 MB; then node 2 is full
+        ("high-mem-used", [[0], [1], [2]]),  # what is in use is on full nodes
+        ("high-mem-bw", [[0], [1], [2]]),  # always one of which nothing is asked yet
+        ("high-gflops", [[0], [1], [2]]),  # node 3 is too small
     ],
 )
 def test_node_order_beside_others(order: str, nodes: list[list[int]]) -> None:
@@ -88,11 +88,11 @@ def test_node_order_beside_others(order: str, nodes: list[list[int]]) -> None:
 
 
 def test_most_memory_in_use_goes_first_under_its_own_name() -> None:
-    """`high_mem_used` fills up the node in use, where `high_mem` takes the freest."""
+    """`high-mem-used` fills up the node in use, where `high-mem` takes the freest."""
     jobs = one_node_jobs((10.0, 4), (10.0, 2), (10.0, 2), memory_mb=[1.0, 10.0, 10.0])
     used = Platform((NodeGroup(3, (Processor(6),), memory_mb=100.0),))
-    assert nodes_of(simulate(used, jobs, "first-high_mem_used")) == [[0], [0], [1]]
-    assert nodes_of(simulate(used, jobs, "first-high_mem")) == [[0], [1], [2]]
+    assert nodes_of(simulate(used, jobs, "first-high-mem-used")) == [[0], [0], [1]]
+    assert nodes_of(simulate(used, jobs, "first-high-mem")) == [[0], [1], [2]]
 
 
 def test_bandwidth_grows_with_the_speed_of_the_node() -> None:
@@ -102,7 +102,7 @@ def test_bandwidth_grows_with_the_speed_of_the_node() -> None:
     )
     jobs = one_node_jobs((10.0, 1), (10.0, 1), (10.0, 1), memory_volume_mb=100.0)
     # Node 0 has 20 MB/s after the first, node 1 10 MB/s after the second: so the third joins it.
-    assert nodes_of(simulate(fast_and_slow, jobs, "first-high_mem_bw")) == [[0], [1], [1]]
+    assert nodes_of(simulate(fast_and_slow, jobs, "first-high-mem-bw")) == [[0], [1], [1]]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_bandwidth_grows_with_the_speed_of_the_node() -> None:
         ("none", [1, 2, 3]),
         ("shortest", [2, 3, 1]),
         ("smallest", [3, 1, 2]),
-        ("low_mem", [2, 1, 3]),
-        ("low_mem_ops", [3, 2, 1]),
+        ("low-mem", [2, 1, 3]),
+        ("low-mem-ops", [3, 2, 1]),
     ],
 )
 def test_job_order(order: str, sequence: list[int]) -> None:
@@ -128,7 +128,7 @@ def test_job_order(order: str, sequence: list[int]) -> None:
 def test_head_that_fits_nowhere_blocks_the_rest() -> None:
     """A later job that would fit does not pass the head: there is no backfilling."""
     jobs = one_node_jobs((10.0, 3), (10.0, 2), (1.0, 1))
-    assert starts(simulate(cluster_of(1, 4), jobs, "first-high_cores")) == {
+    assert starts(simulate(cluster_of(1, 4), jobs, "first-high-cores")) == {
         1: 0.0,
         2: 10.0,
         3: 10.0,
@@ -138,7 +138,7 @@ def test_head_that_fits_nowhere_blocks_the_rest() -> None:
 def test_job_wider_than_a_node_takes_several_in_the_node_order() -> None:
     """A job over any cores, too wide for one node, takes the first nodes by the order together."""
     jobs = jobs_of((0.0, 10.0, 11))
-    assert nodes_of(simulate(UNLIKE, jobs, "first-low_power")) == [[2, 3, 0]]
+    assert nodes_of(simulate(UNLIKE, jobs, "first-low-power")) == [[2, 3, 0]]
 
 
 def test_random_follows_the_seed() -> None:
@@ -185,7 +185,7 @@ def test_job_that_is_cheaper_beside_others_joins_them() -> None:
     assert nodes_of(simulate(UNLIKE, jobs, "first-none")) == [[0], [0]]
 
 
-@pytest.mark.parametrize("policy", ["first-none", "first-high_gflops", "minmin"])
+@pytest.mark.parametrize("policy", ["first-none", "first-high-gflops", "minmin"])
 def test_max_energy_never_starves_a_job(policy: str) -> None:
     """A job that is affordable alone on a node is waited for until it can be."""
     jobs = one_node_jobs((10.0, 6), (10.0, 2), (5.0, 2), max_energy_j=[math.inf, 140.0, math.inf])
@@ -260,14 +260,14 @@ def test_jobs_of_one_submission_run_one_after_the_other() -> None:
     """Where only completions come there is never more than one job running, and none is lost."""
     jobs = one_node_jobs((30.0, 1), (10.0, 1), (20.0, 1))
     began_s = {1: 30.0, 2: 0.0, 3: 10.0}
-    assert starts(simulate(cluster_of(2, 4), jobs, "shortest-high_cores-one")) == began_s
+    assert starts(simulate(cluster_of(2, 4), jobs, "shortest-high-cores-one")) == began_s
 
 
 def test_one_per_event_keeps_both_orders() -> None:
     """The job that goes is the first by the job key, and goes to the first node by the node key."""
     jobs = one_node_jobs((10.0, 4), (10.0, 2), submit_s=[0.0, 1.0], memory_mb=10.0)
-    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high_cores-one")) == [[2], [0]]
-    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high_mem_used-one")) == [[0], [1]]
+    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high-cores-one")) == [[2], [0]]
+    assert nodes_of(simulate(UNLIKE, jobs, "smallest-high-mem-used-one")) == [[0], [1]]
 
 
 def test_head_that_fits_nowhere_blocks_the_one() -> None:
@@ -301,8 +301,8 @@ def test_energy_estimates_are_equation_1() -> None:
 def test_groups_are_the_36_heuristics() -> None:
     """Six orders of jobs by six of nodes, under the papers' names and as their program runs."""
     assert len(set(GROUPS["all-heuristics"])) == len(set(GROUPS["reference-heuristics"])) == 36
-    assert "random-high_mem" in GROUPS["all-heuristics"]
-    assert "none-high_mem_used" in GROUPS["reference-heuristics"]
+    assert "random-high-mem" in GROUPS["all-heuristics"]
+    assert "none-high-mem-used" in GROUPS["reference-heuristics"]
     assert not any("random" in name for name in GROUPS["reference-heuristics"])
 
 
@@ -314,7 +314,7 @@ def test_groups_of_one_per_event_are_the_same_heuristics() -> None:
 
 def test_expand_names_each_once() -> None:
     """A group stands for its names, and what is named twice is run once."""
-    names = expand(["easy", "all-heuristics", "first-high_cores", "easy"])
+    names = expand(["easy", "all-heuristics", "first-high-cores", "easy"])
     assert len(names) == 37
     assert names[0] == "easy"
 
@@ -337,5 +337,5 @@ def test_other_names_are_not_read(name: str) -> None:
 
 def test_unknown_heuristic_names_the_nearest() -> None:
     """A slip in one half of the name is met with the right name."""
-    with pytest.raises(PolicyError, match="did you mean smallest-high_cores"):
-        make_policy("smalest-high_cores")
+    with pytest.raises(PolicyError, match="did you mean smallest-high-cores"):
+        make_policy("smalest-high-cores")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
-from hpcosim_client import PolicyError
-from hpcosim_client.agents.networks_file import write_network
-from hpcosim_client.agents.pairing.model import (
+torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
+
+from hpcosim_cli.main import app  # noqa: E402
+from hpcosim_client import PolicyError  # noqa: E402
+from hpcosim_client.agents.networks_file import write_network  # noqa: E402
+from hpcosim_client.agents.pairing.model import (  # noqa: E402
     FORMAT,
     ROWS,
     About,
@@ -20,11 +22,11 @@ from hpcosim_client.agents.pairing.model import (
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw
-from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_scenarios.errors import RunError
-from hpcosim_scenarios.running.run import Transport, run_scenario
-from support.paths import SCENARIOS
+from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw  # noqa: E402
+from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
+from hpcosim_scenarios.errors import RunError  # noqa: E402
+from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
+from support.paths import SCENARIOS  # noqa: E402
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
 EXPERIMENT_2 = SCENARIOS / "papers" / "ineps" / "exp2.yaml"

@@ -172,7 +172,7 @@ def with_four_kinds(name: str, awareness: Awareness) -> Trace:
 
 
 @pytest.mark.parametrize(
-    "name", ["fcfs", "sjf", "f1", "first-high_cores", "random-none", *BACKFILLING]
+    "name", ["fcfs", "sjf", "f1", "first-high-cores", "random-none", *BACKFILLING]
 )
 def test_nodes_that_are_on_go_first_then_booting_then_sleeping(name: str) -> None:
     """Whatever the order of the queue, and though others have lower numbers."""
@@ -459,7 +459,7 @@ def test_every_other_scheduler_that_is_aware_runs_every_job(data: st.DataObject)
     """Those that only prefer nodes that are on, too."""
     platform = data.draw(platforms(cores=(1, 2, 4), sd_s=2.0))
     jobs = data.draw(placed(platform, MIXED))
-    name = data.draw(st.sampled_from(["fcfs", "sjf", "f1", "first-high_cores", "random-random"]))
+    name = data.draw(st.sampled_from(["fcfs", "sjf", "f1", "first-high-cores", "random-random"]))
     power = data.draw(st.sampled_from(POWERS))
     assert trace(platform, jobs, with_power(name, power, "aware")).rejected == []
 
@@ -739,7 +739,7 @@ NO_SWITCHING: dict[str, tuple[str, int, int, Jobs]] = {
 def test_where_nothing_is_switched_awareness_makes_no_difference(
     case: str, states: PowerStates | None, awareness: Aware
 ) -> None:
-    """Nodes can't sleep, or always_on has none sleep: the title does not name the awareness."""
+    """Nodes can't sleep, or always-on has none sleep: the title does not name the awareness."""
     name, nodes, cores, jobs = NO_SWITCHING[case]
     platform = Platform((NodeGroup(nodes, (Processor(cores),), power_states=states),))
     assert title(name, AlwaysOn(), awareness) == title(name, AlwaysOn())
@@ -795,7 +795,7 @@ def test_easy_planned_wakes_no_node_in_vain_for_one_behind_the_next_head() -> No
 # --- errors, and names --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "first-high_cores", "minmin"])
+@pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "first-high-cores", "minmin"])
 def test_planned_is_only_for_those_that_reserve(name: str) -> None:
     """The error says for which, and what would do."""
     error = (

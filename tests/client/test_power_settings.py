@@ -125,8 +125,8 @@ def test_every_manager_is_tried_here() -> None:
         ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected `float` >= 0"),
         ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected `float`, got `str`"),
         ({"name": "timeout", "timeout_s": 1, "warm": 1}, "warm", "timeout takes timeout_s, wait"),
-        ({"name": "keep_idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
-        ({"name": "always_on", "warm": 1}, "warm", "always_on takes no settings"),
+        ({"name": "keep-idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
+        ({"name": "always-on", "warm": 1}, "warm", "always-on takes no settings"),
         (
             {"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"},
             "suspend_exc_nodes",
@@ -168,8 +168,8 @@ def test_an_unknown_manager_is_told_the_nearest_and_all() -> None:
     [
         (AlwaysOn(), "easy"),
         (Timeout(900.0), "aware easy, timeout(timeout_s=900.0)"),
-        (KeepIdle(3), "aware easy, keep_idle(warm=3)"),
-        (KeepIdle(3, 60.0), "aware easy, keep_idle(warm=3, timeout_s=60.0)"),
+        (KeepIdle(3), "aware easy, keep-idle(warm=3)"),
+        (KeepIdle(3, 60.0), "aware easy, keep-idle(warm=3, timeout_s=60.0)"),
         (
             Slurm(600.0, resume_rate_per_min=0),
             "aware easy, slurm(suspend_time_s=600.0, resume_rate_per_min=0)",
@@ -201,7 +201,7 @@ def test_slurm_beside_a_scheduler_that_switches_nodes(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="slurm switches nodes alone"):
         with_power("easy", Slurm(60.0), "planned")
     scheduler = "{name: easy, power: {name: slurm, suspend_time_s: 60}, power_awareness: planned}"
-    with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: slurm switches nodes alone"):
+    with pytest.raises(ScenarioError, match=r"scheduler\.power: slurm switches nodes alone"):
         check(night(tmp_path, scheduler))
 
 
@@ -216,7 +216,7 @@ def test_slurm_beside_a_scheduler_that_switches_nodes(tmp_path: Path) -> None:
 def test_slurm_beside_a_platform_it_does_not_fit(settings: str, error: str, tmp_path: Path) -> None:
     """Before anything runs, with the field."""
     file = night(tmp_path, f"{{power: {{name: slurm, suspend_time_s: 60, {settings}}}}}")
-    with pytest.raises(ScenarioError, match=rf"\$\.scheduler\.power: {error}"):
+    with pytest.raises(ScenarioError, match=rf"scheduler\.power: {error}"):
         check(file)
 
 
@@ -224,7 +224,7 @@ def test_the_oracle_beside_a_platform_it_does_not_fit(tmp_path: Path) -> None:
     """Before anything runs, with the field."""
     file = night(tmp_path, ORACLE)
     file.write_text(file.read_text().replace("sleep_w: 9,", "sleep_w: 9, switch_on_sd_s: 1,"))
-    with pytest.raises(ScenarioError, match=r"\$\.scheduler\.power: the oracle needs to know"):
+    with pytest.raises(ScenarioError, match=r"scheduler\.power: the oracle needs to know"):
         check(file)
 
 
@@ -374,6 +374,7 @@ def test_it_decides_as_often_as_it_was_trained_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless the settings say otherwise."""
+    pytest.importorskip("torch")
     from hpcosim_client.agents.node_power import manager as learned
 
     model = str(an_actor(tmp_path / "a.safetensors", 420.0))
@@ -444,8 +445,8 @@ def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["--curriculum", "easy"], "there is no dataset 'easy' to learn from"),
-        (["--curriculum", ","], "no datasets to learn from were named"),
-        (["--out", "night.yaml/out"], "what was learned can't be written to night.yaml/out"),
+        (["--curriculum", ","], "--curriculum: expected at least one of"),
+        (["--out", "night.yaml/out"], "night.yaml/out: expected a results folder"),
     ],
 )
 def test_bad_training_is_an_error_in_one_line(

@@ -31,7 +31,7 @@ UNLIKE = Platform(
 @given(
     seed=st.integers(0, 2**32),
     policy=st.sampled_from(
-        ["fcfs", "easy", "smallest-high_cores", "random-random", "first-high_mem"]
+        ["fcfs", "easy", "smallest-high-cores", "random-random", "first-high-mem"]
     ),
 )
 def test_a_run_replays_itself(

@@ -30,8 +30,8 @@ def as_every_experiment(rows: list[Row]) -> list[Row]:
 def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
     """A scheduler that draws is run once for each seed, others once."""
     runs = Counter(row["scheduler"] for row in rows)
-    assert runs["random-high_cores"] == runs["first-random"] == len(heuristics.SEEDS)
-    assert runs["none-none"] == runs["first-high_cores"] == runs["minmin-immediate"] == 1
+    assert runs["random-high-cores"] == runs["first-random"] == len(heuristics.SEEDS)
+    assert runs["none-none"] == runs["first-high-cores"] == runs["minmin-immediate"] == 1
     assert len({row["energy_j"] for row in rows if row["scheduler"] == heuristics.WORST}) > 1
 
 

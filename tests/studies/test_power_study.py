@@ -88,6 +88,7 @@ def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
 
 def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
     """Nothing is passed over in silence."""
+    pytest.importorskip("torch", reason="trained agents need the extra rl")
     agents, why = find_agents(tmp_path)
     assert not agents
     assert why[0].startswith("No agent")
@@ -125,7 +126,7 @@ def test_clusters_are_those_of_the_paper(tiny: Path) -> None:
 def test_timeouts_beside_the_paper() -> None:
     """Three timeouts, by hand: the least wasteful, and that of 15 min."""
     rows = [
-        row_of("always_on", "always on", "any", job_filling_rate=0.4),
+        row_of("always-on", "always on", "any", job_filling_rate=0.4),
         timeout_row(10, 8.0, 300),
         timeout_row(15, 9.0, 200, job_filling_rate=0.8),
         timeout_row(20, 10.0, 100),
@@ -147,7 +148,7 @@ def test_the_best_agent_beside_the_paper() -> None:
     without = Agent("a2c", "real", 1, Path())
     gave = [(8e9, 90.0), (9e9, 110.0)]
     rows = [
-        row_of("always_on", "always on", "any", job_filling_rate=0.5),
+        row_of("always-on", "always on", "any", job_filling_rate=0.5),
         timeout_row(10, 9.0, 150, node_shutdowns=300, job_filling_rate=0.7),
         timeout_row(15, 10.0, 125, node_shutdowns=200, job_filling_rate=0.7),
         *(

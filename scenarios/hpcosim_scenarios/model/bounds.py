@@ -1,6 +1,6 @@
-"""Numbers and names of a scenario, bounded.
+"""Types of a scenario's numbers and names, with bounds.
 
-The bounds lie far beyond any machine. Within them no number of a run can overflow.
+The bounds are far above the size of any machine. Within them no number of a run overflows.
 """
 
 from __future__ import annotations
@@ -18,4 +18,6 @@ WholeSeconds = Annotated[int, Meta(gt=0, le=10**12)]
 Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
 Days = Annotated[int, Meta(gt=0, le=36_525)]
 Steps = Annotated[int, Meta(gt=0, le=100_000_000)]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]

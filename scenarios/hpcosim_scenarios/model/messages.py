@@ -1,46 +1,141 @@
-"""msgspec's validation errors in the words of a scenario: the field, and the nearest known key."""
+"""Validation errors of msgspec in the words of a scenario: field, expected and given value."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.bounds import NAME_PATTERN
+from hpcosim_scenarios.model.units import unit_hint
+from hpcosim_scenarios.model.yaml_lines import steps_of
 
-REMEDY = "a key is text, so a number must stand in quotes"
+Kinds = Sequence[type[Struct]]
+
+TYPES = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+MOST_SHOWN = 60  # characters of a value
 
 
-def fault_of(error: msgspec.ValidationError, known: Iterable[str]) -> ScenarioError:
-    """Return the error of a scenario that a validation error stands for, without file and line.
+def fault_of(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> ScenarioError:
+    """Return the scenario error for a validation error, without file and line.
 
     Args:
         error: the validation error.
-        known: the keys to find the nearest one in where a key is unknown.
+        tree: the plain data that were validated.
+        kinds: all structs of a scenario; their fields are the keys that advice can name.
     """
     what, _, where = str(error).partition(" - at `")
     found = re.search(r"\$[^`]*", where)
     field = found[0] if found else ""
     if where.startswith("key`"):
-        what += f"; {REMEDY}"
-    unknown = re.search(r"unknown field `(.*)`", what)
-    if unknown:
+        return ScenarioError(_expected_key(what), field=field)
+    if unknown := re.search(r"unknown field `(.*)`", what):
+        known = {name for kind in kinds for name in kind.__struct_fields__}
         return unknown_key(unknown[1], field, known)
-    what = re.sub(r"Object missing required field (`.*`)", r"\1 is missing", what)
-    what = what.replace("Object", "a mapping").replace("`object`", "a mapping")
+    if missing := re.search(r"missing required field `(.*)`", what):
+        return ScenarioError(f"the key `{missing[1]}` is missing", field=field)
+    value = value_at(tree, field)
+    if what.startswith("Invalid"):
+        return ScenarioError(_expected_choice(field, value, kinds), field=field)
+    if what.startswith("Expected"):
+        expected = _in_plain_words(what.removeprefix("Expected ").partition(", got")[0])
+        hint = unit_hint(field, value) if "number" in expected or "integer" in expected else ""
+        what = hint or f"expected {expected}, got {shown(value)}"
     return ScenarioError(what, field=field)
 
 
 def unknown_key(key: str, field: str, known: Iterable[str]) -> ScenarioError:
-    """Return the error of a key that the mapping at a field does not know.
+    """Return the error for a key that the mapping at a field does not have.
 
     Args:
         key: the key.
-        field: the mapping.
-        known: the keys to find the nearest one in.
+        field: path of the mapping.
+        known: keys among which the nearest is suggested.
     """
-    near = difflib.get_close_matches(key, sorted(known), n=1)
-    advice = f"; did you mean {near[0]!r}?" if near and near != [key] else ""
+    near = nearest(key, known)
+    advice = f"; did you mean {near!r}?" if near and near != key else ""
     return ScenarioError(f"unknown key {key!r}{advice}", field=field, key=key)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the most similar known word; empty: none is similar."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), "")
+
+
+def value_at(tree: Any, field: str) -> Any:
+    """Return the value at a field such as `$.platform.nodes[0]`; None: there is none."""
+    for step in steps_of(field):
+        try:
+            tree = tree[step]
+        except (LookupError, TypeError):
+            return None
+    return tree
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it, shortened."""
+    text = repr(value) if isinstance(value, str) else _as_json(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _as_json(value: object) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except TypeError:
+        return str(value)
+
+
+def _in_plain_words(expected: str) -> str:
+    """Return msgspec's description of a type, such as "`int | null` >= 1", in plain words."""
+    if NAME_PATTERN in expected:
+        return "a name of 1 to 100 letters, digits, '.', '_' and '-', the first no punctuation mark"
+    kind, _, bound = expected.removeprefix("`").partition("`")
+    names = [TYPES.get(name, name) for name in kind.split(" | ")]
+    return " or ".join(names) + bound.removesuffix(".0")
+
+
+def _expected_key(what: str) -> str:
+    if NAME_PATTERN in what:
+        return f"expected keys that are {_in_plain_words(what)}"
+    return "expected keys that are text; write a number as a key in quotes"
+
+
+def _expected_choice(field: str, value: Any, kinds: Kinds) -> str:
+    """Return what is wrong with a value that is none of a fixed set."""
+    key = str(next(iter(reversed(steps_of(field))), ""))
+    known = sorted(_choices(key, kinds))
+    near = nearest(str(value), known)
+    advice = f"; did you mean {near!r}?" if near else ""
+    return f"expected one of {', '.join(known)}, got {shown(value)}{advice}"
+
+
+def _choices(key: str, kinds: Kinds) -> set[str]:
+    """Return the values that the fields of a name can have."""
+    found = set()
+    for kind in kinds:
+        config = kind.__struct_config__
+        if config.tag_field == key and isinstance(config.tag, str):
+            found.add(config.tag)
+        for each in msgspec.structs.fields(kind):
+            if each.name == key:
+                found |= {str(value) for value in _literals(each.type)}
+    return found
+
+
+def _literals(kind: Any) -> set[object]:
+    if get_origin(kind) is Literal:
+        return set(get_args(kind))
+    return {value for part in get_args(kind) for value in _literals(part)}

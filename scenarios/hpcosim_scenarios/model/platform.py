@@ -83,7 +83,7 @@ def _check_keys(value: Struct, tree: Mapping[str, Any], field: str) -> None:
     if isinstance(value, Processor):
         for key in STATED:
             if key not in tree:
-                raise ScenarioError(f"`{key}` is missing", field=field)
+                raise ScenarioError(f"the key `{key}` is missing", field=field)
 
 
 def _check_model(processor: Processor, field: str) -> None:

@@ -18,7 +18,7 @@ from hpcosim_scenarios.model.workload import (
 from hpcosim_workloads.logs.job_line import JobLine, Profile
 
 Scalar = bool | int | float | str | None
-"""A value of a scenario that can be set from outside."""
+"""A value that a client can set over the wire."""
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

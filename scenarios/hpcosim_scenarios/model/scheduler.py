@@ -27,6 +27,6 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"
-    power: dict[str, Any] = field(default_factory=lambda: {"name": "always_on"})
+    power: dict[str, Any] = field(default_factory=lambda: {"name": "always-on"})
     power_awareness: str = "unaware"
     agents: dict[Name, Path] = {}

@@ -1,11 +1,19 @@
-"""YAML 1.2 numbers, and the line at which a field of a YAML file stands."""
+"""YAML files with numbers of YAML 1.2 and unique keys, and the line of a field in one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
+
+MERGE = "tag:yaml.org,2002:merge"
+
+
+class DuplicateKeyError(yaml.MarkedYAMLError):
+    """A mapping has a key twice."""
+
 
 # PyYAML reads YAML 1.1, in which 1e10 and 1.5e10 are text; in YAML 1.2 they are numbers.
 _Loader: Any = type("_Loader", (yaml.SafeLoader,), {})
@@ -19,7 +27,7 @@ _Loader.add_implicit_resolver(
 def _text(loader: Any, node: yaml.ScalarNode) -> str:
     text = str(loader.construct_scalar(node))
     if any("\ud800" <= letter <= "\udfff" for letter in text):  # UTF-8 has no bytes for it
-        what = "half of a surrogate pair is no letter"
+        what = "expected Unicode text, got half of a surrogate pair"
         raise yaml.constructor.ConstructorError(problem=what, problem_mark=node.start_mark)
     return text
 
@@ -27,11 +35,29 @@ def _text(loader: Any, node: yaml.ScalarNode) -> str:
 _Loader.add_constructor("tag:yaml.org,2002:str", _text)
 
 
+def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
+    """Construct a mapping; PyYAML would let the last of several equal keys win."""
+    lines: dict[Any, int] = {}
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == MERGE:
+            continue
+        name, line = loader.construct_object(key), key.start_mark.line + 1
+        if name in lines:
+            what = f"the key {name!r} is there twice; the first is at line {lines[name]}"
+            raise DuplicateKeyError(problem=what, problem_mark=key.start_mark)
+        lines[name] = line
+    yield from loader.construct_yaml_map(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
 def parse_yaml(text: str) -> Any:
-    """Return what a YAML text holds, plain data only.
+    """Return the plain data in a YAML text.
 
     Raises:
-        yaml.YAMLError: it is not YAML.
+        DuplicateKeyError: a mapping has a key twice.
+        yaml.YAMLError: the text is not YAML.
     """
     loader = _Loader(text)
     try:
@@ -40,15 +66,20 @@ def parse_yaml(text: str) -> Any:
         loader.dispose()
 
 
+def steps_of(field: str) -> list[str | int]:
+    """Return the keys and list positions of a field such as `$.platform.nodes[0].count`."""
+    steps = re.findall(r'\.([A-Za-z_]\w*)|\["([^"]*)"\]|\[(\d+)\]', field)
+    return [int(place) if place else name or quoted for name, quoted, place in steps]
+
+
 def line_of(text: str, field: str, key: str | None) -> int | None:
     """Return the line of a field such as `$.platform.nodes[0]`, or of a key in it.
 
-    Where there is no such place, it is the line of what should hold it.
+    If the field is absent, it is the line of the innermost mapping or list that should have it.
     """
     node = yaml.compose(text, Loader=_Loader)
-    steps = re.findall(r'\.([A-Za-z_]\w*)|\["([^"]*)"\]|\[(\d+)\]', field)
-    for name, quoted, place in steps:
-        inner = _item(node, int(place)) if place else _child(node, name or quoted)
+    for step in steps_of(field):
+        inner = _item(node, step) if isinstance(step, int) else _child(node, step)
         if inner is None:
             break
         node = inner
@@ -62,6 +93,6 @@ def _child(node: yaml.Node | None, name: str) -> yaml.Node | None:
     return next((value for key, value in pairs if key.value == name), None)
 
 
-def _item(node: yaml.Node | None, place: int) -> yaml.Node | None:
+def _item(node: yaml.Node | None, position: int) -> yaml.Node | None:
     items = node.value if isinstance(node, yaml.SequenceNode) else []
-    return items[place] if place < len(items) else None
+    return items[position] if position < len(items) else None

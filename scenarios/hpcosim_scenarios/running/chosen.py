@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, make_policy
+from hpcosim_client.catalogue import policy_files
+from hpcosim_client.catalogue.description import describe
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
+from hpcosim_client.catalogue.schedulers import canonical_name
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
@@ -25,6 +28,7 @@ from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.units import unit_hint
 from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"
@@ -65,6 +69,14 @@ class Chosen:
         """
         return with_power(self.name, self.power, self.awareness)
 
+    def description(self) -> dict[str, object]:
+        """Return the description of the policy for `run.json`.
+
+        Raises:
+            PolicyError: a file of the policy can't be read.
+        """
+        return describe(self.name, self.power, self.awareness)
+
     def check(self) -> None:
         """Make sure that there is such a policy, except for its plan.
 
@@ -102,10 +114,13 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
         _check_switching(scenario, power, awareness)
     except ScenarioError as error:
         raise located(error, path) from None
-    called = name = scheduler or own.name
+    called = scheduler or own.name
+    called = name = called if called in own.agents else canonical_name(called)
     if called in own.agents:
         kind, _, model = own.agents[called].partition(":")
         name = f"{kind}:{path.parent / model}"
+    elif scheduler is None:
+        name = policy_files.from_folder(name, path.parent)
     return Chosen(name, from_folder(power, path.parent), awareness, called)
 
 
@@ -119,7 +134,8 @@ def power_of(scheduler: Scheduler) -> Power:
         return parse_power(scheduler.power)
     except PowerSettingsError as error:
         field = f"{POWER}.{error.field}" if error.field else POWER
-        raise ScenarioError(error.what, field=field) from None
+        hint = unit_hint(field, scheduler.power.get(error.field))
+        raise ScenarioError(hint or error.what, field=field) from None
 
 
 def awareness_of(scheduler: Scheduler) -> Awareness:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_scenarios.model.scenario import Scalar, Scenario
+from hpcosim_scenarios.model.overrides import Overrides
+from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
@@ -20,9 +22,6 @@ from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
-
-Overrides = Mapping[str, Scalar]
-"""Values of a scenario to change, by dotted path, such as `workload.load`."""
 
 SWITCHING = 1  # sets the times of switching nodes apart from what else a seed draws
 
@@ -88,25 +87,26 @@ class Library:
             known = ", ".join(self._ready)
             raise SessionRefused("unknown_scenario", f"no scenario {name!r} here; there is {known}")
         scenario, jobs = self._ready[name]
-        changes: dict[str, Scalar] = dict(hello.overrides)
+        changes: dict[str, Any] = dict(hello.overrides)
         if hello.seed is not None:
             changes["seed"] = hello.seed
         if changes:
             scenario, jobs = self._changed(name, changes)
         return open_scenario(scenario, jobs, hello.client, self._max_jobs)
 
-    def _changed(self, name: str, changes: dict[str, Scalar]) -> tuple[Scenario, JobTable]:
+    def _changed(self, name: str, changes: dict[str, Any]) -> tuple[Scenario, JobTable]:
         for field in changes:
             if field in NOT_FROM_AFAR or field.startswith(LISTS_NOT_FROM_AFAR):
                 raise SessionRefused("invalid_scenario", f"{field} can't be set by a client")
         try:
             return self._load(self._paths[name], changes)
-        except ScenarioError as error:  # told without the path of the file
-            raise SessionRefused("invalid_scenario", f"{error.field} {error.what}") from None
+        except ScenarioError as error:  # a client does not see the path of the file
+            what = str(ScenarioError(error.what, field=error.field))
+            raise SessionRefused("invalid_scenario", what) from None
         except WorkloadError as error:
             raise SessionRefused("invalid_scenario", error.what) from None
 
-    def _load(self, path: Path, changes: Mapping[str, Scalar]) -> tuple[Scenario, JobTable]:
+    def _load(self, path: Path, changes: Overrides) -> tuple[Scenario, JobTable]:
         scenario = load_scenario(path, self._overrides | dict(changes))
         synthetic = scenario.workload.synthetic
         # Of other models the jobs are counted as they are drawn.

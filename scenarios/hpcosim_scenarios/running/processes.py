@@ -19,6 +19,7 @@ from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Wire
+from hpcosim_server.errors import ResultsError
 from hpcosim_server.service.status import Failure
 
 OURS = (sys.executable, "-m", "hpcosim_cli")
@@ -45,7 +46,7 @@ def run_processes(
     Args:
         scenario: its file.
         scheduler: the policy's name.
-        out: the results folder.
+        out: the results folder, which `folder.prepare` has accepted.
         transport: what the wire is made of; a Unix socket or TCP on the loopback.
         server_options: more arguments for `hpcosim serve`.
         scheduler_options: more arguments for `hpcosim schedule`.
@@ -57,10 +58,12 @@ def run_processes(
     Raises:
         RunError: a process failed; what was recorded is in the results folder.
         ScenarioError: the server can't use the scenario or its workload.
+        ResultsError: the results cannot be written; it has the metrics.
     """
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = ["serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
+        serve.append("--force")  # the caller has checked the folder
         # Both start at once; the scheduler waits while the server reads its log, however long,
         # for whether it lives is seen from here.
         schedule = ["schedule", scheduler, "--connect", address]
@@ -160,7 +163,7 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
     """Follow the run until both processes are over.
 
     Raises:
-        RunError, ScenarioError: as `run_processes`.
+        RunError, ScenarioError, ResultsError: as `run_processes`.
     """
     while server.popen.poll() is None:
         progress = status.read(LOOK_EVERY_S)
@@ -189,6 +192,10 @@ def _fault(server: _Process, failure: Failure | None, client: _Process) -> Excep
         return server.fault()
     if failure.cause == "bad_input":
         return ScenarioError(failure.why)
+    if failure.cause == "results_not_written":
+        error = ResultsError(failure.why)
+        error.metrics = failure.metrics
+        return error
     if failure.cause == "client_left":
         # It says goodbye before it ends, and the server may be over sooner than it is.
         with suppress(subprocess.TimeoutExpired):

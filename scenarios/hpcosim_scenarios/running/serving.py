@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.json_log import log_as_json
-from hpcosim_scenarios.running.library import Library, Overrides
+from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
+from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.service import Limits, Service
 from hpcosim_server.service.socket_loop import serve
@@ -21,6 +23,7 @@ def serve_scenarios(
     address: str,
     *,
     out: Path | None = None,
+    force: bool = False,
     sessions: int | None = None,
     folder_per_session: bool = True,
     limits: Limits | None = None,
@@ -34,6 +37,7 @@ def serve_scenarios(
         paths: the scenarios' files.
         address: where to listen, such as `tcp://127.0.0.1:28080`.
         out: folder for results; None: none are written.
+        force: accept an `out` that holds files.
         sessions: how many sessions to serve before it ends; None: any number.
         folder_per_session: results in a folder of `out` for each session, else in `out` itself.
         limits: what clients may ask.
@@ -45,9 +49,12 @@ def serve_scenarios(
     Raises:
         ScenarioError, WorkloadError: bad input.
         BindError: the address can't be had.
+        ResultsFolderError: `out` cannot be used, see `folder.prepare`.
     """
     log_as_json()
     limits = limits or Limits()
+    if out is not None:
+        prepare(out, force=force)
     try:
         service = Service(
             Library(paths, overrides, limits.jobs).open,
@@ -56,7 +63,7 @@ def serve_scenarios(
             sessions=sessions,
             folder_per_session=folder_per_session,
             also=also,
-            tell=tell,
+            report=tell,
         )
         serve(service, address)
     except (ScenarioError, WorkloadError, BindError) as error:

@@ -1,6 +1,7 @@
-"""What is published of the papers' agent, to stand beside ours.
+"""Published results of the papers' agent.
 
-The thesis' tables 4.6, 4.11, 4.14, 4.15 and 4.18; those of Experiment 4 are the paper's table 7.
+They are those of tables 4.6, 4.11, 4.14, 4.15 and 4.18 of the thesis; for Experiment 4, of table 7
+of the paper.
 """
 
 from __future__ import annotations
@@ -11,24 +12,26 @@ from hpcosim_client.agents.pairing.settings import Objective
 
 Base = Literal[
     "best as run",
-    "low_mem_ops-high_mem_bw",
+    "low-mem-ops-high-mem-bw",
     "none-none",
-    "first-high_gflops",
-    "first-high_cores",
-    "first-high_mem_bw",
+    "first-high-gflops",
+    "first-high-cores",
+    "first-high-mem-bw",
 ]
 
 
 class Published(NamedTuple):
-    """Per cent below a heuristic, at the least, on average and at the most of 100 runs.
+    """Reductions relative to a heuristic over 100 runs.
 
     Attributes:
-        experiment: the scenario.
-        variant: of `VARIANTS`.
-        objective: of the agent.
+        experiment: name of the scenario.
+        variant: a key of `VARIANTS`.
+        objective: objective of the agent.
         base: the heuristic; `best as run`: the best of the 36 as the papers' program runs them.
-            In Experiment 1 the thesis takes another for the best.
-        energy, edp: greatest, mean and least reduction, %; None: not given.
+            In Experiment 1 the thesis names another heuristic as the best.
+        energy: maximum, mean and minimum reduction of energy, in %.
+        edp: maximum, mean and minimum reduction of the energy-delay product, in %; None: not
+            published.
     """
 
     experiment: str
@@ -40,11 +43,11 @@ class Published(NamedTuple):
 
 
 _RUN: Base = "best as run"
-_BW: Base = "low_mem_ops-high_mem_bw"
+_BW: Base = "low-mem-ops-high-mem-bw"
 _NO_ENERGY = "papers, no energy features"
-_GFLOPS: Base = "first-high_gflops"
-_CORES: Base = "first-high_cores"
-_MEM_BW: Base = "first-high_mem_bw"
+_GFLOPS: Base = "first-high-gflops"
+_CORES: Base = "first-high-cores"
+_MEM_BW: Base = "first-high-mem-bw"
 
 PUBLISHED = (
     Published("exp1", "papers", "energy", _BW, (20.20, 11.84, 0.28), (35.04, 22.54, 5.26)),

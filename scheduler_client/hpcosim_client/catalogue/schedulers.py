@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_client.catalogue.trained import check_trained, is_trained, make_trained
+from hpcosim_client.catalogue.policy_files import is_policy_file, make_from_file, split_name
+from hpcosim_client.catalogue.trained import (
+    SAMPLED,
+    TRAINED,
+    check_trained,
+    is_trained,
+    make_trained,
+)
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.awareness import Awareness
@@ -26,6 +33,7 @@ from hpcosim_client.heuristics.list_scheduling import (
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
+from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
@@ -55,9 +63,9 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
 }
 """Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
 
-_JOBS = ("random", "first", "shortest", "smallest", "low_mem", "low_mem_ops")
-_NODES = ("random", "high_gflops", "high_cores", "high_mem", "high_mem_bw", "low_power")
-_AS_RUN = {"random": "none", "high_mem": "high_mem_used"}
+_JOBS = ("random", "first", "shortest", "smallest", "low-mem", "low-mem-ops")
+_NODES = ("random", "high-gflops", "high-cores", "high-mem", "high-mem-bw", "low-power")
+_AS_RUN = {"random": "none", "high-mem": "high-mem-used"}
 
 _DESCRIBED = [f"{job}-{node}" for job in _JOBS for node in _NODES]
 _RUN = [f"{_AS_RUN.get(job, job)}-{_AS_RUN.get(node, node)}" for job in _JOBS for node in _NODES]
@@ -84,34 +92,74 @@ def scheduler_names() -> list[str]:
     return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
 
 
+def canonical_name(name: str) -> str:
+    """Return the canonical name of a scheduler or of a group, as results carry it.
+
+    Case does not matter, nor do underscores instead of hyphens, the old spelling, for which a
+    `FutureWarning` is issued. A file in the name is kept; an unknown name is returned unchanged.
+
+    Example:
+        >>> canonical_name("EASY")
+        'easy'
+    """
+    kind, colon, file = name.partition(":")
+    known = [*(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)), SCRIPTED[:-1]]
+    if not colon:
+        known += [*scheduler_names(), *GROUPS]
+    return f"{canonical(kind, known)}{colon}{file}"
+
+
+def short_name(name: str) -> str:
+    """Return a scheduler's canonical name without the folder of the file in it."""
+    name = canonical_name(name)
+    if is_policy_file(name):
+        return Path(name).name
+    kind, colon, file = name.partition(":")
+    return f"{kind}{colon}{Path(file).name}"
+
+
+def folder_name(name: str) -> str:
+    """Return the name of a scheduler's results folder: its name without any file."""
+    return name.rpartition(":")[2] if is_policy_file(name) else name.partition(":")[0]
+
+
 def expand(names: Sequence[str]) -> list[str]:
-    """Return the names with groups replaced by their members, each name once."""
-    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
+    """Return the canonical names with groups replaced by their members, each name once."""
+    named = map(canonical_name, names)
+    return list(dict.fromkeys(one for name in named for one in GROUPS.get(name, (name,))))
 
 
-def check_scheduler(name: str) -> None:
+def check_scheduler(name: str) -> str:
     """Make sure that a name, as `make_policy` takes it, is a scheduler's; no file is opened.
+
+    Returns:
+        The canonical name.
 
     Raises:
         PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or
             it lacks the file that it needs.
     """
+    name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
-    if is_trained(name):
+    if is_policy_file(name):
+        split_name(name)
+    elif is_trained(name):
         check_trained(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
         near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
         raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
+    return name
 
 
 def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     """Return a new policy by name; each simulation needs its own, as policies keep state.
 
     Args:
-        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL` or `deep-eas:MODEL`.
+        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL`, `deep-eas:MODEL` or
+            `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: what the policy does with nodes that are not on, see `Awareness`.
 
     Raises:
@@ -120,7 +168,7 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     Example:
         >>> policy = make_policy("easy")
     """
-    check_scheduler(name)
+    name = check_scheduler(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
     if awareness == "planned":
@@ -131,6 +179,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     soonest_on = awareness == "aware"
     if name in LISTS:
         return LISTS[name](start_soonest_on if soonest_on else View.start)
+    if is_policy_file(name) and not soonest_on:
+        return make_from_file(name)
     if (orders_of := parse_job_node(name)) is not None:
         return job_node(*orders_of, soonest_on=soonest_on)
     if soonest_on:

@@ -26,8 +26,8 @@ JOB_KEYS: Mapping[str, orders.Key] = {
     "first": lambda job: job.submit_s,
     "shortest": orders.sjf,
     "smallest": orders.smallest,
-    "low_mem": lambda job: job.memory_mb,
-    "low_mem_ops": lambda job: job.memory_volume_mb,
+    "low-mem": lambda job: job.memory_mb,
+    "low-mem-ops": lambda job: job.memory_volume_mb,
     "none": lambda _: 0.0,
 }
 """Keys of the queue; `none` keeps the order of submission."""
@@ -48,20 +48,22 @@ class JobNode(NamedTuple):
     one_per_event: bool
 
 
+_BY_NAME = {
+    f"{job_order}-{node_order}{end}": JobNode(job_order, node_order, bool(end))
+    for end in ("", ONE)
+    for job_order in JOB_ORDERS
+    for node_order in NODE_KEYS
+}
+
+
 def parse_job_node(name: str) -> JobNode | None:
     """Return the parts of a name; None: it is not the name of one of these heuristics."""
-    job_order, _, node_order = name.removesuffix(ONE).partition("-")
-    if job_order not in JOB_ORDERS or node_order not in NODE_KEYS:
-        return None
-    return JobNode(job_order, node_order, name.endswith(ONE))
+    return _BY_NAME.get(name)
 
 
 def job_node_names() -> Iterator[str]:
     """Yield the names of all these heuristics."""
-    for end in ("", ONE):
-        for job_order in JOB_ORDERS:
-            for node_order in NODE_KEYS:
-                yield f"{job_order}-{node_order}{end}"
+    yield from _BY_NAME
 
 
 def job_node(

@@ -35,7 +35,7 @@ def high_mem() -> NodeKey:
 
 
 def high_mem_used() -> NodeKey:
-    """Most memory in use first: what the papers' program does under the name of `high_mem`."""
+    """Most memory in use first: what the papers' program does under the name of `high-mem`."""
     used = Load(lambda job: job.memory_mb)
     return lambda view: -used(view)
 
@@ -146,13 +146,13 @@ def _declared_mbps(job: Job) -> float:
 
 
 NODE_KEYS: Mapping[str, Callable[[], NodeKey]] = {
-    "high_gflops": lambda: high_gflops,
-    "high_cores": lambda: high_cores,
-    "high_mem": high_mem,
-    "high_mem_bw": high_mem_bw,
-    "low_power": lambda: low_power,
+    "high-gflops": lambda: high_gflops,
+    "high-cores": lambda: high_cores,
+    "high-mem": high_mem,
+    "high-mem-bw": high_mem_bw,
+    "low-power": lambda: low_power,
     "random": lambda: random,
-    "high_mem_used": high_mem_used,
+    "high-mem-used": high_mem_used,
     "none": lambda: none,
 }
 """Makes the key, new for every simulation, since it may remember."""

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.names import canonical
 from hpcosim_client.power.slurm_settings import Slurm
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
@@ -25,7 +26,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 EXAMPLE = '{"name": "timeout", "timeout_s": 900}'
 
 
-class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always_on"):
+class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always-on"):
     """Every node stays on."""
 
 
@@ -42,7 +43,7 @@ class Timeout(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name",
     wait_price_w: Watts | None = None
 
 
-class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="keep_idle"):
+class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="keep-idle"):
     """Settings of `hpcosim_client.power.keep_idle.keep_idle`.
 
     Attributes:
@@ -137,10 +138,14 @@ def parse_power(settings: Mapping[str, object]) -> Power:
         >>> parse_power({"name": "timeout", "timeout_s": 900})
         Timeout(timeout_s=900.0, wait_price_w=None)
     """
+    name = settings.get("name")
+    if isinstance(name, str):
+        name = canonical(name, NAMES)
+        settings = {**settings, "name": name}
     try:
         return cast(Power, msgspec.convert(dict(settings), type=Power))
     except msgspec.ValidationError as error:
-        raise _explained(str(error), settings.get("name")) from None
+        raise _explained(str(error), name) from None
 
 
 def read_power(text: str) -> Power:

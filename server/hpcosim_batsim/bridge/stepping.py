@@ -20,8 +20,8 @@ class SteppedEngine(Engine):
     run. Power switches and alarms continue after the last job has ended.
     """
 
-    def denial(self, spec: JobSpec) -> str:
-        """Return "": the engine rejects no job at its submission."""
+    def admission_error(self, spec: JobSpec) -> str:
+        """Return an empty text: no job is rejected at its submission."""
         return ""
 
     def step(self, until_s: float = math.inf) -> list[Event]:
@@ -38,7 +38,7 @@ class SteppedEngine(Engine):
         if clock.next_s() <= until_s:
             clock.run_instant()
         elif until_s < math.inf:
-            clock.pass_to(until_s)
+            clock.advance_to(until_s)
         return self.take_events()
 
     def take_events(self) -> list[Event]:

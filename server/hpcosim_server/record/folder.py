@@ -1,29 +1,86 @@
-"""Files that are written into a folder together: all of them or none."""
+"""The results folder: the check before a run, and the files that are written together."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from hpcosim_server.errors import ResultsError
+from hpcosim_server.errors import ResultsError, ResultsFolderError
 
 Files = Mapping[str, Iterable[str]]
 """The text of files, in pieces, by file name."""
 
-LAST = "run.json"  # it says that the rest is complete
+LAST = "run.json"  # written last: a folder that has it is complete
+
+OWN_FILES = frozenset(
+    (
+        "jobs.csv",
+        "nodes.csv",
+        "schedule.csv",
+        "metrics.json",
+        LAST,
+        "plan.json",
+        "schedule.png",
+        "schedule.svg",
+        "out_jobs.csv",
+        "out_schedule.csv",
+        "out_machine_states.csv",
+        "out_pstate_changes.csv",
+        "out_consumed_energy.csv",
+    )
+)
+"""Names of all files that hpcosim writes into a results folder."""
 
 
-def write_together(folder: Path, files: Files) -> None:
-    """Write files into a folder, all of them or none.
+def prepare(folder: Path, *, force: bool = False) -> None:
+    """Check that results can be written to a folder. Call it before a simulation starts.
 
-    They are written to a temporary folder first. A new folder then appears with all of them at
-    once; in an existing folder each file is replaced whole, `run.json` last.
+    Nothing is changed: the files of an earlier run stay until `write_together` replaces them.
+
+    Args:
+        folder: the results folder. It and its parents may be missing.
+        force: accept a folder that holds files.
 
     Raises:
-        ResultsError: they cannot be written; the folder is as it was before.
+        ResultsFolderError: the folder holds files and `force` is false, a file is in its place, or
+            it cannot be written to.
+    """
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            folder.stat()  # raises for names that no file can have
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise ResultsFolderError(f"{folder}: expected a results folder; {existing} is a file")
+        if existing is folder and not force and any(folder.iterdir()):
+            raise ResultsFolderError(
+                f"{folder}: the results folder is not empty; choose another folder with --out, or "
+                "replace the results in it with --force"
+            )
+        with tempfile.TemporaryDirectory(prefix=".hpcosim-", dir=existing):
+            pass  # the only sure test of whether files can be created there
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        why = getattr(error, "strerror", None) or error
+        raise ResultsFolderError(f"{folder}: results cannot be written here: {why}") from None
+
+
+def write_together(folder: Path, files: Files, stale: Collection[str] = ()) -> None:
+    """Write files into a folder, all of them or none.
+
+    The files are written to a temporary folder first. A new folder is then renamed into place. In
+    an existing folder each file is replaced as a whole, `run.json` last.
+
+    Args:
+        folder: the folder; it and missing parents are created.
+        files: the files.
+        stale: names of files that are removed unless they are among `files`.
+
+    Raises:
+        ResultsError: the files cannot be written; the folder is as it was before.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -34,12 +91,12 @@ def write_together(folder: Path, files: Files) -> None:
         try:
             for name, lines in files.items():
                 _write(draft / name, lines)
-            _move(draft, folder)
+            _move(draft, folder, stale)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
         raise ResultsError(
-            f"the results can't be written to {folder}: {error.strerror or error}"
+            f"{folder}: the results cannot be written: {error.strerror or error}"
         ) from error
 
 
@@ -50,13 +107,16 @@ def _write(path: Path, lines: Iterable[str]) -> None:
         os.fsync(file.fileno())  # a full disk may only show here
 
 
-def _move(draft: Path, folder: Path) -> None:
+def _move(draft: Path, folder: Path, stale: Collection[str]) -> None:
     if not folder.exists():
         draft.rename(folder)
         return
     names = sorted((file.name for file in draft.iterdir()), key=lambda name: (name == LAST, name))
     for name in names:
         if (folder / name).is_dir():
-            raise IsADirectoryError(0, f"{name} is a folder there")
+            raise IsADirectoryError(0, f"{name} is a folder")
+    for name in sorted(set(stale) - set(names)):
+        if (folder / name).is_file():
+            (folder / name).unlink()
     for name in names:
         (draft / name).replace(folder / name)

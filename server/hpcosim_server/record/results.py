@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_protocol import PROTOCOL_VERSION
-from hpcosim_server.record.folder import LAST, Files, write_together
+from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.folder import LAST, OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import TABLES
@@ -26,6 +27,7 @@ class Run(msgspec.Struct, kw_only=True):
         complete: whether every job of the workload is over.
         ended_because: why the run ended.
         skipped: number of jobs of the source left out or changed, by rule of the reader.
+        policy: description of the policy, as the client gave it in its hello.
     """
 
     hpcosim: str
@@ -36,6 +38,7 @@ class Run(msgspec.Struct, kw_only=True):
     complete: bool = False
     ended_because: str = ""
     skipped: Mapping[str, int] = {}
+    policy: Mapping[str, object] = {}
 
 
 Also = Callable[[RunRecord], Files]
@@ -52,7 +55,9 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 
 
 def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also] = ()) -> None:
-    """Write the files of a run; they replace those of an earlier run, as in `write_together`.
+    """Write the files of a run.
+
+    They replace all files of an earlier run, pictures included; other files stay.
 
     Args:
         folder: the results folder.
@@ -61,14 +66,20 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
         also: additional result writers, for files in other formats.
 
     Raises:
-        ResultsError: they cannot be written; the folder is as it was before.
+        ResultsError: they cannot be written; the folder is as it was before. The error has the
+            metrics.
     """
     about = msgspec.to_builtins(run) | {"platform": record.platform}
     files: dict[str, Iterable[str]] = {table.file: table.lines(record) for table in TABLES}
-    files["metrics.json"] = [to_json(metrics_of(record, run))]
+    metrics = metrics_of(record, run)
+    files["metrics.json"] = [to_json(metrics)]
     for files_of in also:
         files |= files_of(record)
-    write_together(folder, files | {LAST: [to_json(about)]})
+    try:
+        write_together(folder, files | {LAST: [to_json(about)]}, OWN_FILES)
+    except ResultsError as error:
+        error.metrics = metrics
+        raise
 
 
 def to_json(value: object) -> str:

@@ -1,0 +1,48 @@
+"""The scenarios that come with hpcosim: in a checkout its folder `scenarios`, else in the wheel."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from pathlib import Path
+
+PAPERS = "papers"
+"""The folder of the papers' scenarios below `shipped_folder()`."""
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the shipped scenarios, with the networks and job logs they read."""
+    checkout = Path(__file__).parents[1]
+    return checkout if (checkout / PAPERS).is_dir() else Path(__file__).parent / "shipped"
+
+
+def shipped_scenarios() -> dict[str, Path]:
+    """Return the files of the shipped scenarios by name, such as `demo` or `ineps/exp3`."""
+    folder = shipped_folder()
+    papers = folder / PAPERS
+    return {path.stem: path for path in sorted(folder.glob("*.yaml"))} | {
+        path.relative_to(papers).as_posix().removesuffix(".yaml"): path
+        for path in sorted(papers.glob("*/*.yaml"))
+    }
+
+
+def find_scenario(text: str) -> Path:
+    """Return the file that a command's argument names: a path, or the name of a shipped scenario.
+
+    An existing path takes precedence. A text that is neither is returned as a path, so that
+    reading it reports the error.
+    """
+    path = Path(text)
+    return path if path.exists() else shipped_scenarios().get(text, path)
+
+
+def describe_scenario(path: Path) -> str:
+    """Return the first sentence of the comment at the top of a scenario file."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    text = " ".join(line.removeprefix("#").strip() for line in takewhile(is_comment, lines))
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+
+
+def is_comment(line: str) -> bool:
+    """Return whether a line of YAML is a comment."""
+    return line.startswith("#")

@@ -1,0 +1,69 @@
+"""Runs of a scenario: the results folder, and what a caller gets when writing fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.run import run_scenario
+from hpcosim_scenarios.running.serving import serve_scenarios
+from hpcosim_scenarios.running.transport import Transport
+from hpcosim_server.errors import ResultsError, ResultsFolderError
+
+TEXT = """name: small
+platform: {nodes: [{count: 2, processors: [{cores: 4, static_w: 10, dynamic_w: 1}]}]}
+workload: {synthetic: {model: poisson, jobs: 5, mean_interarrival_s: 300, cores: [1, 4]}}
+scheduler: {name: easy}
+"""
+TRANSPORTS = ["inproc", pytest.param("ipc", marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """The file of a small scenario."""
+    file = tmp_path / "small.yaml"
+    file.write_text(TEXT)
+    return file
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_results_are_replaced_only_by_force(
+    small: Path, tmp_path: Path, transport: Transport
+) -> None:
+    """A second run into the same folder is refused before it starts."""
+    out = tmp_path / "out"
+    metrics, _ = run_scenario(small, transport=transport, out=out)
+    (out / "schedule.png").write_text("old")
+    with pytest.raises(ResultsFolderError):
+        run_scenario(small, transport=transport, out=out)
+    assert run_scenario(small, transport=transport, out=out, force=True) == (metrics, out)
+    assert not (out / "schedule.png").exists()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_results_that_cannot_be_written_leave_the_metrics(
+    small: Path, tmp_path: Path, transport: Transport
+) -> None:
+    """The error has the metrics of the run."""
+    (tmp_path / "out" / "run.json").mkdir(parents=True)
+    with pytest.raises(ResultsError, match=r"run\.json is a folder") as caught:
+        run_scenario(small, transport=transport, out=tmp_path / "out", force=True)
+    assert caught.value.metrics is not None
+    assert caught.value.metrics["jobs_completed"] == 5
+
+
+def test_a_comparison_checks_all_folders_before_the_first_run(small: Path, tmp_path: Path) -> None:
+    """Nothing is written if one of them holds files."""
+    (tmp_path / "out" / "easy").mkdir(parents=True)
+    (tmp_path / "out" / "easy" / "notes.txt").write_text("mine")
+    with pytest.raises(ResultsFolderError):
+        compare_schedulers(small, ["fcfs", "easy"], out=tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["easy"]
+
+
+def test_a_server_checks_its_folder_before_it_listens(small: Path, tmp_path: Path) -> None:
+    """It refuses a folder that holds files."""
+    with pytest.raises(ResultsFolderError, match="not empty"):
+        serve_scenarios([small], "ipc://never", out=tmp_path)
