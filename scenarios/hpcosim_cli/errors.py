@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TextIO
 
 import typer
 
@@ -38,7 +39,14 @@ def errors_in_one_line() -> Iterator[None]:
 def _warnings_in_one_line() -> Iterator[None]:
     """Write each `FutureWarning`, such as of an old name, as one line on standard error, once."""
 
-    def write(message: Warning | str, *_: object) -> None:
+    def write(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         sys.stderr.write(f"warning: {message}\n")
 
     with warnings.catch_warnings():

@@ -47,6 +47,7 @@ def schedule(
     with errors_in_one_line():
         from hpcosim_client import Patience
         from hpcosim_client import run as schedule_one
+        from hpcosim_client.catalogue.description import describe
         from hpcosim_client.catalogue.power import title, with_power
         from hpcosim_client.catalogue.schedulers import canonical_name
         from hpcosim_client.catalogue.trained import with_model
@@ -59,6 +60,7 @@ def schedule(
             with_power(name, manager, awareness),
             connect,
             name=title(name, manager, awareness),
+            description=describe(name, manager, awareness),
             scenario=scenario,
             seed=seed,
             session=session,

@@ -5,7 +5,7 @@ A policy is a function that looks at a `View` and decides through it:
     from hpcosim_client import run
 
     def first_come_first_served(view):
-        for job in list(view.queue.values()):
+        for job in view.queue.values():
             if not view.start(job):
                 break
 
@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpcosim_client.alarm import PolicyAlarm as PolicyAlarm
+    from hpcosim_client.catalogue.description import describe as describe
     from hpcosim_client.catalogue.power import with_power as with_power
     from hpcosim_client.catalogue.schedulers import GROUPS as GROUPS
+    from hpcosim_client.catalogue.schedulers import canonical_name as canonical_name
     from hpcosim_client.catalogue.schedulers import check_scheduler as check_scheduler
     from hpcosim_client.catalogue.schedulers import expand as expand
     from hpcosim_client.catalogue.schedulers import make_policy as make_policy
@@ -68,8 +70,11 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "alarm": "PolicyAlarm",
+    "catalogue.description": "describe",
     "catalogue.power": "with_power",
-    "catalogue.schedulers": "GROUPS check_scheduler expand make_policy scheduler_names",
+    "catalogue.schedulers": (
+        "GROUPS canonical_name check_scheduler expand make_policy scheduler_names"
+    ),
     "connection": "Answer Connection Patience",
     "errors": "ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError",
     "heuristics.awareness": "Awareness",

@@ -112,6 +112,7 @@ class Connection:
         seed: int | None = None,
         overrides: Mapping[str, bool | int | float | str] | None = None,
         session: str = "",
+        policy: Mapping[str, object] | None = None,
     ) -> Welcome:
         """Open a session, or return to one.
 
@@ -121,6 +122,7 @@ class Connection:
             seed: seed of the simulation; None: the scenario's own.
             overrides: values of the scenario to change, by dotted path.
             session: name of the session to return to; empty: a new one.
+            policy: description of the policy, which the server records with the results.
 
         Raises:
             ServerRefusedError: the server opens no such session.
@@ -135,6 +137,7 @@ class Connection:
             seed=seed,
             overrides=dict(overrides or {}),
             session=session,
+            policy=dict(policy or {}),
         )
         answer = self._request(message, 0)
         if not isinstance(answer, Welcome):

@@ -72,7 +72,9 @@ def run(
     name: str = "",
     scenario: str = "",
     seed: int | None = None,
+    overrides: Mapping[str, bool | int | float | str] | None = None,
     session: str = "",
+    description: Mapping[str, object] | None = None,
     patience: Patience | None = None,
     welcomed: Callable[[Welcome], None] = lambda _: None,
 ) -> Mapping[str, int | float]:
@@ -84,7 +86,10 @@ def run(
         name: name of the scheduler in logs and results; empty: that of the function.
         scenario: name of one of the server's scenarios; empty: its first.
         seed: seed of the simulation; None: the scenario's own.
+        overrides: values of the scenario to change, by dotted path: `{"workload.load": 1.2}`.
         session: name of the session to return to, after its client died; empty: a new one.
+        description: description of the policy, recorded in `run.json`, such as
+            `catalogue.description.describe` returns; None: `{"name": name}`.
         patience: the timeouts; None: those of `Patience`.
         welcomed: called with the server's reply to the hello, which names the session.
 
@@ -98,7 +103,14 @@ def run(
     """
     with Connection(address, patience) as connection:
         name = name or getattr(policy, "__name__", "policy")
-        welcome = connection.hello(client=name, scenario=scenario, seed=seed, session=session)
+        welcome = connection.hello(
+            client=name,
+            scenario=scenario,
+            seed=seed,
+            overrides=overrides,
+            session=session,
+            policy={"name": name} if description is None else description,
+        )
         welcomed(welcome)
         snapshot = (welcome.now_s, welcome.snapshot)
         wakes = welcome.options.wake_on_allocation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from hpcosim_client.job import Job, Place
 from hpcosim_client.nodes import NodePool
+from hpcosim_client.queue import JobQueue
 from hpcosim_protocol import (
     Alarm,
     DecisionRejected,
@@ -54,7 +54,7 @@ class Mirror:
         self.platform = platform
         self.wake_on_allocation = wake_on_allocation
         self.now_s = 0.0
-        self.queue: OrderedDict[int, Job] = OrderedDict()
+        self.queue = JobQueue()
         self.running: dict[int, Job] = {}
         self.nodes = NodePool(platform)
         self.arrived: list[Job] = []
@@ -137,7 +137,7 @@ class Mirror:
             self.nodes.give_back(job.place)
         job.place, job.start_s = None, np.nan
         self.queue[event.job_id] = job
-        self.queue = OrderedDict(sorted(self.queue.items(), key=lambda item: item[1].order))
+        self.queue = JobQueue(sorted(self.queue.items(), key=lambda item: item[1].order))
         self.arrived.append(job)
 
     def _on_power_changed(self, event: NodePowerChanged) -> None:

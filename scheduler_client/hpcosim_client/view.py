@@ -52,7 +52,7 @@ class View(Mirror):
 
     Example:
         >>> def first_come_first_served(view: View) -> None:
-        ...     for job in list(view.queue.values()):
+        ...     for job in view.queue.values():
         ...         if not view.start(job):
         ...             break
     """

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, PolicyAlarm, PolicyError, View, make_policy, managed
+from hpcosim_client import Job, Policy, PolicyAlarm, PolicyError, View, make_policy, managed
+from hpcosim_client.queue import JobQueue
 from hpcosim_client.view import FIRST_ALLOCATED_ALARM
 from hpcosim_protocol import Alarm, CancelAlarm, SetAlarm
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.synthetic.poisson import poisson
-from support.simulating import cluster_of, jobs_of, simulate
+from support.simulating import cluster_of, jobs_of, simulate, starts
 
 
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["fcfs", "easy", "conservative", "sjf"]))
@@ -46,6 +48,30 @@ def test_nodes_a_job_may_not_use_are_passed_over() -> None:
     view.apply(*simulation.advance(view.decisions)[:2])
     assert not view.start(view.queue[2], [0, 1])
     assert view.decisions == []
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        lambda queue: queue.values(),
+        lambda queue: (job for _, job in queue.items()),
+        lambda queue: (queue[job_id] for job_id in queue),
+        lambda queue: (queue[job_id] for job_id in queue.keys()),  # noqa: SIM118
+    ],
+    ids=["values", "items", "iteration", "keys"],
+)
+def test_jobs_are_started_while_the_queue_is_iterated(
+    jobs: Callable[[JobQueue], Iterable[Job]],
+) -> None:
+    """Every waiting job is reached once, though those that start leave the queue."""
+
+    def start_all_that_fit(view: View) -> None:
+        for job in jobs(view.queue):
+            view.start(job)
+
+    submitted = jobs_of((0.0, 9.0, 1), (0.0, 9.0, 3), (0.0, 9.0, 1), (0.0, 5.0, 1), (0.0, 1.0, 2))
+    simulation = simulate(cluster_of(1, 3), submitted, start_all_that_fit)
+    assert starts(simulation) == {1: 0.0, 2: 9.0, 3: 0.0, 4: 0.0, 5: 18.0}
 
 
 @pytest.mark.parametrize("node", [-1, 2])

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, make_policy
+from hpcosim_client.catalogue import policy_files
+from hpcosim_client.catalogue.description import describe
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_client.catalogue.schedulers import canonical_name
 from hpcosim_client.catalogue.trained import check_trained
@@ -67,6 +69,14 @@ class Chosen:
         """
         return with_power(self.name, self.power, self.awareness)
 
+    def description(self) -> dict[str, object]:
+        """Return the description of the policy for `run.json`.
+
+        Raises:
+            PolicyError: a file of the policy can't be read.
+        """
+        return describe(self.name, self.power, self.awareness)
+
     def check(self) -> None:
         """Make sure that there is such a policy, except for its plan.
 
@@ -109,6 +119,8 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
     if called in own.agents:
         kind, _, model = own.agents[called].partition(":")
         name = f"{kind}:{path.parent / model}"
+    elif scheduler is None:
+        name = policy_files.from_folder(name, path.parent)
     return Chosen(name, from_folder(power, path.parent), awareness, called)
 
 

@@ -7,18 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
+from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.progress import shown
-from hpcosim_scenarios.running.run import (
-    default_folder,
-    folder_name,
-    run_chosen,
-    run_scenario,
-)
+from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.record.folder import prepare
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client import Policy
+from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides, as_options
 from hpcosim_scenarios.model.scenario import Scenario
@@ -97,6 +98,7 @@ def run_chosen(
     """
     with with_plan(chosen, scenario, jobs, out) as ready:
         opened = open_scenario(scenario, jobs, chosen.title)
+        opened.run.policy = ready.description()
         return run_in_process(opened, ready.policy(), out, report, writers_of(formats))
 
 
@@ -128,7 +130,9 @@ def simulate(
     if out is not None:
         prepare(out, force=force)
     library = Library([path], overrides)
-    return run_in_process(open_scenario(library.first, library.first_jobs, name), policy, out)
+    opened = open_scenario(library.first, library.first_jobs, name)
+    opened.run.policy = {"name": name}
+    return run_in_process(opened, policy, out)
 
 
 def _run_processes(
@@ -156,11 +160,6 @@ def _run_processes(
     library = Library([path], overrides)
     with with_plan(chosen, library.first, library.first_jobs, out) as ready:
         return run(ready)
-
-
-def folder_name(scheduler: str) -> str:
-    """Return a scheduler's name without the path it may end with."""
-    return scheduler.partition(":")[0]
 
 
 class Checked(NamedTuple):

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from hpcosim_client.catalogue.schedulers import canonical_name, make_policy
-from hpcosim_client.catalogue.trained import short
+from hpcosim_client.catalogue.schedulers import canonical_name, make_policy, short_name
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.awareness import Awareness
@@ -97,7 +96,7 @@ def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
     Of the settings those are named that are not the default, and of paths the last part. Where
     the job scheduler's awareness makes no difference, it is not named.
     """
-    name = short(canonical_name(name))
+    name = short_name(name)
     match power:
         case AlwaysOn():
             return name

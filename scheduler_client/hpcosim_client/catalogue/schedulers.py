@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from hpcosim_client.catalogue.policy_files import is_policy_file, make_from_file, split_name
 from hpcosim_client.catalogue.trained import (
     SAMPLED,
     TRAINED,
@@ -108,6 +109,20 @@ def canonical_name(name: str) -> str:
     return f"{canonical(kind, known)}{colon}{file}"
 
 
+def short_name(name: str) -> str:
+    """Return a scheduler's canonical name without the folder of the file in it."""
+    name = canonical_name(name)
+    if is_policy_file(name):
+        return Path(name).name
+    kind, colon, file = name.partition(":")
+    return f"{kind}{colon}{Path(file).name}"
+
+
+def folder_name(name: str) -> str:
+    """Return the name of a scheduler's results folder: its name without any file."""
+    return name.rpartition(":")[2] if is_policy_file(name) else name.partition(":")[0]
+
+
 def expand(names: Sequence[str]) -> list[str]:
     """Return the canonical names with groups replaced by their members, each name once."""
     named = map(canonical_name, names)
@@ -127,7 +142,9 @@ def check_scheduler(name: str) -> str:
     name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
-    if is_trained(name):
+    if is_policy_file(name):
+        split_name(name)
+    elif is_trained(name):
         check_trained(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
@@ -141,7 +158,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     """Return a new policy by name; each simulation needs its own, as policies keep state.
 
     Args:
-        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL` or `deep-eas:MODEL`.
+        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL`, `deep-eas:MODEL` or
+            `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: what the policy does with nodes that are not on, see `Awareness`.
 
     Raises:
@@ -161,6 +179,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     soonest_on = awareness == "aware"
     if name in LISTS:
         return LISTS[name](start_soonest_on if soonest_on else View.start)
+    if is_policy_file(name) and not soonest_on:
+        return make_from_file(name)
     if (orders_of := parse_job_node(name)) is not None:
         return job_node(*orders_of, soonest_on=soonest_on)
     if soonest_on:

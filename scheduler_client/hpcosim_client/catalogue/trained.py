@@ -70,11 +70,3 @@ def make_trained(name: str) -> Policy:
         else:
             from hpcosim_client.agents.deep_eas.policy import deep_eas as trained
     return trained(Path(model), sample=kind.endswith(SAMPLED))
-
-
-def short(name: str) -> str:
-    """Return a scheduler's name without the folder of a model."""
-    if not is_trained(name):
-        return name
-    kind, _, model = name.partition(":")
-    return f"{kind}:{Path(model).name}"

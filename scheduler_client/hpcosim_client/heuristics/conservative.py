@@ -43,7 +43,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
         aware = awareness != "unaware" and not nothing_sleeps(view)
         profile = power_profile(view, awareness) if aware else profile_of(view)
         book = _Book(view, profile, held, awareness if aware else "unaware")
-        jobs = list(view.queue.values())
+        jobs = view.queue.values()
         known = [job for job in jobs if job.job_id in held]
         for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
             book.renew(job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from hpcosim_client.heuristics.list_scheduling import (
     first_come_first_served,
     sleep_while_nothing_can_start,
@@ -21,12 +23,13 @@ def easy(view: View) -> None:
     first_come_first_served(view)
     view.wake_on = None
     if len(view.queue) > 1 and view.nodes.free_cores > 0:
-        head, *others = view.queue.values()
+        jobs = view.queue.values()
+        head = jobs[0]
         profile = profile_of(view)
         shadow = profile.earliest(head, view.now_s)
         if shadow is not None:
             profile.keep(head, shadow)
-        for job in others:
+        for job in islice(jobs, 1, None):
             if job.cores <= view.nodes.free_cores:
                 profile.start(view, job)
     sleep_while_nothing_can_start(view)

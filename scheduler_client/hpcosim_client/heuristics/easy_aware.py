@@ -45,7 +45,7 @@ def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
     profile, now_s = power_profile(view, awareness), view.now_s
     soon_s = now_s + float(view.nodes.switch_on_s.max())
     reservations: list[Reservation] = []
-    for job in list(view.queue.values()):
+    for job in view.queue.values():
         until_s = soon_s if reservations else math.inf
         start = cheapest_start(view, profile, awareness, job, now_s, until_s)
         if start is None or _started(view, profile, job, start):

@@ -28,7 +28,7 @@ def start_soonest_on(view: View, job: Job) -> bool:
 def first_come_first_served(view: View, start: Start = View.start) -> None:
     """Start jobs in submission order, that of the queue itself, until one finds no room."""
     while view.queue:
-        if not start(view, next(iter(view.queue.values()))):
+        if not start(view, view.queue.first()):
             view.wake_on = ROOM  # a job submitted now stands behind this one
             return
     sleep_while_nothing_can_start(view)
@@ -70,7 +70,7 @@ def by_random_order(start: Start = View.start) -> Policy:
     """Return the policy that draws the order of the queue anew at every event; see `Start`."""
 
     def decide(view: View) -> None:
-        jobs = list(view.queue.values()) if view.nodes.free_cores else []
+        jobs = view.queue.values() if view.nodes.free_cores else []
         while jobs:
             sampled = int(view.rng.integers(len(jobs)))
             if not start(view, jobs[sampled]):

@@ -124,7 +124,7 @@ def map_queue(problem: Problem, *, latest_first: bool, whole: bool = False) -> P
 
 def problem_of(view: View) -> Problem:
     """Return what is to be mapped now; see `Problem`."""
-    jobs = list(view.queue.values())
+    jobs = view.queue.values()
     cores = np.array([job.cores for job in jobs], dtype=np.int64)
     scale = run_time_scale(view)
     free = view.nodes.free.tolist()

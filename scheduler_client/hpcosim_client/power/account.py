@@ -101,7 +101,7 @@ class Account:
         codes = map(POWER_CODES.__getitem__, nodes.power)
         self.state = np.fromiter(codes, np.int64, len(nodes.power))
         computing = nodes.jobs > 0
-        self.waiting = list(view.queue.values())
+        self.waiting = view.queue.values()
         if (computing & (self.state != ON)).any():
             computing = self._note_booting(view)
         self._drawn_w = np.where(computing, 0.0, self._watts[self._every, self.state])

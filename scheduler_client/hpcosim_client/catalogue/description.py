@@ -1,0 +1,82 @@
+"""Descriptions of policies, which servers record with the results."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
+from hpcosim_client.catalogue.power import title
+from hpcosim_client.catalogue.schedulers import SCRIPTED, canonical_name, short_name
+from hpcosim_client.catalogue.trained import is_trained
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.heuristics.awareness import Awareness
+from hpcosim_client.power.settings import PATHS, AlwaysOn, Power
+
+EVERY_NODE_ON = AlwaysOn()
+
+
+def describe(
+    name: str, power: Power = EVERY_NODE_ON, awareness: Awareness = "unaware"
+) -> dict[str, object]:
+    """Return the description of a policy, the field `policy` of the protocol's `hello`.
+
+    It is plain data and independent of the machine: files are named without their folders and
+    identified by their checksums.
+
+    Args:
+        name: the job scheduler, as `make_policy` takes it.
+        power: the power manager; its paths start at the current folder.
+        awareness: how the job scheduler treats nodes that are not on.
+
+    Returns:
+        `name`: the name in results, see `title`. `settings`: `scheduler`, `power` (the manager's
+        `name` and all its settings, and `model_sha256` or `plan_sha256` of its file) and
+        `power_awareness`. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
+        scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`).
+
+    Raises:
+        PolicyError: a file can't be read.
+
+    Example:
+        >>> describe("easy")["name"]
+        'easy'
+    """
+    settings = {
+        "scheduler": short_name(name),
+        "power": _described(power),
+        "power_awareness": awareness,
+    }
+    return {"name": title(name, power, awareness), "settings": settings, **_own_file(name)}
+
+
+def _own_file(name: str) -> dict[str, str]:
+    """Return the checksum of the file that a scheduler's name holds, by its kind."""
+    name = canonical_name(name)
+    if is_policy_file(name):
+        return {"source_sha256": _sha256(split_name(name)[0])}
+    file = Path(name.partition(":")[2])
+    if is_trained(name):
+        return {"model_sha256": _sha256(file)}
+    if name.startswith(SCRIPTED):
+        return {"schedule_sha256": _sha256(file)}
+    return {}
+
+
+def _described(power: Power) -> dict[str, object]:
+    settings: dict[str, object] = msgspec.to_builtins(power)
+    for field in PATHS:
+        if file := settings.get(field):
+            settings[field] = Path(str(file)).name
+            settings[f"{field}_sha256"] = _sha256(Path(str(file)))
+    return settings
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise PolicyError(f"{path}: can't be read: {error.strerror}") from None
