@@ -39,7 +39,7 @@ def compare(
     """Run a scenario with several schedulers and set their metrics side by side."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import print_comparison
+        from hpcosim_cli.report import print_comparison, print_warning
         from hpcosim_scenarios.running.compare import compare_schedulers
 
         metrics = compare_schedulers(
@@ -50,5 +50,6 @@ def compare(
             force=force,
             overrides=overrides_of(changes, seed, lenient),
             formats=formats_of(formats),
+            warn=print_warning,
         )
         print_comparison(metrics, as_json=as_json)

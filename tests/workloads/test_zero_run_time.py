@@ -133,7 +133,7 @@ def test_settings_reach_the_log_of_a_model(tmp_path: Path) -> None:
 def test_settings_without_a_log(tmp_path: Path, setting: str) -> None:
     """A reader's setting in a scenario without a log is an error that names the field."""
     path = scenario_of(tmp_path, f"  inline: [{{job_id: 1, submit_s: 0}}]\n  {setting}\n")
-    with pytest.raises(ScenarioError, match=rf":7: \$\.workload\.{setting.split(':')[0]}: "):
+    with pytest.raises(ScenarioError, match=rf":7: workload\.{setting.split(':')[0]}: "):
         load_scenario(path)
 
 
