@@ -1,7 +1,7 @@
 # The hpcosim command, for simulator and schedulers alike, without torch.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY protocol protocol
 COPY server server
 COPY scheduler_client scheduler_client

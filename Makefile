@@ -6,13 +6,13 @@ WORKERS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint clean
+.PHONY: help demo check test lint docs clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
-	$(VENV)/bin/hpcosim run scenarios/demo.yaml --out $(OUT)
+	$(VENV)/bin/hpcosim run scenarios/demo.yaml --out $(OUT) --force
 	$(VENV)/bin/hpcosim draw $(OUT)
 
 check: $(VENV)/.installed-dev  ## Run the fast tests (1 minute); ARGS="tests/server" chooses some
@@ -27,8 +27,11 @@ lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imp
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute); open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict
+
 clean:  ## Remove the environment, results and caches
-	rm -rf $(VENV) .venv-batsim-* results build *.egg-info
+	rm -rf $(VENV) .venv-batsim-* results site build dist
 
 # One stamp for each set of extras, so that no target installs what only another needs.
 $(VENV)/.installed-%: pyproject.toml .ci/constraints.txt

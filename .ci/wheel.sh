@@ -23,7 +23,7 @@ step 'build'
 mkdir "$WORK/source"
 # A copy, so that no folder of the build lies in the repository; with changes not yet committed.
 (cd "$ROOT" && git ls-files --cached --others --exclude-standard -z -- \
-  pyproject.toml README.md LICENSE protocol server scheduler_client scenarios |
+  pyproject.toml hatch_build.py README.md LICENSE protocol server scheduler_client scenarios |
   xargs -0 ls -d 2>/dev/null | xargs -d '\n' cp --parents -t "$WORK/source")
 "$PYTHON" -m venv "$WORK/build"
 "$WORK/build/bin/pip" install --quiet --disable-pip-version-check build

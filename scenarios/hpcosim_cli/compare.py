@@ -13,10 +13,10 @@ from hpcosim_cli.options import (
     Formats,
     Json,
     Lenient,
-    Over,
     ScenarioFile,
     Seed,
     Set,
+    TransportOption,
     names_of,
     overrides_of,
 )
@@ -25,18 +25,25 @@ from hpcosim_cli.options import (
 def compare(
     scenario: ScenarioFile,
     schedulers: Annotated[
-        str, typer.Option(help="Names, or groups such as all-heuristics, separated by commas.")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Comma-separated schedulers or groups; `hpcosim schedulers` lists them.",
+        ),
     ],
-    transport: Over = "inproc",
+    transport: TransportOption = "inproc",
     seed: Seed = None,
-    out: Annotated[Path | None, typer.Option(help="Results, in a folder for each.")] = None,
-    force: Force = False,
     changes: Set = None,
     lenient: Lenient = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for results, with a subfolder per scheduler. Default: none."),
+    ] = None,
+    force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
-    """Run a scenario with several schedulers and set their metrics side by side."""
+    """Run a scenario under several schedulers and print their metrics side by side."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.report import print_comparison, print_warning

@@ -7,7 +7,7 @@ from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
 
 
 def validate(scenario: ScenarioFile, changes: Set = None, lenient: Lenient = False) -> None:
-    """Read a scenario and its workload, and print what is in them."""
+    """Check a scenario and its workload, and print a summary."""
     with errors_in_one_line():
         from hpcosim_cli.report import print_summary
         from hpcosim_scenarios.running.run import check

@@ -1,4 +1,4 @@
-"""The trained agents of a study: trained once, tried out, and the best kept."""
+"""Training and evaluation of the agents of a study, and selection of the best agent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TABLE = "agents.csv"
 
 
 class Training(Protocol):
-    """A training of a study."""
+    """The training of an agent in a study."""
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of the folder of the training."""
         ...
 
 
@@ -37,21 +37,24 @@ def train_all(
     workers: int | None = None,
     title: str = "training",
 ) -> list[Row]:
-    """Train and try out agents, and write the table of all; return its rows.
+    """Train and evaluate agents and write their results into one table.
 
-    Each training has a folder named after it. One whose folder holds a table is not repeated; one
-    that was interrupted starts again.
+    Each training has a folder `out`/name. The function skips a training whose folder contains its
+    table and restarts an interrupted one.
 
     Args:
         tasks: the trainings.
-        out: the folder.
-        train: trains an agent into a folder, tries it out and returns the rows of it; importable
-            by name.
-        columns: of the table.
-        table: the name of the table's file, in the folder and in each training's.
-        digits: significant digits of floats in it; None: all.
-        workers: processes; 1: this one; None: one for each core.
-        title: what the progress shown is of.
+        out: output folder.
+        train: trains an agent into a folder, evaluates it and returns the rows of its results; a
+            function that other processes can import.
+        columns: columns of the table.
+        table: file name of the table, in `out` and in the folder of each training.
+        digits: significant digits of floats in the table; None: full precision.
+        workers: number of processes; 1: the current process; None: one per core.
+        title: title of the progress bar.
+
+    Returns:
+        The rows of the table.
     """
     paths = [out / task.name / table for task in tasks]
     pending = [task for task, path in zip(tasks, paths, strict=True) if not path.exists()]
@@ -81,9 +84,10 @@ def keep_best(
     """Copy the weights of the best of several trainings.
 
     Args:
-        folders: of the trainings.
-        weights: the name of the file in a training's folder.
-        kept: the file to copy it to.
-        score: of a training's folder; the least is the best. It must not look at a test.
+        folders: folders of the trainings.
+        weights: file name of the weights in each folder.
+        kept: destination file.
+        score: returns the validation score of a folder; the lowest score is the best. It must not
+            depend on test results.
     """
     shutil.copyfile(min(folders, key=score) / weights, kept)

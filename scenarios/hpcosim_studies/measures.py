@@ -1,4 +1,4 @@
-"""Measures of runs, and the Markdown tables made of them."""
+"""Measures of runs, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hpcosim_studies.rows import Row, Rows
 
 
 class Measure(NamedTuple):
-    """A column of results as tables and figures show it.
+    """A result column with its presentation in tables and figures.
 
     Attributes:
-        column: its name in the rows.
-        title: its name for people.
-        unit: that it is shown in; empty: none.
-        scale: how much of the column's unit makes one of `unit`.
-        digits: after the decimal point.
+        column: name of the column in the rows.
+        title: title in tables and figures.
+        unit: displayed unit; empty if the measure has none.
+        scale: number of units of the column per displayed unit, such as 3600 for s to h.
+        digits: number of digits after the decimal point.
     """
 
     column: str
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The title, with the unit."""
+        """Title with unit."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def of(self, row: Row) -> float:
@@ -44,11 +44,11 @@ class Measure(NamedTuple):
         return statistics.fmean(self.values(rows))
 
     def text(self, value: float) -> str:
-        """Return a value, in `unit`, for a table."""
+        """Return the text of a value in `unit`."""
         return f"{value:,.{self.digits}f}"
 
     def spread(self, rows: Rows) -> str:
-        """Return the mean over rows for a table, of several rows with the least and the most."""
+        """Return the text of the mean over rows; with several rows also minimum and maximum."""
         values = self.values(rows)
         text = self.text(statistics.fmean(values))
         if len(values) < 2:
@@ -62,22 +62,22 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def change(value: float, base: float) -> float:
-    """Return by how many percent a value is above a base; NaN if the base is 0."""
+    """Return the relative difference of a value to a base, %; NaN if the base is 0."""
     return 100 * (value / base - 1) if base else float("nan")
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---") -> list[str]:
-    """Return a Markdown table, as lines.
+    """Return the lines of a Markdown table.
 
     Args:
-        head: the titles of the columns.
-        lines: the cells, a sequence for each line.
-        rule: what stands between the bars of the second line.
+        head: column titles.
+        lines: cells of each row.
+        rule: cell of the separator row, such as `---:` for right alignment.
     """
     drawn = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
     return [drawn[0], f"|{'|'.join([rule] * len(head))}|", *drawn[1:]]
 
 
 def document(*parts: Sequence[str]) -> str:
-    """Return a text made of parts with an empty line between two; empty parts are left out."""
+    """Return the parts of a text, separated by empty lines; empty parts are omitted."""
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

@@ -1,4 +1,4 @@
-"""Work on several cores, in processes."""
+"""Parallel execution in a pool of processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""The variables that set the threads of linear algebra and of PyTorch."""
+"""Environment variables for the number of threads of linear algebra and PyTorch."""
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -31,19 +31,19 @@ def in_parallel(
     workers: int | None = None,
     title: str = "study",
 ) -> list[Result]:
-    """Return what a function returns for each task, in the order of the tasks.
+    """Call a function for each task and return the results in the order of the tasks.
 
     Each process has one thread, so the results do not depend on the number of processes.
 
     Args:
-        function: importable by name, so that a new process finds it.
-        tasks: its arguments.
-        workers: processes; 1: this one; None: one for each core.
-        title: what the progress shown is of.
+        function: a function that other processes can import.
+        tasks: its arguments, one for each call.
+        workers: number of processes; 1: the current process; None: one per core.
+        title: title of the progress bar.
 
     Raises:
-        StudyError: a process was killed, as for lack of memory.
-        What the function raises.
+        StudyError: a process was killed, for example because memory ran out.
+        Exception: any exception of the function.
     """
     count = min(workers or cores(), len(tasks))
     results = []
@@ -55,7 +55,7 @@ def in_parallel(
     except BrokenProcessPool:
         raise StudyError(
             f"{title}: one of {count} worker processes was killed after {len(results)} of "
-            f"{len(tasks)} tasks; with fewer workers each has more memory"
+            f"{len(tasks)} tasks, probably because memory ran out; use fewer workers"
         ) from None
     return results
 
@@ -68,7 +68,7 @@ def _mapped(
         yield map(function, tasks)
         return
     before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # new processes read them at their start
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # before the processes start
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
         yield pool.map(function, tasks)

@@ -1,4 +1,4 @@
-"""A study: the runs it declares, and the files made of their rows."""
+"""A study as data: its runs and its output files."""
 
 from __future__ import annotations
 
@@ -7,50 +7,51 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcosim_studies.rows import Row, Rows, write_rows
-from hpcosim_studies.runs import Run, metrics_of, run_all
+from hpcosim_studies.runs import StudyRun, metrics_of, run_all
 
 Tables = Mapping[str, Callable[[Rows], str]]
 Figures = Mapping[str, Callable[[Path, Rows], None]]
 
 
 class Study(NamedTuple):
-    """What is simulated, and what is made of it.
+    """Runs of a study and its output files.
 
     Attributes:
-        title: what the progress shown is of.
+        title: title of the progress bar.
         runs: the simulations.
-        columns: of `results.csv`; empty: that file is not written.
-        tables: make a Markdown text of the rows, by the file's name.
-        figures: draw the rows into a file, by its name.
-        measured: simulates and measures a run; importable by name.
-        digits: significant digits of floats in `results.csv`; None: all.
+        columns: columns of `results.csv`; empty: no `results.csv`.
+        tables: functions that return a Markdown text for the rows, by file name.
+        figures: functions that draw the rows into a file, by file name.
+        measured: simulates a run and returns its measured values; a function that other processes
+            can import.
+        digits: significant digits of floats in `results.csv`; None: full precision.
     """
 
     title: str
-    runs: Sequence[Run]
+    runs: Sequence[StudyRun]
     columns: Sequence[str]
     tables: Tables
     figures: Figures
-    measured: Callable[[Run], Mapping[str, Any]] = metrics_of
+    measured: Callable[[StudyRun], Mapping[str, Any]] = metrics_of
     digits: int | None = 10
 
 
 def carry_out(
     study: Study, out: Path, workers: int | None = None, known: Sequence[Row] = ()
 ) -> list[Row]:
-    """Simulate the runs of a study, and write its files into a folder.
+    """Simulate the runs of a study and write its files.
 
     Args:
-        study: it.
-        out: the folder, which exists; files of the same names are replaced.
-        workers: processes; 1: this one; None: one for each core.
-        known: rows that stand before those of the runs.
+        study: the study.
+        out: existing output folder; files of the same names are replaced.
+        workers: number of processes; 1: the current process; None: one per core.
+        known: rows that precede those of the runs.
 
     Returns:
         All rows.
 
     Raises:
-        As `simulate`; FigureError: matplotlib is missing; OSError: a file cannot be written.
+        As `simulate`. FigureError: matplotlib is missing. OSError: a file is not writable.
     """
     rows = [*known, *run_all(study.runs, workers, study.title, study.measured)]
     if study.columns:

@@ -154,11 +154,17 @@ def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
 
 
 def test_compare_prints_a_column_for_each() -> None:
-    """The table has the schedulers in its head, in the order given, and nothing is written."""
+    """The table has a column per scheduler, in the order given, and nothing is written."""
     done = invoke("compare", "tiny.yaml", "--schedulers", "sjf,ljf,fcfs")
     assert done.status == 0
     head = next(line for line in done.out.splitlines() if "metric" in line)
-    assert [word for word in head.split() if word.isalpha()] == ["metric", "sjf", "ljf", "fcfs"]
+    assert [word for word in head.split() if word.isalpha()] == [
+        "metric",
+        "unit",
+        "sjf",
+        "ljf",
+        "fcfs",
+    ]
     assert written() == ["tiny.yaml"]
 
 
@@ -202,10 +208,11 @@ def test_version_is_that_of_the_distribution() -> None:
 def test_reproduce_lists_studies_and_knows_no_other() -> None:
     """Without a study it lists them; a wrong name is bad input with the nearest one."""
     done = invoke("reproduce")
-    assert (done.status, done.out.split()) == (0, list(STUDIES))
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()] == list(STUDIES)
     done = invoke("reproduce", "node-centrik")
     assert done.status == 2
-    assert "there is no study 'node-centrik'; did you mean node-centric?" in done.error
+    assert "unknown study 'node-centrik'; did you mean node-centric?" in done.error
 
 
 @pytest.mark.parametrize("words", ["run tiny.yaml", "compare tiny.yaml --schedulers fcfs"])
@@ -244,8 +251,8 @@ def test_every_subcommand_has_help(name: str) -> None:
 def test_a_wrong_use_of_the_command_is_bad_input(arguments: list[str]) -> None:
     """What the command line itself does not allow exits 2, says why, and writes nothing."""
     done = invoke(*arguments)
-    assert (done.status, done.out) == (2, "")
-    assert done.err
+    assert done.status == 2
+    assert done.error
     assert written() == ["tiny.yaml"]
 
 
@@ -259,7 +266,7 @@ def scenario(text: str) -> None:
 
 WORKLOAD = "workload: {synthetic: {model: lublin, jobs: 5, processors: 8}}"
 BAD = {
-    "no file": (None, ["bad.yaml: cannot be read: No such file or directory"]),
+    "no file": (None, ["bad.yaml: no such file"]),
     "an empty file": ("", ["bad.yaml:", "a mapping"]),
     "a sentence": ("good morning\n", ["bad.yaml:1", "a mapping"]),
     "not yaml": ("name: [x\nseed: 1\n", ["bad.yaml:2: is not YAML"]),
@@ -536,20 +543,21 @@ def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
-def test_an_address_that_is_none_is_an_error(words: str, address: str) -> None:
-    """What ZeroMQ cannot connect to is told in a line."""
+def test_invalid_address(words: str, address: str) -> None:
+    """An address without a known transport, or without a port, is bad input with an example."""
     done = invoke(*words.split(), address)
-    assert done.status == 1
+    assert done.status == 2
     assert repr(address) in done.error
+    assert "such as tcp://127.0.0.1:28080" in done.error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1", "ipc://" + "x" * 200])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ipc://" + "x" * 200])
 def test_an_address_that_cannot_be_listened_at_is_an_error(address: str) -> None:
     """A server that can't bind says so in a line."""
     done = command("serve", "tiny.yaml", "--bind", address)
     assert done.status == 1
-    assert f"can't listen at {address}" in done.error
+    assert f"cannot listen at {address}" in done.error
 
 
 # Disks
@@ -564,13 +572,14 @@ def small_files() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["inproc", "ipc"])
 def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> None:
-    """Results that don't fit: exit 1, one line, and those of before are as they were."""
-    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out")
+    """The metrics are printed, the command fails, and the earlier results are unchanged."""
+    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
     assert command(*words).status == 0
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
     done = command(*words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
     assert done.status == 1
-    assert "out: the results cannot be written: File too large" in done.error
+    assert json.loads(done.out)["jobs"] == 100
+    assert done.err == "error: out: the results cannot be written: File too large\n"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
     assert written() == ["out", "tiny.yaml"]
 
@@ -643,7 +652,6 @@ def test_draw_of_what_is_no_results_folder_is_bad_input(name: str) -> None:
         return
     assert done.status == 2
     assert "out is no results folder" in done.error
-    assert "nowhere is no results folder" in invoke("draw", "nowhere").error
 
 
 @pytest.mark.parametrize(

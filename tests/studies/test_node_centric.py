@@ -16,7 +16,7 @@ from hpcosim_studies.node_centric import comparison, paper, tables
 from hpcosim_studies.node_centric import runs as weeks
 from hpcosim_studies.node_centric.reproduce import compare_weeks
 from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import Run, simulate
+from hpcosim_studies.runs import StudyRun, simulate
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
 ONE_NODE = PLACEMENTS.index("one_node")
@@ -45,9 +45,9 @@ def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
     )
 
 
-def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> Run:
+def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> StudyRun:
     """Return a run of these jobs as one week."""
-    return Run(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
+    return StudyRun(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
 
 
 def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:
@@ -162,7 +162,7 @@ def test_change_is_against_the_mean_of_the_baselines() -> None:
     assert np.isnan(tables.change(of, "a", ["d"]))
 
 
-def test_the_week_drawn_looks_as_in_the_paper() -> None:
+def test_the_drawn_week_resembles_the_paper() -> None:
     """Nearest to the medians of those that do, or, where none does, of all."""
     makespans = {
         "first-high-gflops": [1.0, 1.1, 1.2],
@@ -175,10 +175,10 @@ def test_the_week_drawn_looks_as_in_the_paper() -> None:
         paper.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
     }
     rows = rows_of(makespans, energies)
-    assert comparison.looks_as_in_the_paper(rows).tolist() == [False, True, True]
+    assert comparison.resembles_figures(rows).tolist() == [False, True, True]
     assert comparison.representative_week(rows) == 1
     makespans[paper.PAPERS_DUPLEX] = [1.0, 1.0, 1.0]
-    assert not comparison.looks_as_in_the_paper(rows_of(makespans, energies)).any()
+    assert not comparison.resembles_figures(rows_of(makespans, energies)).any()
     assert comparison.representative_week(rows_of(makespans, energies)) == 1
 
 

@@ -18,11 +18,11 @@ from hpcosim_studies.ineps.experiments import (
     OURS,
     PAPERS,
     VARIANTS,
-    Trained,
+    PairingRun,
     trainings,
 )
 from hpcosim_studies.ineps.heuristics import ENERGY, indexed, run_heuristics
-from hpcosim_studies.ineps.pairing_tables import Results, Spread, drawn, summary
+from hpcosim_studies.ineps.pairing_tables import Results, Spread, sampled_spread, summary
 from hpcosim_studies.ineps.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_studies.papers import papers_folder, scenario_path
 from hpcosim_studies.rows import Row, read_rows, where
@@ -69,7 +69,7 @@ def test_small_experiments_have_every_variant(study: str) -> None:
 
 def test_the_papers_settings() -> None:
     """What the thesis' table 4.13 says of Experiment 3 is what trains there."""
-    training = Trained("pairing-exp3", PAPERS, "energy", 0).training
+    training = PairingRun("pairing-exp3", PAPERS, "energy", 0).training
     assert (training.iterations, training.episodes) == (100, 5)
     assert (training.minibatch, training.epochs) == (32, 50)
     assert (training.clip, training.discount, training.gae_lambda) == (0.1, 0.99, 0.95)
@@ -83,7 +83,7 @@ def test_the_papers_settings() -> None:
 @pytest.mark.usefixtures("quick")
 def test_an_untrained_agent_learned_nothing(tmp_path: Path) -> None:
     """Of one simulation that is not done no time is counted, and its name says so."""
-    task = Trained("pairing-exp1", PAPERS, "energy", 1, trained=False)
+    task = PairingRun("pairing-exp1", PAPERS, "energy", 1, trained=False)
     (found,) = train_one(task, tmp_path)
     assert found["variant"] == "untrained papers"
     assert found["training_s"] < 0.1
@@ -94,7 +94,7 @@ def test_an_untrained_agent_learned_nothing(tmp_path: Path) -> None:
 def test_runs_of_all_seeds_are_one_spread() -> None:
     """Mean and deviation are those of all runs together, least and most those of any."""
     agents = [agent(0, Spread(1, 0, 1, 1)), agent(1, Spread(3, 0, 2, 5))]
-    assert drawn(agents, ENERGY) == Spread(2.0, 1.0, 1, 5)
+    assert sampled_spread(agents, ENERGY) == Spread(2.0, 1.0, 1, 5)
 
 
 @pytest.mark.slow

@@ -1,0 +1,98 @@
+"""The reference of the `hpcosim` command, from the command itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+
+from hpcosim_cli.main import app
+
+FACTS = re.compile(r"\[(?:default|required|env var|x|\d)[^\]]*\]")
+TYPES: Mapping[str, str] = {
+    "<int range>": "INTEGER",
+    "<int>": "INTEGER",
+    "<float range>": "NUMBER",
+    "<float>": "NUMBER",
+    "<str>": "TEXT",
+    "<path>": "PATH",
+    "<Path>": "PATH",
+    "<list[str]>": "TEXT",
+    "<list[Path]>": "PATH",
+    "<list[path]>": "PATH",
+}
+"""The type of a value, by the name that typer gives it."""
+
+
+def reference() -> str:
+    """Return a section for each command, with its arguments and options."""
+    command = typer.main.get_command(app)
+    return "\n".join(_section(command, context(command, "hpcosim"), "hpcosim", 2))
+
+
+def command_names() -> list[str]:
+    """Return the names of all commands and their subcommands, such as `hpcosim traces get`."""
+    command = typer.main.get_command(app)
+    return [name for name, _ in _commands(command, "hpcosim")]
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    here = context(command, name)
+    for child in command.list_commands(here) if hasattr(command, "list_commands") else ():
+        yield from _commands(command.get_command(here, child), f"{name} {child}")
+
+
+def context(command: Any, name: str) -> Any:
+    """Return the context in which a command describes itself."""
+    return command.context_class(command, info_name=name)
+
+
+def _section(command: Any, here: Any, name: str, level: int) -> Iterator[str]:
+    yield f"{'#' * level} `{name}` {{ #{name.replace(' ', '-')} }}\n"
+    yield f"{_paragraphs(command.help or '')}\n"
+    yield f"```text\n{name} {' '.join(command.collect_usage_pieces(here))}\n```\n"
+    for parameter in command.get_params(here):
+        record = parameter.get_help_record(here)
+        if record is not None and record[0] != "--help":
+            yield _entry(*record)
+    if command.epilog:
+        yield f"{_paragraphs(command.epilog)}\n"
+    if not hasattr(command, "list_commands"):
+        return
+    children = [command.get_command(here, child) for child in command.list_commands(here)]
+    children = [child for child in children if not child.hidden]
+    yield "| Command | Purpose |\n|---|---|"
+    for child in children:
+        anchor = f"{name} {child.name}".replace(" ", "-")
+        summary = child.get_short_help_str(limit=500)
+        yield f"| [`{name} {child.name}`](#{anchor}) | {summary} |"
+    yield ""
+    for child in children:
+        child_name = f"{name} {child.name}"
+        yield from _section(child, context(child, child_name), child_name, level + (level > 2))
+
+
+def _entry(names: str, text: str) -> str:
+    for name, words in TYPES.items():
+        names = names.replace(name, words)
+    facts = [fact for found in FACTS.findall(text) for fact in found.strip("[]").split("; ")]
+    meaning = FACTS.sub("", text).strip()
+    line = f"{' · '.join(map(_fact, facts))}\n    {{: .facts }}\n\n    " if facts else ""
+    return f"`{names}`{{ .key }}\n:   {line}{meaning}\n"
+
+
+def _fact(fact: str) -> str:
+    name, _, value = fact.partition(": ")
+    return f"{name} `{value}`" if value else fact.replace("x>=", "≥ ").replace("<=x<=", " to ")
+
+
+def _paragraphs(text: str) -> str:
+    r"""Return help text as Markdown; `\b` marks a paragraph whose lines are kept, such as code."""
+    parts = re.split(r"\n\s*\n", text.strip())
+    return "\n\n".join(
+        f"```sh\n{part.lstrip(chr(8)).strip(chr(10))}\n```" if part.startswith("\b") else part
+        for part in parts
+    )

@@ -1,0 +1,58 @@
+"""Hooks of MkDocs: put generated text and included files where pages have a marker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from docs.generate import (
+    commands,
+    included,
+    layers,
+    metrics,
+    python_api,
+    results,
+    scenario,
+    schedulers,
+)
+from mkdocs.structure.files import File, Files
+
+MARKER = re.compile(r"<!-- generated: (\S+) -->")
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "commands": commands.reference,
+    "layers": layers.diagram,
+    "metrics": metrics.reference,
+    "power-managers": scenario.managers,
+    "python-client": partial(python_api.reference, "hpcosim_client", python_api.CLIENT),
+    "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
+    "results-tables": results.tables,
+    "run-json": results.run_json,
+    "scenario": scenario.reference,
+    "scenario-tree": scenario.tree,
+    "scheduler-groups": schedulers.groups,
+    "scheduler-names": schedulers.names,
+}
+"""The text for each marker `<!-- generated: NAME -->`."""
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the images of included files."""
+    for file in included.included_files(Path(config.docs_dir)):
+        for image in included.images_of(file):
+            target = f"{included.IMAGES}/{image}"
+            if files.get_file_from_path(target) is None:
+                source = str(included.ROOT / image)
+                files.append(File.generated(config, target, abs_src_path=source))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Replace the markers of a page."""
+    pages = included.included_files(Path(config.docs_dir))
+    here = page.file.src_uri
+    text = included.MARKER.sub(lambda match: included.page_of(match[1], here, pages), markdown)
+    return MARKER.sub(lambda match: GENERATED[match[1]](), text)

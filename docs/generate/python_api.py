@@ -1,0 +1,73 @@
+"""Pages of the Python API: a `mkdocstrings` directive for each public name of a package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+Topics = Mapping[str, Sequence[str]]
+"""Public names by the title of the section that describes them, in the order of the page."""
+
+CLIENT: Topics = {
+    "Run a policy": ("run", "play", "Policy", "View", "Job", "Place", "NodePool", "PolicyAlarm"),
+    "Schedulers by name": (
+        "make_policy",
+        "with_power",
+        "scheduler_names",
+        "check_scheduler",
+        "expand",
+        "GROUPS",
+        "Awareness",
+    ),
+    "Power managers": (
+        "managed",
+        "timeout",
+        "keep_idle",
+        "slurm",
+        "Slurm",
+        "oracle",
+        "read_plan",
+        "by_plan",
+        "adaptive",
+        "load_rule",
+        "Power",
+        "parse_power",
+        "Manager",
+        "IdleClock",
+        "PowerExchange",
+    ),
+    "Connection": ("Connection", "Answer", "Patience"),
+    "Errors": (
+        "ClientError",
+        "PolicyError",
+        "PowerSettingsError",
+        "ServerFaultError",
+        "ServerGoneError",
+        "ServerRefusedError",
+    ),
+}
+
+SCENARIOS: Topics = {
+    "Run": ("simulate", "run_scenario", "compare_schedulers", "serve_scenarios", "plan_scenario"),
+    "Read and check": ("load_scenario", "check", "Scenario"),
+    "Draw": ("draw_schedule",),
+    "Errors": ("ScenariosError", "ScenarioError", "RunError"),
+}
+
+
+def reference(package: str, topics: Topics) -> str:
+    """Return a section for each topic, with a directive for each of its names.
+
+    A public name that no topic has is in the last section; a name of a topic that is not public
+    any more is left out.
+    """
+    public = list(import_module(package).__all__)
+    known = {name for names in topics.values() for name in names}
+    rest = [name for name in public if name not in known]
+    parts = []
+    for title, names in {**topics, "Other names": rest}.items():
+        listed = [name for name in names if name in public]
+        if listed:
+            directives = "\n\n".join(f"::: {package}.{name}" for name in listed)
+            parts.append(f"## {title}\n\n{directives}")
+    return "\n\n".join(parts)

@@ -1,0 +1,19 @@
+"""The command group `hpcosim train`: a module per trainer."""
+
+from __future__ import annotations
+
+import typer
+
+from hpcosim_cli.train.adaptive import adaptive
+from hpcosim_cli.train.deep_eas import deep_eas
+from hpcosim_cli.train.pairing import pairing
+from hpcosim_cli.train.power import power
+
+app = typer.Typer(
+    help="Train a scheduler or power manager on a scenario. Needs the extra `rl`.",
+    no_args_is_help=True,
+)
+app.command()(power)
+app.command()(adaptive)
+app.command()(pairing)
+app.command("deep-eas")(deep_eas)

@@ -1,0 +1,129 @@
+"""The generated references describe everything there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from msgspec import inspect
+
+from hpcosim_client.power.settings import MANAGERS
+from hpcosim_scenarios import simulate
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.scenario import KINDS
+from hpcosim_server.record.results import Run
+from hpcosim_server.record.tables import TABLES
+from support.paths import ROOT, SCENARIOS
+
+pytest.importorskip("griffe")
+from docs.generate import commands, layers, metrics, results, scenario, schedulers
+from docs.generate.docstrings import attributes
+from docs.generate.types import described, number
+
+SECTIONS = [*scenario.sections(), *scenario.manager_sections()]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.kind.__name__)
+def test_each_key_of_a_scenario_has_a_meaning(section: scenario.Section) -> None:
+    """Every key of every mapping has an entry under `Attributes:` in its class."""
+    meanings = attributes(section.kind)
+    missing = [field.name for field in scenario.fields_of(section) if not meanings.get(field.name)]
+    assert not missing, f"{section.kind.__name__}: add to `Attributes:`: {', '.join(missing)}"
+
+
+def test_each_kind_of_mapping_has_a_section() -> None:
+    """Every kind of mapping that a scenario may contain is described, power managers too."""
+    assert {section.kind for section in SECTIONS} >= {*KINDS, *MANAGERS.values()}
+
+
+def test_key_states_type_range_unit_and_default() -> None:
+    """An entry has the bounds of the type, the unit of the suffix and the default."""
+    text = scenario.reference()
+    assert "`seed`{ #scenario.seed .key }\n:   integer, 0 to 2,147,483,647 · default `0`" in text
+    assert re.search(
+        r"`static_w`\{ #processor\S+ .key }\n:   number, 0 to 10⁹ · in W · \*\*req", text
+    )
+    assert "[`lublin`](#lublin) or [`poisson`](#poisson)" in text
+
+
+def test_type_without_words_is_an_error() -> None:
+    """A type that the generator does not know is reported, not left out."""
+    with pytest.raises(TypeError, match="no words"):
+        described(inspect.DateTimeType(tz=None))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.5, "0.5"),
+        (1e6, "1,000,000"),
+        (1e12, "10¹²"),
+        (1e-6, "10⁻⁶"),
+        (2**63 - 1, "2⁶³ - 1"),
+    ],
+)
+def test_numbers_are_readable(value: float, text: str) -> None:
+    """Large powers of ten are written as powers."""
+    assert number(value) == text
+
+
+def test_example_scenario_is_valid(tmp_path: Path) -> None:
+    """The example at the top of the scenario reference is a scenario."""
+    page = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```yaml[^\n]*\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "example.yaml"
+    file.write_text(example)
+    assert load_scenario(file).name == "example"
+
+
+def test_each_metric_has_a_definition() -> None:
+    """The metrics reference defines the metrics of a run, no more and no less."""
+    found = simulate(SCENARIOS / "demo.yaml", _fcfs, overrides={"workload.synthetic.jobs": 3})
+    defined = {
+        name: text for group in metrics.definitions().values() for name, text in group.items()
+    }
+    assert set(defined) == set(found)
+    assert all(defined.values())
+
+
+def _fcfs(view: object) -> None:
+    from hpcosim_client import View
+
+    assert isinstance(view, View)
+    for job in list(view.queue.values()):
+        if not view.start(job):
+            break
+
+
+def test_each_result_has_a_description() -> None:
+    """Every column of the result files and every key of `run.json` is described."""
+    text = results.tables()
+    columns = [column for table in TABLES for column in table.columns]
+    assert all(
+        f"| `{column.name}` | {column.type} | {column.meaning}" in text for column in columns
+    )
+    meanings = attributes(Run)
+    assert all(meanings.get(field.name) for field in inspect.type_info(Run).fields)  # type: ignore[attr-defined]
+
+
+def test_each_command_and_option_has_a_description() -> None:
+    """The command reference has a section for each command, and no entry without text."""
+    text = commands.reference()
+    assert all(f" `{name}` {{" in text for name in commands.command_names())
+    assert not re.findall(r"(?:\.key }\n:|\.facts }\n)\s*\n\s*(?:`|#)", text)
+
+
+def test_layers_are_those_of_the_import_contract() -> None:
+    """The diagram shows the command at the top and the protocol at the bottom."""
+    order = layers.layers()
+    assert order[0] == ["hpcosim_cli"]
+    assert order[-1] == ["hpcosim_protocol"]
+    assert layers.diagram().count("<rect") == sum(map(len, order))
+
+
+def test_catalogue_names_schedulers_and_groups() -> None:
+    """The scheduler catalogue has the schedulers and the groups of the client."""
+    assert "`easy`" in schedulers.names()
+    assert "| `all-heuristics` | 36 |" in schedulers.groups()
