@@ -126,7 +126,9 @@ def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
     file.write_text(
         "\n".join(line for line in text if "switch" not in line and "states" not in line)
     )
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: .*no node group states its"):
+    with pytest.raises(
+        ScenarioError, match=r"scheduler\.power: .*add power_states to a node group"
+    ):
         check(file)
 
 
