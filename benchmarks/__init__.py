@@ -1,1 +1,1 @@
-"""Speed and memory, as ratios within one run."""
+"""Benchmarks of speed and memory."""

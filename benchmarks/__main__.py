@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--smoke]`: run all, print the figures."""
+"""Run the benchmarks and print their figures."""
 
 from __future__ import annotations
 
@@ -33,10 +33,19 @@ BENCHMARKS = {
 
 
 def main() -> None:
-    """Run the benchmarks named, or all."""
+    """Run the benchmarks of the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], default=[])
-    parser.add_argument("--smoke", action="store_true", help="small: only shows that they run")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        choices=[[], *BENCHMARKS],
+        default=[],
+        help=f"benchmark to run, one of {', '.join(map(repr, BENCHMARKS))}; default: all",
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="run small cases, as a test that the benchmarks work"
+    )
     arguments = parser.parse_args()
     for name in arguments.names or BENCHMARKS:
         print(name)

@@ -1,4 +1,4 @@
-"""A scheduler of Batsim's on our simulator, against what it takes by itself and the bare wire."""
+"""A pybatsim scheduler on hpcosim, compared with its own computing time and with a ping-pong."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import zmq
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.conversation import Patience, Wall, converse
-from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_messages
+from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.outputs.csv_files import write_outputs
@@ -29,7 +29,7 @@ HOSTS = 128
 SCHEDULER = "easyBackfill"
 ROUNDS = 5
 
-# pybatsim's command, which notes for how long it did anything but receive and send.
+# pybatsim's command, instrumented to measure its time outside of `recv` and `send`.
 COMMAND = """
 import time
 from batsim.cmds.launcher import main
@@ -40,7 +40,7 @@ class Noted:
 
 def timed(call):
     def run(*args, **more):
-        if Noted.since_s:  # the first message has come
+        if Noted.since_s:  # after the first message
             Noted.own_s += time.perf_counter() - Noted.since_s
         try:
             return call(*args, **more)
@@ -53,7 +53,7 @@ main()
 print("own", Noted.own_s)
 """
 
-# pybatsim's own end of the wire, with nobody behind it who decides anything.
+# pybatsim's network handler with recorded replies, without a scheduler.
 ECHO = """
 import json, sys
 from batsim.network import NetworkHandler
@@ -69,42 +69,43 @@ wire.close()
 
 
 class _Noted(Bridge):
-    """Notes what is said, and when the first reply came."""
+    """Records all messages and replies, and the time of the first reply."""
 
     said: list[bytes]
     heard: list[bytes]
     began_s: float
 
-    def begin(self) -> bytes:
-        self.said, self.heard = [super().begin()], []
+    def first_message(self) -> bytes:
+        self.said, self.heard = [super().first_message()], []
         return self.said[0]
 
-    def answer(self, reply: bytes) -> bytes:
+    def next_message(self, reply: bytes) -> bytes:
         if not self.heard:
             self.began_s = time.perf_counter()
         self.heard.append(reply)
-        self.said.append(super().answer(reply))
+        self.said.append(super().next_message(reply))
         return self.said[-1]
 
 
 def run(smoke: bool) -> dict[str, float]:
     """Return the figures.
 
-    `x_of_limit` is the wall time of the run, to the last file, over the scheduler's own share plus
-    1.3 times the bare ping-pong of the same messages, JSON at both ends: at most 1 is the aim.
+    `x_of_limit` is the wall time of the run until the last file is written, divided by (computing
+    time of the scheduler + 1.3 x ping-pong with the same messages, with JSON at both ends). The
+    target is at most 1.
     """
     try:
         programs = clients()
     except NoClientsError as error:
-        print(f"  pybatsim can't be installed: {error}")
+        print(f"  skipped: pybatsim cannot be installed: {error}")
         return {}
     jobs = 200 if smoke else 10_000
     rounds = [_round(programs, jobs) for _ in range(1 if smoke else ROUNDS)]
-    # How fast one process wakes another differs from round to round, by a factor of 2.
-    mean = {what: sum(one[what] for one in rounds) / len(rounds) for what in rounds[0]}
-    limit_s = mean["scheduler's own share, s"] + 1.3 * mean["bare JSON ping-pong, s"]
-    figures = {"jobs": jobs, **mean, "x_of_limit": mean["together, s"] / limit_s}
-    return {f"{SCHEDULER}, {what}": value for what, value in figures.items()}
+    # A mean: the latency between two processes varies by a factor of 2 from round to round.
+    mean = {name: sum(one[name] for one in rounds) / len(rounds) for name in rounds[0]}
+    limit_s = mean["scheduler alone, s"] + 1.3 * mean["JSON ping-pong, s"]
+    figures = {"jobs": jobs, **mean, "x_of_limit": mean["run, s"] / limit_s}
+    return {f"{SCHEDULER}, {name}": value for name, value in figures.items()}
 
 
 def _round(programs: Path, jobs: int) -> dict[str, float]:
@@ -113,17 +114,18 @@ def _round(programs: Path, jobs: int) -> dict[str, float]:
         bridge, wall_s, own_s = _together(programs, folder, jobs)
         return {
             "messages": len(bridge.said),
-            "together, s": wall_s,
-            "scheduler's own share, s": own_s,
-            "bare JSON ping-pong, s": _ping_pong(programs, folder, bridge),
-            "simulator by itself, s": _replayed(folder, bridge),
+            "run, s": wall_s,
+            "scheduler alone, s": own_s,
+            "JSON ping-pong, s": _ping_pong(programs, folder, bridge),
+            "simulator alone, s": _replayed(folder, bridge),
         }
 
 
 def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, float]:
-    """Return the bridge, the wall time from the first reply to the last file, and the scheduler's.
+    """Return the bridge, the wall time of the run and the computing time of the scheduler.
 
-    The scheduler's is that in which the simulator had nothing to do but wait for it.
+    The wall time is from the first reply to the last file. The computing time is the time of the
+    scheduler outside of `recv` and `send`, when the simulator waits for it.
     """
     bridge = _bridge(folder, jobs)
     address = f"tcp://127.0.0.1:{_free_port()}"
@@ -134,7 +136,7 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
             stderr=said,
             cwd=folder,
         )
-        converse(bridge, address, Patience(), Wall())
+        exchange_messages(bridge, address, BatsimTimeouts(), WallTimes())
         write_outputs(folder / "out", results_of(bridge.run))
         wall_s = time.perf_counter() - bridge.began_s
         scheduler.wait()
@@ -143,17 +145,17 @@ def _together(programs: Path, folder: Path, jobs: int) -> tuple[_Noted, float, f
 
 
 def _replayed(folder: Path, before: _Noted) -> float:
-    """Return the time of the same run with nobody at the other end."""
-    bridge = _bridge(folder, len(before.run.known.jobs))
+    """Return the wall time of the same run with recorded replies, without a scheduler."""
+    bridge = _bridge(folder, len(before.run.registry.jobs))
     began_s = time.perf_counter()
-    bridge.begin()
+    bridge.first_message()
     for reply in before.heard:
-        bridge.answer(reply)
+        bridge.next_message(reply)
     return time.perf_counter() - began_s
 
 
 def _ping_pong(programs: Path, folder: Path, said: _Noted) -> float:
-    """Return the wall time of saying the same, JSON made and read at both ends, nothing done."""
+    """Return the wall time of a ping-pong with the same messages, with JSON at both ends."""
     messages = [json.loads(message) for message in said.said]
     (folder / "replies").write_bytes(b"\n".join(said.heard))
     address = f"tcp://127.0.0.1:{_free_port()}"
@@ -172,7 +174,7 @@ def _ping_pong(programs: Path, folder: Path, said: _Noted) -> float:
 
 
 def _bridge(folder: Path, jobs: int) -> _Noted:
-    """Return a simulation of delays on 128 hosts, about as many as they can run."""
+    """Return a simulation of delay jobs on 128 hosts at an offered load of about 1."""
     rng = np.random.default_rng(1)
     submit_s = np.cumsum(rng.exponential(20.0, jobs)).round(3)
     delay_s = rng.integers(1, 600, jobs).tolist()
@@ -190,7 +192,7 @@ def _bridge(folder: Path, jobs: int) -> _Noted:
     profiles = {f"d{delay}": {"type": "delay", "delay": delay} for delay in sorted(set(delay_s))}
     workload = write_workload(folder, told, profiles)
     platform = write_platform(folder, HOSTS)
-    return _Noted(read_workloads([workload]), read_platform(platform), Options())
+    return _Noted(read_workloads([workload]), read_platform(platform), BatsimOptions())
 
 
 def _free_port() -> int:

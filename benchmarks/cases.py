@@ -1,4 +1,4 @@
-"""Workloads and platforms the benchmarks share."""
+"""Workloads and platforms of several benchmarks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SHARED_TRACES = Path(__file__).parents[2] / "shared" / "traces"
 
 
 def equal_nodes(count: int, cores: int = 1) -> Platform:
-    """Return a platform of equal nodes that draw 190 W, idle or computing."""
+    """Return a platform of equal nodes with a power of 190 W, idle or computing."""
     return Platform((NodeGroup(count, (Processor(cores, 1.0, 190.0, 0.0, 1.0),)),))
 
 
 def trace(name: str) -> JobTable | None:
-    """Return a real log, None where it is not on this machine."""
+    """Return a job log of the catalogue, or None if it is not on this machine."""
     if SHARED_TRACES.is_dir():
         os.environ.setdefault("HPCOSIM_TRACES", str(SHARED_TRACES))
     try:
@@ -36,7 +36,7 @@ def trace(name: str) -> JobTable | None:
 
 
 def lublin_256(jobs: int) -> JobTable:
-    """Return the sample of the Lublin model, or one of our own where that is missing."""
+    """Return the catalogue's sample of the Lublin model; if it is missing, a new sample."""
     sample = trace("lublin-256")
     if sample is None:
         sample = lublin(np.random.default_rng(1), jobs=10_000, processors=256)
@@ -44,7 +44,7 @@ def lublin_256(jobs: int) -> JobTable:
 
 
 def light(jobs: int) -> JobTable:
-    """Return as many small jobs as wished, at a load under which queues stay short."""
+    """Return small jobs at a load with short queues."""
     rng = np.random.default_rng(1)
     return poisson(
         rng,
@@ -57,7 +57,7 @@ def light(jobs: int) -> JobTable:
 
 
 def simulate(platform: Platform, jobs: JobTable, scheduler: str | Policy) -> tuple[Simulation, int]:
-    """Run in process to the end; return the simulation and the number of batches."""
+    """Run a simulation in process to its end; return it and the number of batches."""
     simulation = Simulation(platform, jobs)
     batches = 0
 

@@ -1,4 +1,4 @@
-"""Clusters of unlike nodes: contention on and off, the 36 heuristics, more nodes untouched."""
+"""Heterogeneous clusters: contention on and off, the 36 heuristics, growing numbers of nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ EXP3 = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the figures; the exponents are of wall time over nodes, 16 to 4096."""
+    """Return the figures. The exponents are of wall time in the number of nodes, 16 to 4096."""
     jobs = 500 if smoke else 10_000
     figures = {
         "16 x 64 cores, contention off, jobs/s": jobs / _wall_s(16, _jobs(jobs, 64), None),
         "16 x 64 cores, contention on, jobs/s": jobs / _wall_s(16, _jobs(jobs, 64), MODEL),
-        "the same, jobs of 1 core, jobs/s": jobs / _wall_s(16, _jobs(jobs, 1), MODEL),
+        "16 x 64 cores, contention on, 1-core jobs, jobs/s": jobs
+        / _wall_s(16, _jobs(jobs, 1), MODEL),
     }
     for scheduler in OTHERS:
         figures[f"16 x 64 cores, {scheduler}, jobs/s"] = jobs / _wall_s(
@@ -55,7 +56,7 @@ def _wall_s(
 
 
 def _cluster(nodes: int, model: Contention | None) -> Platform:
-    """Return the cluster of Stafford, Bosque 2024, table 1, at any size."""
+    """Return the cluster of Stafford, Bosque 2024, table 1, with any number of nodes."""
     return Platform(
         tuple(
             NodeGroup(
@@ -73,7 +74,7 @@ def _processor(clock_ghz: float, model: Contention | None) -> Processor:
 
 
 def _jobs(count: int, most_cores: int) -> JobTable:
-    """Return jobs that keep 16 such nodes full, and their memory asked for beyond its bandwidth."""
+    """Return jobs that keep 16 such nodes busy and exceed their memory bandwidth."""
     rng = np.random.default_rng(1)
     cores = rng.integers(1, most_cores + 1, count)
     run_s = rng.uniform(60.0, 7200.0, count)

@@ -1,4 +1,4 @@
-"""Jobs a second in one process, energy and recording on."""
+"""Jobs/s in one process, with energy and recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
 
 
 def bare_simpy_s(events: int) -> float:
-    """Return the wall time of as many bare SimPy timeouts with callbacks, the floor."""
+    """Return the wall time of SimPy timeouts with empty callbacks: a lower bound."""
     began_s = time.perf_counter()
     env = simpy.Environment()
     for at_s in range(events):
@@ -20,7 +20,7 @@ def bare_simpy_s(events: int) -> float:
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the figures; `x_of_bare_simpy` is wall time over that of two timeouts a job."""
+    """Return the figures. `x_of_bare_simpy`: wall time / that of two SimPy timeouts per job."""
     jobs = lublin_256(1000 if smoke else 10_000)
     wall_s = min(_timed("fcfs", jobs, 256) for _ in range(2 if smoke else 5))
     figures = {

@@ -1,4 +1,4 @@
-"""Memory of a simulation, in bytes a job beyond the workload's own columns."""
+"""Memory of a simulation per job, beyond the columns of the workload."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from hpcosim_workloads.table import JobTable
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the peak of all memory Python and NumPy took during a run, by job."""
+    """Return the peak of the memory that Python and NumPy allocate during a run, bytes/job."""
     jobs = 2000 if smoke else 100_000
     return {
-        f"{jobs:,} jobs of 4 cores on 16-core nodes, bytes/job": _taken(
+        f"{jobs:,} jobs of 4 cores on 16-core nodes, bytes/job": _peak(
             equal_nodes(128, 16), light(jobs)
         ),
-        "lublin_256, 22 nodes a job, long queue, bytes/job": _taken(
+        "lublin_256, 22 nodes per job, long queue, bytes/job": _peak(
             equal_nodes(256), lublin_256(1000 if smoke else 10_000)
         ),
     }
 
 
-def _taken(platform: Platform, table: JobTable) -> float:
-    simulate(platform, table.take(slice(0, 100)), "fcfs")  # what is loaded on the way is no job's
+def _peak(platform: Platform, table: JobTable) -> float:
+    simulate(platform, table.take(slice(0, 100)), "fcfs")  # loads all modules
     tracemalloc.start()
     try:
-        kept, _ = simulate(platform, table, "fcfs")
-        assert kept.recording.over == len(table)
+        simulation, _ = simulate(platform, table, "fcfs")
+        assert simulation.recording.over == len(table)
         return tracemalloc.get_traced_memory()[1] / len(table)
     finally:
         tracemalloc.stop()

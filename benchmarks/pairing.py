@@ -1,4 +1,4 @@
-"""The pairing agent: its environment, a decision over the wire, a step of its training."""
+"""The pairing agent: its environment, a decision over tcp, an iteration of its training."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ FORMS = {
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the figures. Networks are as they were drawn: what they have learned costs no time."""
+    """Return the figures, with randomly initialised networks: training does not affect speed."""
     figures = {}
     for name, pairing in FORMS.items():
         rate = _decisions_per_s(pairing, 2 if smoke else 200)
         figures[f"Experiment 2, environment, {name}, decisions/s"] = rate
     for name, pairing in FORMS.items():
-        figures[f"40 nodes x 10 jobs, {name}, over tcp, ms/decision"] = _over_the_wire_ms(pairing)
+        figures[f"40 nodes x 10 jobs, {name}, over tcp, ms/decision"] = _over_tcp_ms(pairing)
     figures["Experiment 3, papers' training, s/iteration"] = _training_s(1 if smoke else 5)
     return figures
 
 
 def _decisions_per_s(pairing: Pairing, runs: int) -> float:
-    """Return how many decisions the environment takes a second, each drawn evenly."""
+    """Return the decisions/s of the environment with uniformly random actions."""
     library = Library([INEPS / "exp2.yaml"])
     task = PairingTask(library.first.platform, pairing, "spent")
     environment = JobNodePairingEnv(task=task, jobs=library.first_jobs)
@@ -55,8 +55,8 @@ def _decisions_per_s(pairing: Pairing, runs: int) -> float:
     return decisions / (time.perf_counter() - began_s)
 
 
-def _over_the_wire_ms(pairing: Pairing) -> float:
-    """Return the wall time of Experiment 3 in two processes, by decision: one for each job."""
+def _over_tcp_ms(pairing: Pairing) -> float:
+    """Return the wall time of Experiment 3 in two processes per decision (one for each job)."""
     library = Library([INEPS / "exp3.yaml"])
     actor = actor_of(pairing)
     draw(actor, torch.Generator().manual_seed(0))
@@ -71,7 +71,7 @@ def _over_the_wire_ms(pairing: Pairing) -> float:
 
 
 def _training_s(iterations: int) -> float:
-    """Return the wall time of an iteration of 5 episodes of 90 jobs, learning included."""
+    """Return the wall time of a training iteration: 5 episodes of 90 jobs and the update."""
     pairing = msgspec.structs.replace(FORMS["papers"], placements_per_event="one")
     training = dataclasses.replace(
         PAPERS,

@@ -1,4 +1,4 @@
-"""Switching nodes: managers and awareness, against nodes always on; what untouched nodes cost."""
+"""Power managers and power awareness, compared with nodes that are always on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANAGERS: Mapping[str, tuple[Power, Awareness]] = {
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return the figures; ratios are of wall time to that of EASY with all nodes on."""
+    """Return the figures. Ratios: wall time / wall time of EASY with all nodes on."""
     jobs = _jobs(500 if smoke else 10_000)
     always_s = _wall_s(128, jobs, AlwaysOn(), "unaware")
     figures = {"easy, always on, jobs/s": len(jobs) / always_s}
@@ -49,7 +49,7 @@ def _wall_s(nodes: int, jobs: JobTable, power: Power, awareness: Awareness) -> f
 
 
 def _jobs(count: int) -> JobTable:
-    """Return jobs that keep about a third of 128 nodes busy."""
+    """Return jobs at an offered load of about one third on 128 nodes."""
     return poisson(
         np.random.default_rng(1),
         jobs=count,

@@ -1,4 +1,4 @@
-"""How the cost of a job grows with the number of jobs, and with that of nodes."""
+"""Growth of the cost per job with the number of jobs and with the number of nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.cases import equal_nodes, light, simulate
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return microseconds a job, and exponents: 0 is flat, 1 is proportional."""
+    """Return the cost in us/job and its exponents: 0 is constant, 1 is proportional."""
     by_jobs = (1000, 4000) if smoke else (10_000, 100_000, 1_000_000)
     by_nodes = (128, 1000) if smoke else (128, 1000, 10_000)
     figures: dict[str, float] = {}
@@ -36,5 +36,5 @@ def _timed(platform, table) -> float:  # type: ignore[no-untyped-def]
 
 
 def _exponent(sizes: tuple[int, ...], costs: list[float]) -> float:
-    """Return the slope of log cost over log size, from the first to the last."""
+    """Return the slope of log(cost) over log(size) between the first and the last size."""
     return math.log(costs[-1] / costs[0]) / math.log(sizes[-1] / sizes[0])

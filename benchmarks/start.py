@@ -1,4 +1,4 @@
-"""How long the command takes to say anything at all."""
+"""Start-up time of the command and of the client library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return wall times of whole processes, and their ratio to that of Python itself."""
+    """Return wall times of whole processes, and their ratio to a bare Python process."""
     repeats = 2 if smoke else 5
     bare_s = _wall_s(["-c", "pass"], repeats)
     help_s = _wall_s(["-m", "hpcosim_cli", "--help"], repeats)

@@ -1,9 +1,9 @@
-"""First come, first served, in nothing but pyzmq and msgpack.
+"""A first-come, first-served scheduler that needs only pyzmq and msgpack.
 
     python minimal.py tcp://127.0.0.1:28080
 
-The smallest scheduler that speaks the protocol (`../protocol/README.md`). It takes cores of any
-nodes, turns away jobs of other placements, and stops where a decision is rejected.
+It implements the minimal client of the protocol (`../protocol/README.md`). It supports only jobs of
+placement `cores` and rejects others. It stops if the server rejects one of its decisions.
 """
 
 import sys
@@ -14,22 +14,24 @@ import msgpack
 import zmq
 
 Message = dict[str, Any]
+TIMEOUT_MS = 60_000
 
 
-def ask(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
-    """Send a message and return the answer; an `error` ends the program."""
+def exchange(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
+    """Send a message and return the reply. An `error` ends the program."""
     socket.send(msgpack.packb(message))
     try:
-        answer: Message = msgpack.unpackb(socket.recv())
+        reply: Message = msgpack.unpackb(socket.recv())
     except zmq.Again:
-        sys.exit("error: the server does not answer")
-    if answer["type"] == "error":
-        sys.exit(f"error: {answer['code']}: {answer['message']}")
-    return answer
+        address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        sys.exit(f"error: no reply from {address} within {TIMEOUT_MS // 1000} s")
+    if reply["type"] == "error":
+        sys.exit(f"error: {reply['code']}: {reply['message']}")
+    return reply
 
 
 def allocate(job_id: int, missing: int, free: list[int]) -> Message:
-    """Take cores for a job, node by node, and return the decision to start it there."""
+    """Take free cores for a job, node by node, and return the decision that starts it."""
     nodes = []
     for node, cores in enumerate(free):
         if cores and missing:
@@ -44,22 +46,22 @@ def main(address: str) -> None:
     """Schedule one simulation."""
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
     socket.connect(address)
-    socket.rcvtimeo = 60_000
-    welcome = ask(socket, type="hello", versions=[1], client="minimal")
+    socket.rcvtimeo = TIMEOUT_MS
+    welcome = exchange(socket, type="hello", versions=[1], client="minimal")
     if welcome["version"] != 1:
-        sys.exit(f"error: the server speaks version {welcome['version']}")
+        sys.exit(f"error: expected protocol version 1, got {welcome['version']}")
     groups = welcome["platform"]["nodes"]
     free = [sum(p["cores"] for p in g["processors"]) for g in groups for _ in range(g["count"])]
-    queue: deque[tuple[int, int]] = deque()  # job, cores
-    running: dict[int, Any] = {}  # nodes, and cores of each
+    queue: deque[tuple[int, int]] = deque()  # job number, cores
+    running: dict[int, Any] = {}  # by job number: pairs of node and cores
     request: Message = {"session": welcome["session"], "seq": 0, "decisions": []}
     while True:
         request["seq"] += 1
-        answer = ask(socket, type="decisions", **request)
-        if answer["type"] == "simulation_ended":
+        reply = exchange(socket, type="decisions", **request)
+        if reply["type"] == "simulation_ended":
             return
         request["decisions"] = []
-        for event in answer["events"]:
+        for event in reply["events"]:
             if event["type"] == "job_submitted" and event.get("placement", "cores") == "cores":
                 queue.append((event["job_id"], event["cores"]))
             elif event["type"] == "job_submitted":

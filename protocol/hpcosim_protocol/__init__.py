@@ -1,6 +1,6 @@
-"""The messages between simulator and scheduler, their codec, and the model they refer to.
+"""Messages between simulator and scheduler, their codec, and the model of the specification.
 
-`specification.md`, beside this file, is the specification.
+The specification is `specification.md` in this folder.
 
 Example:
     >>> from hpcosim_protocol import Bye, decode_client_message, encode

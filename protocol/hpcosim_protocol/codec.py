@@ -1,4 +1,4 @@
-"""The codec: messages to msgpack and back."""
+"""Encoder and decoders of the messages, in msgpack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpcosim_protocol.messages import (
 from hpcosim_protocol.policy import check_policy
 
 
-class _Tag(msgspec.Struct):
+class _TypeField(msgspec.Struct):
     type: str
 
 
@@ -35,7 +35,7 @@ class _EncodedPolicy(msgspec.Struct):
 _encoder = msgspec.msgpack.Encoder()
 _client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
 _server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
-_tag_decoder = msgspec.msgpack.Decoder(_Tag)
+_type_decoder = msgspec.msgpack.Decoder(_TypeField)
 _offer_decoder = msgspec.msgpack.Decoder(_Offer)
 _policy_decoder = msgspec.msgpack.Decoder(_EncodedPolicy)
 _fields_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
@@ -43,21 +43,21 @@ _list_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 encode = _encoder.encode
 
-MOST_SAID = 300  # characters of an error: it quotes the peer, which may send any length
+MAX_ERROR_CHARACTERS = 300  # error messages quote the peer, which can send text of any length
 
 
 def decode_client_message(data: bytes) -> ClientMessage:
-    """Return the client's message in `data`.
+    """Return the message of a client that `data` encodes.
 
     Raises:
-        UnsupportedVersionError: a hello that offers no version spoken here.
-        DecodeError: the bytes are no message of a client.
+        UnsupportedVersionError: a hello offers only unsupported versions.
+        DecodeError: the bytes are not a message of a client.
     """
     try:
         message = _client_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # A hello of a later version may differ in any field but these two.
-        _refuse_other_versions(data)
+        # In a hello of a later version, only `type` and `versions` are sure to be readable.
+        _raise_if_unsupported(data)
         _raise(error)
     if type(message) is Hello:
         if PROTOCOL_VERSION not in message.versions:
@@ -68,10 +68,10 @@ def decode_client_message(data: bytes) -> ClientMessage:
 
 
 def decode_server_message(data: bytes) -> ServerMessage:
-    """Return the server's message in `data`, without events of unknown kinds.
+    """Return the message of a server that `data` encodes, without events of unknown kinds.
 
     Raises:
-        DecodeError: the bytes are no message of a server.
+        DecodeError: the bytes are not a message of a server.
     """
     try:
         return _server_decoder.decode(data)
@@ -82,7 +82,7 @@ def decode_server_message(data: bytes) -> ServerMessage:
         return message
 
 
-def _refuse_other_versions(data: bytes) -> None:
+def _raise_if_unsupported(data: bytes) -> None:
     try:
         offer = _offer_decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -92,12 +92,12 @@ def _refuse_other_versions(data: bytes) -> None:
 
 
 def _without_unknown_events(data: bytes) -> Events | Welcome | None:
-    """Decode the message event by event; None: it has another fault than unknown events."""
+    """Decode a message event by event; None: unknown events are not its only fault."""
     try:
-        name = _EVENTS_OF[_tag_decoder.decode(data).type]
+        name = _EVENTS_OF[_type_decoder.decode(data).type]
         fields = _fields_decoder.decode(data)
         events = _list_decoder.decode(fields[name])
-        known = [each for each in events if _tag_decoder.decode(each).type in _EVENT_KINDS]
+        known = [each for each in events if _type_decoder.decode(each).type in _EVENT_KINDS]
         fields[name] = msgspec.Raw(_encoder.encode(known))
         message = _server_decoder.decode(_encoder.encode(fields))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
@@ -109,9 +109,9 @@ def _raise(error: Exception) -> NoReturn:
     what, _, path = str(error).rpartition(" - at `")
     if not what:
         what, path = path, ""
-    # For a key that is not text msgspec says "`key` in `$`".
+    # For a key that is not text, the path in the error of msgspec is "`key` in `$`".
     where = path.rstrip("`").rpartition("` in `")[2]
-    raise DecodeError(what[:MOST_SAID], where[:MOST_SAID]) from None
+    raise DecodeError(what[:MAX_ERROR_CHARACTERS], where[:MAX_ERROR_CHARACTERS]) from None
 
 
 _EVENTS_OF = {"events": "events", "welcome": "snapshot"}

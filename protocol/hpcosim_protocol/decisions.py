@@ -1,6 +1,7 @@
-"""Decisions: what a scheduler asks for, in the imperative.
+"""Decisions: requests of the scheduler to change the simulation.
 
-They take effect at the server's `now`, in the order given, each wholly or not at all.
+The server executes the decisions of a request at its current time, in the order given, each
+completely or not at all.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from hpcosim_protocol.events import Id, Placement, PowerState, snake_case
 
 
 class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Give these nodes to a waiting job; it starts once they are all on.
+    """Allocate nodes to a waiting job. The job starts when all of them are on.
 
     Attributes:
-        job_id: the job.
-        nodes: node numbers, each once.
-        cores: how many of the job's tasks go on each of `nodes`; empty: the nodes are filled
-            in the order given, each as far as it has free cores.
+        job_id: number of the job.
+        nodes: node numbers, each at most once.
+        cores: number of tasks on each of `nodes`; empty: the server fills the nodes in the order
+            given with as many tasks as each has free cores.
     """
 
     job_id: Id
@@ -26,21 +27,25 @@ class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class RejectJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Turn a waiting job away for good."""
+    """Reject a waiting job. The job is over."""
 
     job_id: Id
 
 
 class KillJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """End a job now that runs, or waits for its nodes to be on."""
+    """Kill a job that runs or is allocated."""
 
     job_id: Id
 
 
 class SetNodePower(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Switch a node on or off: bring it to the power state `on` or `sleeping`.
+    """Start to switch a node on or off.
 
-    It is in a transition first, which can't be interrupted.
+    The transition takes time and cannot be interrupted.
+
+    Attributes:
+        node: number of the node.
+        state: target state, `on` or `sleeping`.
     """
 
     node: Id
@@ -48,11 +53,11 @@ class SetNodePower(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class SetAlarm(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Wake me at this time; an alarm of the same number is replaced.
+    """Set an alarm. It replaces an alarm of the same number.
 
     Attributes:
-        at_s: simulated second, after now.
-        alarm_id: a number of the scheduler's choice.
+        at_s: simulated time of the alarm, s; after now.
+        alarm_id: number of the alarm, chosen by the scheduler.
     """
 
     at_s: float
@@ -60,20 +65,20 @@ class SetAlarm(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class CancelAlarm(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Forget an alarm."""
+    """Cancel an alarm."""
 
     alarm_id: Id = 0
 
 
 class SubmitJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Add a job to the workload, submitted now; the scenario must allow it.
+    """Submit a new job now. The option `dynamic_jobs` of the scenario allows this decision.
 
     Attributes:
-        job_id: a number no job of the session has had.
-        cores: cores it asks for.
-        run_s: its true run time, seconds.
-        requested_s: the run time asked for; absent: the true one.
-        placement: see `JobSubmitted`.
+        job_id: number of the job; no other job of the session has it.
+        cores: requested cores.
+        run_s: true run time, s.
+        requested_s: requested run time, s; None: the true run time.
+        placement: as in `JobSubmitted`.
     """
 
     job_id: Id

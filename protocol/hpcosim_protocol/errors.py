@@ -1,18 +1,18 @@
-"""Errors of the protocol package."""
+"""Exceptions of the protocol package."""
 
 from __future__ import annotations
 
 
 class ProtocolError(Exception):
-    """Base of every error this package raises."""
+    """Base class of the exceptions of this package."""
 
 
 class DecodeError(ProtocolError):
-    """The peer sent bytes that are no message of this protocol.
+    """The peer sent bytes that are not a message of this protocol.
 
     Args:
-        what: what was wrong and what would be right.
-        where: the field at fault, such as `$.decisions[0].job_id`; empty: the whole.
+        what: the fault and the expected value.
+        where: path of the wrong field, such as `$.decisions[0].job_id`; empty: the whole message.
     """
 
     def __init__(self, what: str, where: str = "") -> None:
@@ -25,11 +25,11 @@ class DecodeError(ProtocolError):
 
 
 class UnsupportedVersionError(ProtocolError):
-    """The peers speak no version in common.
+    """The peers have no protocol version in common.
 
     Args:
-        offered: the versions the peer speaks.
-        spoken: the version spoken here.
+        offered: versions that the peer supports.
+        spoken: version that this side supports.
     """
 
     def __init__(self, offered: list[int], spoken: int) -> None:
@@ -39,4 +39,7 @@ class UnsupportedVersionError(ProtocolError):
 
     def __str__(self) -> str:
         offered = ", ".join(map(str, self.offered)) or "none"
-        return f"the client speaks protocol versions {offered}; this server speaks {self.spoken}"
+        return (
+            f"no protocol version in common: the client supports {offered}; "
+            f"this server supports {self.spoken}"
+        )

@@ -1,6 +1,6 @@
-"""Events: facts the server reports, in the past tense.
+"""Events: facts that the server reports.
 
-Each carries `time_s`, the simulated second at which it happened.
+The field `time_s` of each event is the simulated time at which it happened, s.
 """
 
 from __future__ import annotations
@@ -44,30 +44,32 @@ Id = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 def snake_case(class_name: str) -> str:
-    """Return the name on the wire of a message class: `JobStarted` is `job_started`."""
+    """Return the protocol name of a message class: `job_started` for `JobStarted`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
 
 
 class SimulationBegan(Struct, tag_field="type", tag=snake_case, gc=False):
-    """The clock stands at the workload's first submission."""
+    """The simulation began, at the time of the first submission of the workload."""
 
     time_s: float
 
 
 class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
-    """A job joined the queue. It says what its user declared, never its true run time.
+    """A job joined the queue.
+
+    The event has the values that the user declared; it does not have the true run time.
 
     Attributes:
-        time_s: when it was submitted.
-        job_id: its number, unique in the session.
-        cores: cores it asks for, one task each.
-        requested_s: run time its user asked for.
+        time_s: time of the submission, s.
+        job_id: number of the job, unique in the session.
+        cores: requested cores; the job runs one task on each.
+        requested_s: requested run time, s.
         placement: `cores`: any cores on any nodes; `one_node`: all cores on one node;
-            `whole_nodes`: as many nodes as hold `cores`, each for this job alone.
-        memory_mb: memory each task asks for, MB; 0: not told.
-        memory_volume_mb: data each task moves to and from memory in all, MB; 0: not told.
-        max_energy_j: most energy the job may cost by estimate; absent: any.
-        profile: the kind of job, as the workload names it.
+            `whole_nodes`: exclusive nodes with together at least `cores` cores.
+        memory_mb: requested memory of each task, MB; 0: unknown.
+        memory_volume_mb: total data that each task moves to and from memory, MB; 0: unknown.
+        max_energy_j: maximum estimated energy of the job, J; None: no limit.
+        profile: job type, as named in the workload; empty: none.
     """
 
     time_s: float
@@ -82,15 +84,16 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
 
 
 class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A job was given nodes of which some are not on yet; it starts when the last of them is.
+    """A job was allocated nodes of which at least one is not on.
 
-    It holds them until then. That time is wait, not run time.
+    The job holds its nodes and starts when all of them are on. The time until then is waiting
+    time.
 
     Attributes:
-        time_s: when.
-        job_id: which job.
-        nodes: the nodes it will run on.
-        cores: how many of its tasks on each of `nodes`.
+        time_s: time of the allocation, s.
+        job_id: number of the job.
+        nodes: the allocated nodes.
+        cores: number of tasks on each of `nodes`.
     """
 
     time_s: float
@@ -100,13 +103,13 @@ class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A job started to run.
+    """A job started. All its nodes are on.
 
     Attributes:
-        time_s: when.
-        job_id: which job.
-        nodes: the nodes it runs on.
-        cores: how many of its tasks run on each of `nodes`.
+        time_s: time of the start, s.
+        job_id: number of the job.
+        nodes: the nodes on which it runs.
+        cores: number of tasks on each of `nodes`.
     """
 
     time_s: float
@@ -116,14 +119,14 @@ class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class JobCompleted(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A job is over and its nodes are free again.
+    """A job is over. The cores that it held are free.
 
     Attributes:
-        time_s: when.
-        job_id: which job.
-        state: `completed`: it ran to its end; `timeout`: killed at its requested time;
-            `killed`: killed by a decision, perhaps before it started; `node_failed`: a node under
-            it failed; `rejected`: it never ran, by a decision.
+        time_s: time of the end, s.
+        job_id: number of the job.
+        state: `completed`: it ran to its end; `timeout`: it was killed at its requested time;
+            `killed`: it was killed by a decision, possibly before it started; `node_failed`: one
+            of its nodes failed; `rejected`: it was rejected by a decision and did not run.
     """
 
     time_s: float
@@ -132,7 +135,7 @@ class JobCompleted(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class Alarm(Struct, tag_field="type", tag=snake_case, gc=False):
-    """An alarm the scheduler had set went off."""
+    """An alarm of the scheduler went off. It is no longer set."""
 
     time_s: float
     alarm_id: Id
@@ -141,8 +144,7 @@ class Alarm(Struct, tag_field="type", tag=snake_case, gc=False):
 class NodePowerChanged(Struct, tag_field="type", tag=snake_case, gc=False):
     """A node entered a power state.
 
-    It goes from `on` through `switching_off` to `sleeping`, and through `switching_on` back; in no
-    other order.
+    The states follow in this order: `on`, `switching_off`, `sleeping`, `switching_on`, `on`.
     """
 
     time_s: float
@@ -151,36 +153,36 @@ class NodePowerChanged(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 class NodeFailed(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A node can't be used any more; a job on it is over, and an event of its own says so."""
+    """A node failed and is unavailable. The end of a job on it is a separate event."""
 
     time_s: float
     node: Id
 
 
 class NodeRepaired(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A failed node can be used again."""
+    """A failed node is available again."""
 
     time_s: float
     node: Id
 
 
 class NoMoreJobs(Struct, tag_field="type", tag=snake_case, gc=False):
-    """The last job of the workload has been submitted."""
+    """The last job of the workload was submitted."""
 
     time_s: float
 
 
 class DecisionRejected(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A decision could not be carried out, and nothing of it was.
+    """The server rejected a decision. The decision had no effect.
 
     Attributes:
-        time_s: when.
-        seq: the message the decision came in.
-        index: its place in that message, from 0.
-        decision: its type.
-        code: the reason, for programs.
-        reason: the reason, for people.
-        job_id: the job it was about, if any.
+        time_s: time of the rejection, s.
+        seq: `seq` of the request that contained the decision.
+        index: position of the decision in that request, from 0.
+        decision: type of the decision.
+        code: reason, for programs.
+        reason: reason, for people.
+        job_id: number of the job of the decision; None: the decision names no job.
     """
 
     time_s: float
@@ -206,8 +208,6 @@ Event = (
     | DecisionRejected
 )
 
-# What wakes a scheduler that does not say what should: all but `job_allocated` and `job_started`,
-# which only confirm what it decided itself.
 DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
     {
         "simulation_began",
@@ -219,5 +219,13 @@ DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
         "no_more_jobs",
     }
 )
-# What wakes every scheduler: it asked for the one, and would wait in vain after the other.
+"""Event kinds that wake a scheduler whose request has no `wake_on`.
+
+`job_allocated` and `job_started` are absent: they only confirm decisions of the scheduler.
+"""
+
 ALWAYS_WAKE_ON: frozenset[EventKind] = frozenset({"alarm", "decision_rejected"})
+"""Event kinds that wake the scheduler for any `wake_on`.
+
+The scheduler requested the alarm. After a rejection it could wait for an effect that never comes.
+"""

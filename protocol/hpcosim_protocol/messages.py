@@ -1,4 +1,4 @@
-"""Messages: requests of a client and answers of the server. See `specification.md`."""
+"""Messages: requests of a client and replies of the server. See `specification.md`."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ ErrorCode = Literal[
 
 
 class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """Open a session, or come back to one.
+    """Open a session or resume one.
 
     Attributes:
-        versions: every protocol version the client speaks.
-        client: the client's name, for logs and the results folder.
-        nonce: any text, new for every session wanted: a hello sent twice with the same nonce
-            gets the same answer, not two sessions.
-        scenario: which of the server's scenarios; empty: the first.
-        seed: instead of the scenario's own.
+        versions: all protocol versions that the client supports.
+        client: name of the client, for logs and the results folder.
+        nonce: any text, different for each new session. A resent hello with the same nonce gets
+            the same reply and opens no second session.
+        scenario: name of a scenario of the server; empty: its first scenario.
+        seed: random seed; None: the scenario's seed.
         overrides: scalar values of the scenario to change, by dotted path.
-        session: a session to come back to; the answer then has a `snapshot`.
+        session: name of the session to resume; empty: open a new one.
         policy: description of the policy, which the server records with the results. Values are
             plain data: null, bool, int, float, text, lists and maps. Recommended keys: `name`,
             `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
@@ -60,14 +60,16 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """Decide, and ask for what happens next.
+    """Send decisions and continue the simulation.
 
     Attributes:
-        session: the session.
-        seq: 1 for the first, then one more each; the same again only to resend.
-        decisions: what to do now.
-        wake_on: the event kinds worth waking the scheduler for; absent: `DEFAULT_WAKE_ON`.
-        elapsed_s: simulated seconds the scheduler's own thinking took; they pass first.
+        session: name of the session.
+        seq: sequence number: 1 for the first request, then one more for each. A resent request
+            has the same number.
+        decisions: decisions to execute now, in this order.
+        wake_on: event kinds that wake the scheduler; None: `DEFAULT_WAKE_ON`.
+        elapsed_s: simulated time that the scheduler took to decide, s. It passes before the
+            decisions are executed.
     """
 
     session: Name
@@ -78,22 +80,22 @@ class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Bye(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """Leave a session for good; what was recorded is written."""
+    """Close a session. The server writes the results recorded so far."""
 
     session: Name
 
 
 class Options(Struct, kw_only=True):
-    """What holds in this session.
+    """Options of a session.
 
     Attributes:
-        kill_at_walltime: a job past its requested time is killed.
-        dynamic_jobs: `submit_job` is allowed.
-        wake_on_allocation: a job may be given nodes that sleep or are being switched on; those
-            that sleep are switched on for it.
-        max_message_bytes: a larger message is refused.
-        max_decisions: more in one message are refused.
-        idle_timeout_s: wall seconds of silence after which the session is dropped.
+        kill_at_walltime: whether the server kills a job that exceeds its requested time.
+        dynamic_jobs: whether the client may send `submit_job`.
+        wake_on_allocation: whether a job may be allocated nodes that are `sleeping` or
+            `switching_on`. The server switches on those that are `sleeping`.
+        max_message_bytes: maximum size of a message, bytes.
+        max_decisions: maximum number of decisions in one message.
+        idle_timeout_s: silence of the client after which the server closes the session, wall s.
     """
 
     kill_at_walltime: bool = False
@@ -105,19 +107,19 @@ class Options(Struct, kw_only=True):
 
 
 class Welcome(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """A session is open.
+    """The session is open.
 
     Attributes:
-        version: the protocol version both speak from now on.
-        session: its name, to be sent with every message.
-        scenario: the scenario's name.
-        seed: the seed in force.
+        version: protocol version of the session.
+        session: name of the session. The client sends it in every message. It is a secret.
+        scenario: name of the scenario.
+        seed: random seed of the session.
         platform: the cluster.
-        options: what holds in this session.
-        seq: the last `seq` the server answered; 0 in a new session.
-        now_s: simulated time.
-        snapshot: events that, applied in order to an empty view, bring it up to date;
-            empty in a new session.
+        options: options of the session.
+        seq: `seq` of the last answered request; 0 in a new session.
+        now_s: simulated time, s.
+        snapshot: state of a resumed session, as events that the client applies in order; empty in
+            a new session.
     """
 
     version: int
@@ -132,12 +134,12 @@ class Welcome(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Events(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """What has happened since the last answer, in order.
+    """The events since the last reply, in order.
 
     Attributes:
-        seq: the request this answers.
-        now_s: simulated time; no event is later.
-        events: the facts.
+        seq: `seq` of the request that this message answers.
+        now_s: simulated time, s. No event is later.
+        events: the events, at least one.
     """
 
     seq: int
@@ -146,12 +148,12 @@ class Events(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """Every job is over; the session is closed.
+    """All jobs are over, and the session is closed.
 
     Attributes:
-        seq: the request this answers.
-        now_s: simulated time.
-        metrics: by name.
+        seq: `seq` of the request that this message answers.
+        now_s: simulated time, s.
+        metrics: metrics of the simulation, by name.
     """
 
     seq: int
@@ -160,14 +162,14 @@ class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Error(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """A request was refused.
+    """The server rejected a request.
 
     Attributes:
-        code: the reason, for programs.
-        message: what was wrong and what would be right, for people.
-        where: the field at fault, such as `$.decisions[0].job_id`, if one is.
-        fatal: the session is over.
-        seq: the request this answers; 0: it had none that could be read.
+        code: reason, for programs.
+        message: reason, for people: the fault and the expected value.
+        where: path of the wrong field, such as `$.decisions[0].job_id`; empty: the whole message.
+        fatal: whether the session is over.
+        seq: `seq` of the request that this message answers; 0: unknown.
     """
 
     code: ErrorCode
@@ -178,7 +180,7 @@ class Error(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Goodbye(Struct, tag_field="type", tag=snake_case, kw_only=True):
-    """The session is closed, as asked for."""
+    """The session is closed, as requested by `bye`."""
 
 
 ClientMessage = Hello | Decisions | Bye

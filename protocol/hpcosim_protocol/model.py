@@ -1,7 +1,7 @@
-"""The model that the specification defines: quantities that both sides compute the same way.
+"""Formulas of the specification that server and scheduler share.
 
-The server runs and admits jobs by these formulas; a scheduler may look ahead by them. Nothing
-here keeps state.
+The server uses them to run and to admit jobs. A scheduler can use them to predict run times and
+energy.
 
 | function | section of the specification |
 |---|---|
@@ -13,29 +13,29 @@ from __future__ import annotations
 
 from hpcosim_protocol.platform import Contention, Platform
 
-DECIMALS = 9  # of a speed; the specification rounds, so that equal states have equal speeds
+DECIMALS = 9  # the specification rounds speeds, so that equal states have equal speeds
 
 
 def bandwidth_mbps(volume_mb: float, alone_s: float) -> float:
-    """Return the bandwidth a task asks for, in MB/s, fixed when it starts.
+    """Return the bandwidth demand of a task, MB/s. It is constant while the task runs.
 
     Args:
-        volume_mb: data it moves to and from memory in all, MB.
-        alone_s: how long it takes when nothing slows it, s.
+        volume_mb: total data that the task moves to and from memory, MB.
+        alone_s: run time of the task without contention, s; above 0.
     """
     return volume_mb / alone_s
 
 
 def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tasks: int) -> float:
-    """Return the share of its full speed at which a task runs, above 0 and up to 1.
+    """Return the speed of a task as a fraction of its full speed, above 0 and at most 1.
 
-    The model of Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3.
+    Model of Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3.
 
     Args:
-        model: the constants of the processor.
-        total_mbps: bandwidth asked for by all tasks on it, MB/s (X).
-        own_mbps: bandwidth the task itself asks for, MB/s (y).
-        active_tasks: tasks on the processor that have operations left, this one among them.
+        model: contention constants of the processor.
+        total_mbps: bandwidth demand of all tasks on the processor, MB/s (`X`).
+        own_mbps: bandwidth demand of the task, MB/s (`y`).
+        active_tasks: number of tasks on the processor with operations left, this one included.
     """
     if total_mbps < model.c_mbps:
         return 1.0
@@ -52,16 +52,16 @@ def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tas
 def energy_estimate_j(
     platform: Platform, group: int, cores: int, requested_s: float, jobs: int
 ) -> float:
-    """Return the energy that a job is expected to cost on a node, J.
+    """Return the estimated energy of a job on a node, J.
 
     Equation 1 of Lopez, Stafford, Bosque 2025.
 
     Args:
         platform: the cluster.
-        group: number of the node's group.
-        cores: cores of the job.
-        requested_s: requested time of the job, which holds on the slowest node, s.
-        jobs: number of other jobs that run on the node now.
+        group: index of the node's group in the platform.
+        cores: requested cores of the job.
+        requested_s: requested run time of the job, on the slowest node, s.
+        jobs: number of other jobs on the node now.
     """
     node = platform.nodes[group]
     run_s = requested_s * (platform.slowest_ops_per_s / node.ops_per_s)
@@ -69,7 +69,7 @@ def energy_estimate_j(
 
 
 def _smooth_step_down(u: float) -> float:
-    """Fall from 1 at 0 to 0 at 1."""
+    """Return the smooth step that falls from 1 at `u` = 0 to 0 at `u` = 1."""
     if u < 0.0:
         return 1.0
     if u > 1.0:

@@ -1,4 +1,4 @@
-"""The platform as a scheduler is told of it: groups of equal nodes."""
+"""The cluster as the server describes it to a scheduler: groups of identical nodes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Contention(Struct, frozen=True):
-    """How the tasks of a processor slow each other down when they share its memory bandwidth.
+    """Constants of the memory contention between the tasks of a processor.
 
-    The speed of a task follows from these by section 5.4 of the specification (Lopez, Stafford,
-    Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3).
+    Section 5.4 of the specification defines the speed of a task from them (Lopez, Stafford,
+    Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3). `k` is the number of other tasks on
+    the processor.
 
     Attributes:
-        c_mbps: while all tasks together ask for less, none is slowed, MB/s.
-        b_per_mbps: by how much a task's speed changes for each MB/s beyond, below 0.
-        da, db_mbps: a task beside k others that asks for up to `(da - k) * db_mbps` is never
-            slowed.
-        dc_mbps, dd_mbps: over the `dc_mbps - k * dd_mbps` beyond that, the least speed of a task
-            falls to its fair share.
+        c_mbps: total bandwidth demand below which no task is slowed, MB/s.
+        b_per_mbps: change of a task's speed for each MB/s of total demand above `c_mbps`; below 0.
+        da, db_mbps: a task with a demand of at most `(da - k) * db_mbps` MB/s is not slowed.
+        dc_mbps, dd_mbps: above that demand, the minimum speed of a task falls to its fair share
+            over `dc_mbps - k * dd_mbps` MB/s.
     """
 
     c_mbps: NotNegative
@@ -38,18 +38,17 @@ class Contention(Struct, frozen=True):
 class Processor(Struct, frozen=True):
     """A processor of a node.
 
-    Its power is `idle_fraction * static_w` while none of its cores has a task, and
-    `static_w + dynamic_w * (cores with a task)` otherwise (Lopez, Stafford, Bosque 2025,
-    section 3.1).
+    Its power is `idle_fraction * static_w` while none of its cores has a task, and otherwise
+    `static_w + dynamic_w * (cores with a task)` (Lopez, Stafford, Bosque 2025, section 3.1).
 
     Attributes:
-        cores: cores of this processor.
-        clock_ghz: clock of each core, GHz.
-        flops_per_cycle: operations a core does in a cycle.
-        static_w: power of the processor as a whole, W.
-        dynamic_w: power of each core that has a task, W.
-        idle_fraction: the share of `static_w` that an idle processor draws, 0 to 1.
-        contention: how its tasks slow each other down; absent: they don't.
+        cores: number of cores.
+        clock_ghz: clock frequency of each core, GHz.
+        flops_per_cycle: operations of a core in each clock cycle.
+        static_w: static power of the processor, W.
+        dynamic_w: additional power of each core that has a task, W.
+        idle_fraction: fraction of `static_w` that an idle processor draws, 0 to 1.
+        contention: memory contention between the tasks of the processor; None: no contention.
     """
 
     cores: PositiveInt
@@ -62,21 +61,21 @@ class Processor(Struct, frozen=True):
 
     @property
     def ops_per_s(self) -> float:
-        """Operations a core does in a second."""
+        """Operations of a core per second."""
         return self.clock_ghz * self.flops_per_cycle * 1e9
 
 
 class PowerStates(Struct, frozen=True):
-    """What a node draws, and how long it takes, to be switched off and on again.
+    """Power and transition times of a node that can be switched off and on.
 
-    A transition takes its time, or where it has a deviation, a time drawn for it from the normal
-    distribution, 0 at least.
+    A transition with a standard deviation above 0 takes a random time from the normal
+    distribution; a negative sample counts as 0.
 
     Attributes:
-        sleep_w: power while it sleeps, W.
-        switch_on_s, switch_off_s: time of a transition, s.
-        switch_on_w, switch_off_w: power during it, W.
-        switch_on_sd_s, switch_off_sd_s: standard deviation of its time, s.
+        sleep_w: power in state `sleeping`, W.
+        switch_on_s, switch_off_s: time of the transition, or its mean if it is random, s.
+        switch_on_w, switch_off_w: power during the transition, W.
+        switch_on_sd_s, switch_off_sd_s: standard deviation of the time, s; 0: constant time.
     """
 
     sleep_w: NotNegative
@@ -89,18 +88,19 @@ class PowerStates(Struct, frozen=True):
 
     @property
     def cycle_j(self) -> float:
-        """Energy of switching off and on again at once, in the expected times, J."""
+        """Energy of switching off and directly on again, with the mean transition times, J."""
         return self.switch_off_s * self.switch_off_w + self.switch_on_s * self.switch_on_w
 
 
 class NodeGroup(Struct, frozen=True):
-    """Equal nodes, numbered on from those of the group before.
+    """Identical nodes. Their numbers follow those of the previous group.
 
     Attributes:
-        count: how many nodes.
-        processors: the processors of each.
-        memory_mb: memory of each node, MB; 0: not told. It limits nothing.
-        power_states: how its nodes are switched off and on; absent: they are always on.
+        count: number of nodes.
+        processors: the processors of each node.
+        memory_mb: memory of each node, MB; 0: unknown. The server does not limit the memory of
+            jobs.
+        power_states: power states of the nodes; None: the nodes are always on.
     """
 
     count: PositiveInt
@@ -115,22 +115,22 @@ class NodeGroup(Struct, frozen=True):
 
     @property
     def ops_per_s(self) -> float:
-        """Operations that the slowest core of a node does in a second."""
+        """Operations per second of the slowest core of a node."""
         return min(processor.ops_per_s for processor in self.processors)
 
     @property
     def static_w(self) -> float:
-        """Static power of a node, W: the sum over its processors."""
+        """Static power of a node: the sum over its processors, W."""
         return sum(processor.static_w for processor in self.processors)
 
     @property
     def idle_w(self) -> float:
-        """Power of a node that is on and computes nothing, W: the sum over its processors."""
+        """Power of an idle node: the sum over its processors, W."""
         return sum(processor.static_w * processor.idle_fraction for processor in self.processors)
 
     @property
     def dynamic_w(self) -> float:
-        """Power of a core that has a task, W: the most over the processors."""
+        """Additional power of a core that has a task: the maximum over the processors, W."""
         return max(processor.dynamic_w for processor in self.processors)
 
 
@@ -145,19 +145,19 @@ class Platform(Struct, frozen=True):
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return sum(group.count for group in self.nodes)
 
     @property
     def core_count(self) -> int:
-        """How many cores there are."""
+        """Number of cores."""
         return sum(group.count * group.cores for group in self.nodes)
 
     def cores_by_node(self) -> list[int]:
-        """Return the cores of each node, by node number."""
+        """Return the number of cores of each node, by node number."""
         return [group.cores for group in self.nodes for _ in range(group.count)]
 
     @property
     def slowest_ops_per_s(self) -> float:
-        """Operations that the slowest core of all does in a second; requested times hold there."""
+        """Operations per second of the slowest core, to which requested run times apply."""
         return min(group.ops_per_s for group in self.nodes)

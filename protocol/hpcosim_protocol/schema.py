@@ -1,4 +1,4 @@
-"""The JSON Schema of every message, generated from the types.
+"""Generator of the JSON Schema of the messages, from their types.
 
 python -m hpcosim_protocol.schema FOLDER
 """
@@ -19,7 +19,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the schema documents: of the messages a `client` sends, and of a `server`'s."""
+    """Return the schema documents of the messages of a `client` and of a `server`, by side."""
     return {
         side: {
             "$schema": DIALECT,
@@ -31,19 +31,19 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def to_text(schema: dict[str, Any]) -> str:
-    """Return a schema document as its file has it."""
+    """Return the text of the file of a schema document."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def write(folder: Path) -> None:
-    """Write `client.json` and `server.json`."""
+    """Write `client.json` and `server.json` into a folder, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, schema in schemas().items():
         (folder / f"{side}.json").write_text(to_text(schema), encoding="utf-8")
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """Indent the descriptions alike: later Python versions strip docstrings, earlier do not."""
+    """Remove indentation from the descriptions: Python 3.13 strips docstrings, 3.12 does not."""
     for definition in schema["$defs"].values():
         definition["description"] = inspect.cleandoc(definition["description"])
     return schema

@@ -1,4 +1,4 @@
-"""The command `hpcosim batsim`: a scheduler of Batsim's, on our simulator; options are Batsim's."""
+"""The command `hpcosim batsim`: runs a Batsim scheduler; its options are those of Batsim 4.2.1."""
 
 from __future__ import annotations
 
@@ -15,129 +15,170 @@ from hpcosim_scenarios.errors import ScenariosError
 Verbosity = Literal["quiet", "network-only", "information", "debug"]
 """How much is written to standard error."""
 
-SPOKEN = "v4.2.1 (the protocol; hpcosim speaks it)"
+VERSION = "v4.2.1 (protocol version; implemented by hpcosim)"
 
-# What is not known is refused below, by name.
+# `_check_rest` reports unknown options, to name those that only Batsim supports.
 SETTINGS: dict[str, bool] = {"allow_extra_args": True, "ignore_unknown_options": True}
 
-# Options of Batsim 4.2.1 that ask for what is not here.
-REFUSED: Mapping[str, str] = {
-    "-W": "workflows are not simulated",
-    "--workflow": "workflows are not simulated",
-    "--WS": "workflows are not simulated",
-    "--workflow-start": "workflows are not simulated",
-    "--workflow-jobs-limit": "workflows are not simulated",
-    "--ignore-beyond-last-workflow": "workflows are not simulated",
-    "--enable-redis": "jobs and profiles are not told through Redis",
-    "--redis-hostname": "jobs and profiles are not told through Redis",
-    "--redis-port": "jobs and profiles are not told through Redis",
-    "--redis-prefix": "jobs and profiles are not told through Redis",
-    "--no-sched": "there is no run without a scheduler",
-    "--sg-cfg": "there is no SimGrid inside",
-    "--sg-log": "there is no SimGrid inside",
-    "--simgrid-version": "there is no SimGrid inside",
+# Options of Batsim 4.2.1 that are not supported, and why.
+UNSUPPORTED: Mapping[str, str] = {
+    "-W": "hpcosim does not simulate workflows",
+    "--workflow": "hpcosim does not simulate workflows",
+    "--WS": "hpcosim does not simulate workflows",
+    "--workflow-start": "hpcosim does not simulate workflows",
+    "--workflow-jobs-limit": "hpcosim does not simulate workflows",
+    "--ignore-beyond-last-workflow": "hpcosim does not simulate workflows",
+    "--enable-redis": "jobs and profiles are sent in messages, not through Redis",
+    "--redis-hostname": "jobs and profiles are sent in messages, not through Redis",
+    "--redis-port": "jobs and profiles are sent in messages, not through Redis",
+    "--redis-prefix": "jobs and profiles are sent in messages, not through Redis",
+    "--no-sched": "a run needs a scheduler",
+    "--sg-cfg": "hpcosim does not use SimGrid",
+    "--sg-log": "hpcosim does not use SimGrid",
+    "--simgrid-version": "hpcosim does not use SimGrid",
 }
 
 
 def batsim(
     context: typer.Context,
     platform: Annotated[
-        Path | None, typer.Option("--platform", "-p", help="SimGrid's platform, XML.")
+        Path | None, typer.Option("--platform", "-p", help="SimGrid platform file (XML).")
     ] = None,
     workloads: Annotated[
-        list[Path] | None, typer.Option("--workload", "-w", help="Jobs, JSON; there may be many.")
+        list[Path] | None,
+        typer.Option("--workload", "-w", help="Workload file (JSON); repeatable."),
     ] = None,
     socket: Annotated[
-        str, typer.Option("--socket-endpoint", "-s", help="Where the scheduler listens.")
+        str,
+        typer.Option(
+            "--socket-endpoint",
+            "-s",
+            help="Address on which the scheduler listens: tcp:// or ipc://.",
+        ),
     ] = "tcp://localhost:28000",
     export: Annotated[
-        Path, typer.Option("--export", "-e", help="How the names of the results begin.")
+        Path, typer.Option("--export", "-e", help="Path and start of the names of output files.")
     ] = Path("out"),
     energy: Annotated[
-        bool, typer.Option("--energy", "-E", help="Hosts draw power, and may be switched.")
+        bool,
+        typer.Option("--energy", "-E", help="Simulate power and energy; allow pstate changes."),
     ] = False,
-    mmax: Annotated[int, typer.Option(min=0, help="Take so many hosts only; 0: all.")] = 0,
+    mmax: Annotated[int, typer.Option(min=0, help="Maximum number of compute hosts; 0: all.")] = 0,
     mmax_workload: Annotated[
-        bool, typer.Option("--mmax-workload", help="Take as many as the workloads' nb_res.")
+        bool,
+        typer.Option("--mmax-workload", help="Use at most the largest nb_res of the workloads."),
     ] = False,
     master: Annotated[
-        str, typer.Option("--master-host", "-m", help="The host no job runs on.")
+        str, typer.Option("--master-host", "-m", help="Name of the master host; it runs no jobs.")
     ] = "master_host",
     roles: Annotated[
         list[str] | None,
-        typer.Option("--add-role-to-hosts", "-r", metavar="HOST,...:ROLE", help="As it says."),
+        typer.Option(
+            "--add-role-to-hosts",
+            "-r",
+            metavar="HOST,...:ROLE",
+            help="Give hosts a role: compute_node, master or storage; repeatable.",
+        ),
     ] = None,
     events: Annotated[
-        list[Path] | None, typer.Option("--events", help="External events, a JSON object a line.")
+        list[Path] | None,
+        typer.Option("--events", help="File of external events (JSON lines); repeatable."),
     ] = None,
     forward_unknown_events: Annotated[
-        bool, typer.Option("--forward-unknown-events", help="Tell of events of any type.")
+        bool,
+        typer.Option(
+            "--forward-unknown-events", help="Send external events of unknown types, too."
+        ),
     ] = False,
     forward_profiles: Annotated[
         bool,
-        typer.Option("--forward-profiles-on-submission", help="Tell of jobs with their profile."),
+        typer.Option("--forward-profiles-on-submission", help="Send the profile in JOB_SUBMITTED."),
     ] = False,
     dynamic_jobs: Annotated[
-        bool, typer.Option("--enable-dynamic-jobs", help="The scheduler may submit jobs.")
+        bool,
+        typer.Option("--enable-dynamic-jobs", help="Let the scheduler register jobs and profiles."),
     ] = False,
     acknowledge_dynamic_jobs: Annotated[
-        bool, typer.Option("--acknowledge-dynamic-jobs", help="It is told of these, too.")
+        bool,
+        typer.Option(
+            "--acknowledge-dynamic-jobs", help="Send JOB_SUBMITTED of registered jobs, too."
+        ),
     ] = False,
     profile_reuse: Annotated[
-        bool, typer.Option("--enable-profile-reuse", help="Profiles are always kept here.")
+        bool,
+        typer.Option("--enable-profile-reuse", help="No effect: hpcosim always keeps profiles."),
     ] = False,
     compute_sharing: Annotated[
-        bool, typer.Option("--enable-compute-sharing", help="Hosts may run several delay jobs.")
+        bool,
+        typer.Option(
+            "--enable-compute-sharing", help="Let a host run several delay jobs at the same time."
+        ),
     ] = False,
     disable_storage_sharing: Annotated[
         bool,
-        typer.Option("--disable-storage-sharing", help="Tell the scheduler so; no effect here."),
+        typer.Option("--disable-storage-sharing", help="Only reported to the scheduler."),
     ] = False,
-    sched_cfg: Annotated[str, typer.Option(help="A text for the scheduler.")] = "",
+    sched_cfg: Annotated[str, typer.Option(help="Configuration text for the scheduler.")] = "",
     sched_cfg_file: Annotated[
-        Path | None, typer.Option(help="A file with a text for the scheduler.")
+        Path | None, typer.Option(help="File with a configuration text for the scheduler.")
     ] = None,
     no_machine_states: Annotated[
-        bool, typer.Option("--disable-machine-state-tracing", help="Leave out that file.")
+        bool,
+        typer.Option(
+            "--disable-machine-state-tracing", help="Do not write PREFIX_machine_states.csv."
+        ),
     ] = False,
     no_trace: Annotated[
-        bool, typer.Option("--disable-schedule-tracing", help="No Pajé trace; there never is one.")
+        bool,
+        typer.Option("--disable-schedule-tracing", help="No effect: hpcosim writes no Pajé trace."),
     ] = False,
     verbosity: Annotated[
         Verbosity,
         typer.Option(
-            "--verbosity", "-v", help="The first two: nothing but errors; the others alike."
+            "--verbosity",
+            "-v",
+            help="quiet, network-only: only errors; information, debug: progress, too.",
         ),
     ] = "information",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="As -v quiet.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")] = False,
     dump: Annotated[
-        bool, typer.Option("--dump-execution-context", help="Print it as JSON, run nothing.")
+        bool,
+        typer.Option("--dump-execution-context", help="Print the settings as JSON and exit."),
     ] = False,
     wall_times: Annotated[
-        bool, typer.Option("--wall-times", help="Write wall seconds; no two runs are then alike.")
+        bool,
+        typer.Option(
+            "--wall-times",
+            help="Write wall-clock times to PREFIX_schedule.csv; it then differs between runs.",
+        ),
     ] = False,
     install: Annotated[
         Path | None,
-        typer.Option(help="Write an executable `batsim` into this folder that is this command."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Write an executable `batsim` into FOLDER and exit.",
+        ),
     ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Print it, run nothing.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the protocol version and exit.")
+    ] = False,
     hello_timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for the scheduler's connection, s.")
+        float, typer.Option(min=0.1, help="Timeout for the scheduler's first reply, s.")
     ] = 60.0,
     timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for each reply of the scheduler, s.")
+        float, typer.Option(min=0.1, help="Timeout for every other reply, s.")
     ] = 600.0,
 ) -> None:
-    """Run a scheduler that speaks Batsim's protocol, version 4.2.1 in JSON, on our simulator."""
+    """Run a scheduler that speaks Batsim's protocol 4.2.1 (JSON), instead of Batsim."""
     with errors_in_one_line():
-        _refuse(context.args)
-        from hpcosim_batsim.bridge.conversation import Patience
-        from hpcosim_batsim.bridge.opening import Options
+        _check_rest(context.args)
+        from hpcosim_batsim.bridge.requester import BatsimTimeouts
+        from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
         from hpcosim_batsim.install import install_as_batsim
         from hpcosim_batsim.run import Inputs, Outputs, dump_context, run_batsim
 
         if version:
-            typer.echo(SPOKEN)
+            typer.echo(VERSION)
             return
         if dump:
             typer.echo(dump_context(socket, export))
@@ -146,9 +187,12 @@ def batsim(
             typer.echo(install_as_batsim(install))
             return
         if platform is None:
-            raise ScenariosError("a platform is needed (-p)")
+            raise ScenariosError("no platform; name a SimGrid platform file with --platform (-p)")
         if not workloads and not dynamic_jobs:
-            raise ScenariosError("a workload is needed (-w), or --enable-dynamic-jobs")
+            raise ScenariosError(
+                "no workload; name a workload file with --workload (-w), or use "
+                "--enable-dynamic-jobs"
+            )
         silent = quiet or verbosity in ("quiet", "network-only")
         run_batsim(
             Inputs(
@@ -160,7 +204,7 @@ def batsim(
                 mmax=mmax,
                 mmax_workload=mmax_workload,
             ),
-            Options(
+            BatsimOptions(
                 energy=energy,
                 compute_sharing=compute_sharing,
                 storage_sharing=not disable_storage_sharing,
@@ -173,8 +217,8 @@ def batsim(
             ),
             socket,
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
-            Patience(hello_timeout_s, timeout_s),
-            say=_ignore if silent else _say,
+            BatsimTimeouts(hello_timeout_s, timeout_s),
+            report=_discard if silent else _print,
         )
 
 
@@ -183,19 +227,25 @@ app.command(context_settings=SETTINGS)(batsim)
 
 
 def main() -> None:
-    """Run the command by itself, as an executable called `batsim` does."""
+    """Run the command on its own, as the executable `batsim`."""
     app()
 
 
-def _refuse(rest: Sequence[str]) -> None:
-    """Say of an option that is not known why, or that there is none."""
-    for option in rest:
-        name = option.partition("=")[0]
-        if name in REFUSED:
-            raise ScenariosError(f"{name} is Batsim's, but not supported: {REFUSED[name]}")
+def _check_rest(rest: Sequence[str]) -> None:
+    """Report arguments that no option takes.
+
+    Raises:
+        ScenariosError: there is one.
+    """
+    for argument in rest:
+        name = argument.partition("=")[0]
+        if name in UNSUPPORTED:
+            raise ScenariosError(
+                f"{name} is an option of Batsim that is not supported: {UNSUPPORTED[name]}"
+            )
         if name.startswith("-"):
-            raise ScenariosError(f"there is no option {name}; --help lists all")
-        raise ScenariosError(f"{option!r} belongs to no option")
+            raise ScenariosError(f"there is no option {name}; --help lists all options")
+        raise ScenariosError(f"unexpected argument {argument!r}; --help lists all options")
 
 
 def _roles(texts: Sequence[str]) -> dict[str, str]:
@@ -203,7 +253,10 @@ def _roles(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         hosts, separator, role = text.partition(":")
         if not separator or not hosts or not role:
-            raise ScenariosError(f"{text!r} is no role of hosts, such as host1,host2:storage")
+            raise ScenariosError(
+                "--add-role-to-hosts: expected HOST,...:ROLE such as host1,host2:storage, got "
+                f"{text!r}"
+            )
         roles.update(dict.fromkeys(hosts.split(","), role))
     return roles
 
@@ -212,16 +265,16 @@ def _config(text: str, file: Path | None) -> str:
     if file is None:
         return text
     if text:
-        raise ScenariosError("--sched-cfg and --sched-cfg-file can't both be given")
+        raise ScenariosError("expected one of --sched-cfg and --sched-cfg-file, got both")
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenariosError(f"{file} can't be read: {error}") from None
+        raise ScenariosError(f"--sched-cfg-file: {file} cannot be read: {error}") from None
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _ignore(_: str) -> None:
-    """Say nothing."""
+def _discard(_: str) -> None:
+    """Write nothing, for a quiet command."""

@@ -12,7 +12,7 @@ from rich.table import Table
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.running.progress import span
-from hpcosim_server.physics.allocation import impossible
+from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.record.results import to_json
 from hpcosim_workloads.table import JobTable
@@ -70,7 +70,7 @@ def print_summary(scenario: Scenario, jobs: JobTable, scheduler: str) -> None:
     platform = scenario.platform
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     cluster = Cluster(platform, 0.0)
-    impossible_jobs = sum(bool(impossible(cluster, job)) for job in jobs.rows())
+    impossible_jobs = sum(bool(infeasibility(cluster, job)) for job in jobs.rows())
     work_core_s = float(jobs.cores @ jobs.run_s)
     rows = {
         "scenario": scenario.name,

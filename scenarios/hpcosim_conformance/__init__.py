@@ -1,6 +1,6 @@
-"""The conformance kit: plays small scenarios against any client, or any server, of the protocol.
+"""The conformance kit: checks any client or server against the rules of the protocol.
 
-Each check tries rules of the specification. A failed check quotes the rule that was broken.
+It simulates small scenarios with the peer. A failed check quotes the rule that the peer broke.
 
 Example:
     >>> from hpcosim_conformance import conforms, report, try_server

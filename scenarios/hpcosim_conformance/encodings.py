@@ -1,4 +1,4 @@
-"""Values and encodings that are rare. Both sides must accept them all."""
+"""Rare values and encodings that both sides must accept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-LARGEST_SINGLE = 1e38  # less than the largest float of 32 bits
+MAX_SINGLE = 1e38  # below the largest 32-bit float
 UNKNOWN_FIELDS: dict[str, Any] = {
     "a_field_of_tomorrow": {
         "flag": True,
@@ -20,16 +20,17 @@ UNKNOWN_FIELDS: dict[str, Any] = {
         "nested": {"type": "job_submitted", "list": [[], [{"job_id": 1, "cores": 10**6}]]},
     }
 }
-"""A field that no edition of the protocol has."""
+"""A field that does not exist in any edition of the protocol."""
 
 
 def widest(value: Any) -> bytes:
-    """Return a value in msgpack, with every number and length in 32 or 64 bits.
+    """Encode a value in msgpack with unusual number widths.
 
-    Integers take 64 bits; floats that 32 bits hold exactly take 32, others 64.
+    Integers have 64 bits and lengths 32 bits. Floats have 32 bits if these are exact, otherwise 64.
 
     Args:
-        value: of maps, lists, text, numbers, booleans and None; integers fit into 64 bits.
+        value: consists of maps, lists, text, numbers, booleans and None; integers have at most
+            64 bits.
     """
     match value:
         case bool() | None:
@@ -37,7 +38,7 @@ def widest(value: Any) -> bytes:
         case int():
             return struct.pack(">Bq", 0xD3, value) if value < 0 else struct.pack(">BQ", 0xCF, value)
         case float():
-            single = struct.pack(">Bf", 0xCA, value) if abs(value) < LARGEST_SINGLE else b""
+            single = struct.pack(">Bf", 0xCA, value) if abs(value) < MAX_SINGLE else b""
             exact = single and struct.unpack(">xf", single) == (value,)
             return single if exact else struct.pack(">Bd", 0xCB, value)
         case str():
@@ -48,11 +49,11 @@ def widest(value: Any) -> bytes:
         case dict():
             fields = [widest(each) for pair in value.items() for each in pair]
             return struct.pack(">BI", 0xDF, len(value)) + b"".join(fields)
-    raise TypeError(f"no message has a {type(value).__name__}")
+    raise TypeError(f"expected a value of a message, got {type(value).__name__}")
 
 
 def integers_for_floats(value: Any) -> Any:
-    """Return a value with every float that is a whole number as an integer."""
+    """Return a value with all whole-number floats converted to integers."""
     match value:
         case float() if value.is_integer():
             return int(value)

@@ -1,14 +1,14 @@
-"""Errors of the conformance kit."""
+"""Exceptions of the conformance kit."""
 
 from __future__ import annotations
 
 
 class ConformanceError(Exception):
-    """Base of every error this package raises."""
+    """Base class of the exceptions of this package."""
 
 
 class CommandError(ConformanceError):
-    """The command line is wrong: an unknown check, a bad address, a program that does not start."""
+    """The command is invalid: unknown check, invalid address, program that does not start."""
 
 
 class BrokenRuleError(ConformanceError):
@@ -16,7 +16,7 @@ class BrokenRuleError(ConformanceError):
 
     Args:
         rule_id: id of the rule in the specification, such as `R-nonce`.
-        what: what the peer did.
+        what: the action of the peer, a clause with its subject.
     """
 
     def __init__(self, rule_id: str, what: str) -> None:
@@ -29,19 +29,19 @@ class BrokenRuleError(ConformanceError):
 
 
 class NotTriedError(ConformanceError):
-    """This peer offers no occasion for the check. That is not a fault."""
+    """The check does not apply to this peer, for example because of its scenario."""
 
 
 def expect(holds: bool, rule_id: str, what: str) -> None:
-    """Check a condition.
+    """Check a condition of a rule.
 
     Args:
         holds: the condition.
-        rule_id: the rule that is broken if it does not hold.
-        what: what the peer did in that case.
+        rule_id: id of the rule that is broken if the condition is false.
+        what: description of the fault.
 
     Raises:
-        BrokenRuleError: the condition does not hold.
+        BrokenRuleError: the condition is false.
     """
     if not holds:
         raise BrokenRuleError(rule_id, what)

@@ -1,4 +1,4 @@
-"""The rules of the specification. Their text stands there only; the kit names them by id."""
+"""The rules of the specification, read from its text."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ _MARK = re.compile(r"\[(R-[a-z-]+)\]")
 # A block ends at an empty line and before a list item, a table row or a heading.
 _END_OF_BLOCK = re.compile(r"\n(?=\s*\n|- |\d+\. |\||#)")
 
-_NEEDS_TRUE_RUN_TIMES = "No message tells the operations of a job, so a client cannot check this."
-_STOPS_THE_SERVER = "It would stop the server, or take it from other clients."
+_NEEDS_TRUE_RUN_TIMES = "No message contains the operations of a job."
+_STOPS_THE_SERVER = "A check would stop the server or block it for other clients."
 
 NOT_TRIED: Mapping[str, str] = {
-    "R-start-is-an-event": "The kit's simulation starts a job at once if its nodes are on.",
+    "R-start-is-an-event": "The kit starts a job immediately if its nodes are on.",
     "R-shutting-down": _STOPS_THE_SERVER,
     "R-too-many-sessions": _STOPS_THE_SERVER,
-    "R-invalid-scenario": "Each server has overrides and seeds of its own.",
-    "R-paths": "Each server has overrides of its own.",
-    "R-reconnect": "The kit keeps one connection for each check.",
-    "R-order-of-events": "It takes a scenario made for it. The tests of this server have one.",
-    "R-walltime": "Only the scenario sets this option.",
-    "R-over": "The check `end` waits until nothing is left to do; it does not try each condition.",
-    "R-stuck-rejected": "It takes a thousand requests.",
-    "R-too-large-job": "It takes a workload with such a job.",
+    "R-invalid-scenario": "The allowed overrides and seeds depend on the server.",
+    "R-paths": "The allowed overrides depend on the server.",
+    "R-reconnect": "The kit uses one connection for each check.",
+    "R-order-of-events": "It requires a special scenario. The tests of this server have one.",
+    "R-walltime": "The option is set in the scenario.",
+    "R-over": "The check `end` tests the end of a simulation, not each condition.",
+    "R-stuck-rejected": "It requires a thousand requests.",
+    "R-too-large-job": "It requires a workload with such a job.",
     "R-task-speed": _NEEDS_TRUE_RUN_TIMES,
     "R-contention": _NEEDS_TRUE_RUN_TIMES,
-    "R-contention-constants": "It is a rule for scenarios.",
-    "R-power": "The power drawn is in the server's results, not in its messages.",
-    "R-energy-estimate": "It is advice for schedulers; no placement is refused by it.",
-    "R-idle": "It takes as long as `idle_timeout_s`.",
-    "R-newer-decisions": "There are no newer decisions than those of this edition.",
-    "R-minimal-events": "The rules on each event and field are tried one by one.",
+    "R-contention-constants": "The rule is for scenarios.",
+    "R-power": "The power is in the results of the server, not in its messages.",
+    "R-energy-estimate": "The rule is a recommendation for schedulers.",
+    "R-idle": "A check would last as long as `idle_timeout_s`.",
+    "R-newer-decisions": "This edition is the newest; it has all decisions.",
+    "R-minimal-events": "Other checks test each event and field.",
 }
-"""Rules that no check tries, by id, each with the reason."""
+"""Rules without a check, by id, with the reason."""
 
 
 class Rule(NamedTuple):
     """A rule of the specification.
 
     Attributes:
-        id: its id, such as `R-nonce`.
-        section: the number of its section.
-        title: the heading of the section.
-        text: its words, without line breaks; in a table, after the first cell of its row.
+        id: id, such as `R-nonce`.
+        section: number of the section.
+        title: heading of the section.
+        text: text without line breaks; for a rule in a table, it begins with the first cell of
+            the row.
     """
 
     id: str
@@ -61,7 +62,7 @@ class Rule(NamedTuple):
 
 @cache
 def rules() -> Mapping[str, Rule]:
-    """Return the rules of the installed specification by id."""
+    """Return the rules of the installed specification, by id."""
     text = resources.files("hpcosim_protocol").joinpath("specification.md").read_text("utf-8")
     return {rule.id: rule for rule in _rules_in(text)}
 

@@ -1,4 +1,4 @@
-"""The verdict of each check, and the report on them for people or programs."""
+"""Verdicts of the checks, and the report for people or programs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Verdict(NamedTuple):
     """The result of a check.
 
     Attributes:
-        check: its name.
-        outcome: `not tried`: the peer offers no occasion for the check.
-        rule: the rule that was broken; else the rule that the check is about.
-        what: what the peer did, if it failed; else a note, or empty.
-        output: the last lines that a program printed, if it failed.
+        check: name of the check.
+        outcome: `not tried`: the check does not apply to the peer.
+        rule: the broken rule if the check failed, otherwise the rule that the check tests.
+        what: description of the fault if the check failed, otherwise a note or empty.
+        output: last lines of the output of the client program if the check failed.
     """
 
     check: str
@@ -36,36 +36,36 @@ class Verdict(NamedTuple):
 def run_checks(
     checks: Mapping[str, Callable[[], Verdict]], only: Sequence[str]
 ) -> Iterator[Verdict]:
-    """Return the verdict of each check, as the checks are made.
+    """Run checks and yield a verdict after each.
 
     Args:
-        checks: make the checks, by name. The first is the plain case: if a peer fails it, the
-            others would say nothing, and are not made.
-        only: names of the checks to make; empty: all.
+        checks: functions that run the checks, by name. The first is the basic case: if the peer
+            fails it, the others are not run, because they would fail too.
+        only: names of the checks to run; empty: all checks.
 
     Raises:
-        CommandError: there is no check of such a name.
+        CommandError: a check does not exist.
     """
     for name in only:
         if name not in checks:
-            raise CommandError(f"there is no check {name!r}; there are {', '.join(checks)}")
+            raise CommandError(f"--only: no check {name!r}; expected one of {', '.join(checks)}")
     return _verdicts(checks, only or list(checks))
 
 
 def _verdicts(
     checks: Mapping[str, Callable[[], Verdict]], names: Sequence[str]
 ) -> Iterator[Verdict]:
-    plain = next(iter(checks))
-    for name, make in checks.items():
+    basic = next(iter(checks))
+    for name, run in checks.items():
         if name in names:
-            verdict = make()
+            verdict = run()
             yield verdict
-            if name == plain and verdict.outcome == "failed":
+            if name == basic and verdict.outcome == "failed":
                 break
 
 
 def conforms(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether at least one check passed and none failed."""
+    """Return whether at least one check passed and no check failed."""
     outcomes = {verdict.outcome for verdict in verdicts}
     return "passed" in outcomes and "failed" not in outcomes
 
@@ -74,8 +74,8 @@ def report(verdicts: Iterable[Verdict], *, as_json: bool) -> list[Verdict]:
     """Print verdicts on standard output and return them.
 
     Args:
-        verdicts: may be an iterator over checks still to be made.
-        as_json: print one JSON document at the end, instead of lines as the verdicts come.
+        verdicts: the verdicts; an iterator can run each check when its verdict is needed.
+        as_json: print one JSON document at the end instead of lines after each verdict.
     """
     seen = []
     for verdict in verdicts:
@@ -113,5 +113,5 @@ def _as_json(verdicts: Sequence[Verdict]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a peer's text with the characters escaped that would act on a terminal."""
+    """Return a text of the peer with control characters escaped."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -6,10 +6,10 @@
         print(*STUDIES)  # ineps pairing-exp1 ...
         reproduce_study("ineps", Path("results/ineps"))
 
-`catalogue` lists every study. The package of a paper has its runs, its published numbers and the
-layout of its tables and figures. The other modules are shared: `runs` (simulations as data),
-`study` (from runs to files), `rows` and `measures` (tables), `figures`, and `agents` (training with
-resume).
+`catalogue` lists all studies. Each paper has a package with its runs, its published numbers and
+the layout of its tables and figures. The modules beside these packages are shared: `runs`
+(simulations as data), `study` (writes the files of a study), `rows` and `measures` (tables),
+`figures`, `agents` (training), `pool` (processes) and `papers` (paths).
 """
 
 from hpcosim_studies.catalogue import STUDIES, reproduce_study

@@ -1,4 +1,4 @@
-"""The trained agents of a study: training with resume, evaluation, and choice of the best."""
+"""Training and evaluation of the agents of a study, and selection of the best agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Training(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the training's folder."""
+        """Name of the folder of the training."""
         ...
 
 
@@ -37,21 +37,24 @@ def train_all(
     workers: int | None = None,
     title: str = "training",
 ) -> list[Row]:
-    """Train and evaluate agents, write their table, and return its rows.
+    """Train and evaluate agents and write their results into one table.
 
-    Each training has a folder with its name. A training whose folder holds a table is complete and
-    is skipped. An interrupted training starts again.
+    Each training has a folder `out`/name. The function skips a training whose folder contains its
+    table and restarts an interrupted one.
 
     Args:
         tasks: the trainings.
-        out: the output folder.
-        train: function that trains an agent into a folder, evaluates it and returns its rows. It
-            must be importable by name.
+        out: output folder.
+        train: trains an agent into a folder, evaluates it and returns the rows of its results; a
+            function that other processes can import.
         columns: columns of the table.
         table: file name of the table, in `out` and in the folder of each training.
-        digits: significant digits of floats in the table; None: all.
-        workers: number of processes; 1: this process only; None: one per core.
+        digits: significant digits of floats in the table; None: full precision.
+        workers: number of processes; 1: the current process; None: one per core.
         title: title of the progress bar.
+
+    Returns:
+        The rows of the table.
     """
     paths = [out / task.name / table for task in tasks]
     pending = [task for task, path in zip(tasks, paths, strict=True) if not path.exists()]
@@ -81,10 +84,10 @@ def keep_best(
     """Copy the weights of the best of several trainings.
 
     Args:
-        folders: the folders of the trainings.
-        weights: file name of the weights in the folder of a training.
-        kept: the destination file.
-        score: function that returns the score of a training's folder; lower is better. It must not
-            use test results.
+        folders: folders of the trainings.
+        weights: file name of the weights in each folder.
+        kept: destination file.
+        score: returns the validation score of a folder; the lowest score is the best. It must not
+            depend on test results.
     """
     shutil.copyfile(min(folders, key=score) / weights, kept)

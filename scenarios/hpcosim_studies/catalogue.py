@@ -82,7 +82,7 @@ def reproduce_study(
         StudyError: the study is unknown, it trains no network, its scenarios or results are
             missing, or the folder cannot be written.
         ScenarioError, WorkloadError, PolicyError: a scenario, its job log, a model or a package is
-            missing.
+            missing or invalid.
         OracleError: SciPy is missing.
         RunError: a simulation failed.
         FigureError: matplotlib is missing.
@@ -92,8 +92,8 @@ def reproduce_study(
     entry = STUDIES[name]
     if train and not entry.trains:
         trained = ", ".join(name for name, other in STUDIES.items() if other.trains)
-        raise StudyError(f"{name} trains no network; the studies that do are {trained}")
-    drawing()  # reports a missing matplotlib before hours of work
+        raise StudyError(f"{name} trains no network; expected one of {trained}")
+    drawing()  # reports a missing matplotlib before the simulations
     try:
         out.mkdir(parents=True, exist_ok=True)
         with rl_extra(f"the study {name}"):
@@ -101,4 +101,4 @@ def reproduce_study(
         module.reproduce(name, out, train=train, workers=workers)
     except OSError as error:
         where = error.filename or out
-        raise StudyError(f"{where}: cannot be used: {error.strerror or error}") from None
+        raise StudyError(f"{where}: cannot be read or written: {error.strerror or error}") from None

@@ -1,7 +1,7 @@
-"""The error of this package."""
+"""The error class of this package."""
 
 from __future__ import annotations
 
 
 class StudyError(Exception):
-    """A study cannot run: its name is unknown, a file is missing, or results cannot be written."""
+    """A study cannot run: it is unknown, an input is missing, or a file is not writable."""

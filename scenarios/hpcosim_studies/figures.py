@@ -28,14 +28,14 @@ OPEN: Mapping[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-"""Style of a figure whose panels have no frame at the top and at the right."""
+"""Style of panels without a frame at the top and at the right."""
 
-FEW_CORES = 200
-"""Gantt charts with more cores have boxes without edges, as they are too thin."""
+MAX_EDGED_CORES = 200
+"""Maximum number of cores of a Gantt chart whose boxes have edges."""
 
 RADAR_LINES = ("-", "--", "-.", ":")
 RADAR_COLOURS = (*COLOURS[:6], COLOURS[7])
-"""Colours of a radar chart, without yellow, which is invisible on white."""
+"""Colours without yellow, which is invisible on white."""
 
 
 @contextmanager
@@ -49,19 +49,19 @@ def panels(
     dpi: int = 130,
     **more: Any,
 ) -> Iterator[list[Any]]:
-    """Yield the panels of a figure, row by row, and write the figure at the end of the block.
+    """Yield the panels of a figure, row by row, and write the figure on exit.
 
     Args:
-        path: the PNG file.
+        path: output file.
         rows: number of rows of panels.
         columns: number of columns of panels.
-        size: width and height, in inches.
-        style: matplotlib settings by name.
-        dpi: pixels per inch.
+        size: width and height, inches.
+        style: `rcParams` of matplotlib.
+        dpi: resolution, pixels per inch.
         more: further arguments of `pyplot.subplots`.
 
     Raises:
-        FigureError: matplotlib is missing, or the file cannot be written.
+        FigureError: matplotlib is missing, or the file is not writable.
     """
     mpl, pyplot = drawing()
     with mpl.rc_context(dict(style)):
@@ -78,14 +78,14 @@ def panels(
 
 
 def titled(axes: Axes, title: str) -> None:
-    """Set the title of a panel and draw horizontal grid lines."""
+    """Draw the title and the horizontal grid lines of a panel."""
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(axis="y", color=PALE, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
 def text_on_white(text: Text) -> None:
-    """Draw a white edge around a text, so that it is legible on lines."""
+    """Draw a white edge around a text, which makes it legible on lines."""
     from matplotlib.patheffects import withStroke
 
     text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
@@ -107,7 +107,7 @@ def horizontal_bars(
         values: lengths of the bars.
         colours: colours of the bars.
         deviations: half lengths of the error bars; None: no error bars.
-        ticks: maximum number of intervals of the axis of values.
+        ticks: maximum number of intervals of the value axis.
     """
     axes.barh(range(len(labels)), values, xerr=deviations, color=colours)
     axes.set_yticks(range(len(labels)), list(labels), fontsize=7)
@@ -118,10 +118,10 @@ def horizontal_bars(
 
 
 def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> None:
-    """Draw quartiles, median and extremes of several samples.
+    """Draw quartiles, median, minimum and maximum of several samples.
 
-    The axis is logarithmic if the largest value is above 20 times the smallest median, and then
-    linear near 0 if some values are 0.
+    The axis is logarithmic if the largest value exceeds 20 times the smallest median; with values
+    of 0 it is linear near 0.
     """
     drawn = axes.boxplot(
         list(values), whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": "black"}
@@ -138,7 +138,12 @@ def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> N
 
 
 def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
-    """Draw the mean of several curves and the range between their extremes, from x = 1."""
+    """Draw the mean of several curves and the range from their minimum to their maximum.
+
+    Args:
+        axes: the panel.
+        curves: values at x = 1, 2, ..., all of the same length.
+    """
     values = np.array(curves)
     at = np.arange(1, values.shape[1] + 1)
     axes.fill_between(at, values.min(axis=0), values.max(axis=0), color=COLOURS[4], alpha=0.4)
@@ -146,12 +151,12 @@ def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
 
 
 def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[float]]) -> None:
-    """Draw a closed line per label through its values on the spokes.
+    """Draw a radar chart.
 
     Args:
         axes: a polar panel.
         spokes: titles of the spokes, clockwise from the top.
-        shapes: a value in [0, 1] per spoke, by label.
+        shapes: values in [0, 1], one for each spoke, by label of the line.
     """
     turns = [2 * math.pi * spoke / len(spokes) for spoke in range(len(spokes))]
     axes.set_theta_offset(math.pi / 2)
@@ -180,8 +185,8 @@ def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
 
     Args:
         axes: the panel.
-        simulation: the completed simulation.
-        kinds: a number per job, in order of submission, that sets the colour of the job.
+        simulation: the simulation at its end.
+        kinds: index of the colour of each job, in order of submission.
     """
     from matplotlib.collections import PolyCollection
 
@@ -206,8 +211,8 @@ def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
         top = box.last + 1
         shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
         colours.append(COLOURS[kinds[box.row] % len(COLOURS)])
-    few = sum(cores_by_node) <= FEW_CORES
-    edges = {"edgecolors": "white", "linewidths": 0.3} if few else {"edgecolors": "none"}
+    edged = sum(cores_by_node) <= MAX_EDGED_CORES
+    edges = {"edgecolors": "white", "linewidths": 0.3} if edged else {"edgecolors": "none"}
     axes.add_collection(PolyCollection(shapes, facecolors=colours, zorder=2, **edges))
     for edge in np.cumsum(cores_by_node)[:-1]:
         axes.axhline(edge, color=PALE, linewidth=0.5, zorder=1)

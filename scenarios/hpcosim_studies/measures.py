@@ -1,4 +1,4 @@
-"""Measures of runs, and Markdown tables of them."""
+"""Measures of runs, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hpcosim_studies.rows import Row, Rows
 
 
 class Measure(NamedTuple):
-    """The presentation of a column of results in tables and figures.
+    """A result column with its presentation in tables and figures.
 
     Attributes:
-        column: name of the column.
+        column: name of the column in the rows.
         title: title in tables and figures.
-        unit: displayed unit; empty: none.
-        scale: number of the column's units in one `unit`.
-        digits: digits after the decimal point.
+        unit: displayed unit; empty if the measure has none.
+        scale: number of units of the column per displayed unit, such as 3600 for s to h.
+        digits: number of digits after the decimal point.
     """
 
     column: str
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The title, with the unit."""
+        """Title with unit."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def of(self, row: Row) -> float:
@@ -44,11 +44,11 @@ class Measure(NamedTuple):
         return statistics.fmean(self.values(rows))
 
     def text(self, value: float) -> str:
-        """Return a value in `unit` as text."""
+        """Return the text of a value in `unit`."""
         return f"{value:,.{self.digits}f}"
 
     def spread(self, rows: Rows) -> str:
-        """Return the mean over rows as text, with minimum and maximum if there are several rows."""
+        """Return the text of the mean over rows; with several rows also minimum and maximum."""
         values = self.values(rows)
         text = self.text(statistics.fmean(values))
         if len(values) < 2:
@@ -62,22 +62,22 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def change(value: float, base: float) -> float:
-    """Return the change of a value relative to a base, in %; NaN if the base is 0."""
+    """Return the relative difference of a value to a base, %; NaN if the base is 0."""
     return 100 * (value / base - 1) if base else float("nan")
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---") -> list[str]:
-    """Return a Markdown table, as lines.
+    """Return the lines of a Markdown table.
 
     Args:
-        head: titles of the columns.
-        lines: cells of the lines.
-        rule: cell of the second line.
+        head: column titles.
+        lines: cells of each row.
+        rule: cell of the separator row, such as `---:` for right alignment.
     """
     drawn = [f"| {' | '.join(cells)} |" for cells in (head, *lines)]
     return [drawn[0], f"|{'|'.join([rule] * len(head))}|", *drawn[1:]]
 
 
 def document(*parts: Sequence[str]) -> str:
-    """Return parts joined by empty lines, without empty parts."""
+    """Return the parts of a text, separated by empty lines; empty parts are omitted."""
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

@@ -1,4 +1,4 @@
-"""The folder of the papers' scenarios and results."""
+"""Paths of the scenarios and results of the papers."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def papers_folder() -> Path:
 
 
 def scenario_path(paper: str, name: str) -> Path:
-    """Return the file of a scenario of a paper: `scenario_path("ineps", "exp1")`."""
+    """Return the path of a scenario of a paper, such as `scenario_path("ineps", "exp1")`."""
     return papers_folder() / paper / f"{name}.yaml"

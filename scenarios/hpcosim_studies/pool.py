@@ -1,4 +1,4 @@
-"""Parallel execution in worker processes."""
+"""Parallel execution in a pool of processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that set the number of threads of linear algebra and PyTorch."""
+"""Environment variables for the number of threads of linear algebra and PyTorch."""
 
 
 def cores() -> int:
-    """Return the number of cores available to this process."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -31,19 +31,19 @@ def in_parallel(
     workers: int | None = None,
     title: str = "study",
 ) -> list[Result]:
-    """Return the results of a function for tasks, in the order of the tasks.
+    """Call a function for each task and return the results in the order of the tasks.
 
     Each process has one thread, so the results do not depend on the number of processes.
 
     Args:
-        function: the function. It must be importable by name in a new process.
-        tasks: arguments of the function.
-        workers: number of processes; 1: this process only; None: one per core.
+        function: a function that other processes can import.
+        tasks: its arguments, one for each call.
+        workers: number of processes; 1: the current process; None: one per core.
         title: title of the progress bar.
 
     Raises:
-        StudyError: a worker process was killed, for example for lack of memory.
-        Exception: any error of the function.
+        StudyError: a process was killed, for example because memory ran out.
+        Exception: any exception of the function.
     """
     count = min(workers or cores(), len(tasks))
     results = []
@@ -55,7 +55,7 @@ def in_parallel(
     except BrokenProcessPool:
         raise StudyError(
             f"{title}: one of {count} worker processes was killed after {len(results)} of "
-            f"{len(tasks)} tasks; with fewer workers each has more memory"
+            f"{len(tasks)} tasks, probably because memory ran out; use fewer workers"
         ) from None
     return results
 
@@ -68,7 +68,7 @@ def _mapped(
         yield map(function, tasks)
         return
     before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # new processes read them at their start
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # before the processes start
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
         yield pool.map(function, tasks)

@@ -1,4 +1,4 @@
-"""Tables of results: a row is a mapping from column to value, a table is a list of rows."""
+"""Tables of results: a row maps column names to values, a table is a list of rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Rows = Sequence[Row]
 
 
 def where(rows: Iterable[Row], **values: object) -> list[Row]:
-    """Return the rows that have these values in these columns."""
+    """Return the rows whose columns have the given values."""
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def groups(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return the rows grouped by their values in some columns, in order of first occurrence."""
+    """Return the rows grouped by their values in `columns`, in order of first occurrence."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in columns), []).append(row)
@@ -32,13 +32,13 @@ def write_rows(
     """Write rows as CSV.
 
     Args:
-        path: the file.
+        path: output file.
         columns: columns to write, in this order.
-        rows: rows with these columns; None becomes an empty cell.
-        digits: significant digits of floats; None: all.
+        rows: rows that contain these columns; None becomes an empty cell.
+        digits: significant digits of floats; None: full precision.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file is not writable.
     """
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
@@ -47,14 +47,14 @@ def write_rows(
 
 
 def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
-    """Return the rows of a CSV file; cells that read as numbers become int or float.
+    """Return the rows of a CSV file. Numeric cells become int or float.
 
     Args:
-        path: the file.
+        path: input file.
         columns: required columns.
 
     Raises:
-        StudyError: the file cannot be read, is no CSV file, or lacks a column.
+        StudyError: the file is not readable, is not a CSV file, or lacks a required column.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:

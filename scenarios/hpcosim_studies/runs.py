@@ -26,17 +26,17 @@ Metrics = Mapping[str, float]
 NO_OVERRIDES: Mapping[str, Any] = {}
 
 
-class Run(NamedTuple):
+class StudyRun(NamedTuple):
     """A simulation of a study.
 
     Attributes:
-        scenario: the scenario file.
+        scenario: path of the scenario file.
         labels: values that identify the run; they become columns of its row.
-        scheduler: name of the scheduler; empty: the scenario's scheduler.
-        overrides: scenario values to replace, by dotted path.
-        seed: seed of the scheduler and of random switching times; None: the scenario's seed. The
-            jobs are always those of the scenario's seed.
-        jobs: the jobs; None: the scenario's jobs.
+        scheduler: name of the scheduler; empty: the scheduler of the scenario.
+        overrides: changes of the scenario, by dotted path.
+        seed: seed of the scheduler and of random switching times; the jobs keep the seed of the
+            scenario. None: the seed of the scenario.
+        jobs: the workload; None: the workload of the scenario.
     """
 
     scenario: Path
@@ -48,7 +48,7 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """All inputs of the simulation: runs with equal keys are simulated once."""
+        """Key of the result: runs with equal keys are simulated once."""
         overrides = msgspec.json.encode(self.overrides, order="sorted")
         return self.scenario, self.scheduler, overrides, self.seed, id(self.jobs)
 
@@ -57,9 +57,9 @@ class Simulated(NamedTuple):
     """A completed run.
 
     Attributes:
-        simulation: the simulation, with every job completed.
-        metrics: metrics of the run by name.
-        jobs: jobs of the run.
+        simulation: the simulation at its end.
+        metrics: metrics by name.
+        jobs: the workload.
     """
 
     simulation: Simulation
@@ -67,14 +67,14 @@ class Simulated(NamedTuple):
     jobs: JobTable
 
 
-def simulate(run: Run) -> Simulated:
+def simulate(run: StudyRun) -> Simulated:
     """Simulate a run in this process.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario, its log or its scheduler is
             invalid.
-        OracleError: no plan exists for the power manager `oracle`, or SciPy is missing.
-        RunError: the simulation failed, or left a job incomplete.
+        OracleError: its power manager has no plan, or SciPy is missing.
+        RunError: the simulation failed, or a job did not complete.
     """
     scenario, jobs = _loaded(run)
     chosen = chosen_by(scenario, run.scenario, run.scheduler or None)
@@ -89,8 +89,8 @@ def simulate(run: Run) -> Simulated:
     return Simulated(opened.simulation, metrics, jobs)
 
 
-def metrics_of(run: Run) -> Metrics:
-    """Simulate a run, and return its metrics.
+def metrics_of(run: StudyRun) -> Metrics:
+    """Simulate a run and return its metrics.
 
     Raises:
         As `simulate`.
@@ -99,19 +99,19 @@ def metrics_of(run: Run) -> Metrics:
 
 
 def run_all(
-    runs: Sequence[Run],
+    runs: Sequence[StudyRun],
     workers: int | None = None,
     title: str = "study",
-    measured: Callable[[Run], Mapping[str, Any]] = metrics_of,
+    measured: Callable[[StudyRun], Mapping[str, Any]] = metrics_of,
 ) -> list[Row]:
-    """Return a row per run, in order: the measured values and the labels of the run.
+    """Simulate runs and return their rows, labels and measured values, in the order of the runs.
 
     Args:
-        runs: the runs. Of runs that differ only in their labels, one is simulated.
-        workers: number of processes; 1: this process only; None: one per core.
+        runs: the runs; runs that differ only in their labels are simulated once.
+        workers: number of processes; 1: the current process; None: one per core.
         title: title of the progress bar.
-        measured: function that simulates a run and returns its values. It must be importable by
-            name.
+        measured: simulates a run and returns its measured values; a function that other processes
+            can import.
 
     Raises:
         As `simulate`.
@@ -121,7 +121,7 @@ def run_all(
     return [{**found[run.key], **run.labels} for run in runs]
 
 
-def _loaded(run: Run) -> tuple[Scenario, JobTable]:
+def _loaded(run: StudyRun) -> tuple[Scenario, JobTable]:
     overrides = msgspec.json.encode(run.overrides)
     if run.jobs is None:
         scenario, jobs = _with_jobs(run.scenario, overrides)
@@ -132,6 +132,6 @@ def _loaded(run: Run) -> tuple[Scenario, JobTable]:
 
 @lru_cache(maxsize=4)
 def _with_jobs(path: Path, overrides: bytes) -> tuple[Scenario, JobTable]:
-    """Return a scenario and its jobs. They are cached, as neighbouring runs often share them."""
+    """Return a scenario and its jobs. Consecutive runs often share them."""
     library = Library([path], msgspec.json.decode(overrides))
     return library.first, library.first_jobs

@@ -1,11 +1,11 @@
-"""Errors of trainings."""
+"""Errors of training."""
 
 from hpcosim_scenarios.errors import ScenariosError
 
 
 class TrainingError(ScenariosError):
-    """Base of the errors of this package."""
+    """Base class of the errors of this package."""
 
 
 class CheckpointError(TrainingError):
-    """There is no checkpoint, or it is of another training."""
+    """The checkpoint is missing or belongs to a different training."""

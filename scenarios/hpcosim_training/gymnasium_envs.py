@@ -1,12 +1,12 @@
-"""Register the environments with Gymnasium; importing this module imports no simulator.
+"""Register the environments with Gymnasium. Importing this module does not import the simulator.
 
-| id | decision | spaces and rewards |
+| id | decision | documentation |
 |---|---|---|
-| `hpcosim/JobNodePairing-v1` | pair jobs with nodes | `environments.job_node_pairing` |
+| `hpcosim/JobNodePairing-v1` | assign queued jobs to nodes | `environments.job_node_pairing` |
 | `hpcosim/NodePower-v1` | switch nodes on and off | `environments.node_power` |
-| `hpcosim/StepBinding-v1` | bind jobs to machines, step by step | `environments.step_binding` |
+| `hpcosim/StepBinding-v1` | bind jobs to machines in whole steps | `environments.step_binding` |
 
-Either import this module first,
+Import this module before `gymnasium.make`:
 
     import gymnasium
     import hpcosim_training.gymnasium_envs
@@ -14,19 +14,19 @@ Either import this module first,
     gymnasium.register_envs(hpcosim_training.gymnasium_envs)  # only for linters
     env = gymnasium.make("hpcosim/JobNodePairing-v1", scenario="scenarios/papers/ineps/exp1.yaml")
 
-or have Gymnasium import it, which also works in a process that was not forked:
+or let Gymnasium import it. This form also works in spawned processes:
 
     env = gymnasium.make("hpcosim_training.gymnasium_envs:hpcosim/JobNodePairing-v1", ...)
-    many = gymnasium.make_vec(
+    envs = gymnasium.make_vec(
         "hpcosim_training.gymnasium_envs:hpcosim/JobNodePairing-v1", 4, "async", scenario=...
     )
 
-`hpcosim/StepBinding-v1` has a vector environment of its own, on arrays:
+`hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays:
 
-    many = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
+    envs = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
 
-Gymnasium loads no plugins by itself since 1.0, so one of the two imports is needed. The extra `rl`
-installs everything that this needs.
+Gymnasium loads no plugins since 1.0, so one of the two imports is required. The extra `rl`
+installs all dependencies.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
  *
  *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO]
  *
- * The file reads from top to bottom: the cluster and its jobs; what msgpack needs; the wire;
- * the policy; the loop. It ends with status 0 at simulation_ended and with 1, and a line on
- * standard error, at anything that can't be.
+ * Sections of this file: the cluster and its jobs, msgpack, the connection, the policy, the main
+ * loop. Exit status 0: the simulation ended; 1: an error, with a line on standard error.
  */
 #include <msgpack.h>
 #include <stdarg.h>
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { RESEND_MS = 5000, MOST_SENDS = 12, NAME = 801 }; /* a name: 200 characters of UTF-8 */
+enum { RESEND_MS = 5000, MAX_SENDS = 12, MAX_NAME = 801 }; /* a name: 200 characters of UTF-8 */
 
 static void die(const char *format, ...) {
     va_list arguments;
@@ -27,7 +26,7 @@ static void die(const char *format, ...) {
     exit(1);
 }
 
-static void *room_for(size_t count, size_t size) {
+static void *zeroed(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory) die("out of memory");
     return memory;
@@ -39,21 +38,21 @@ typedef enum { CORES, ONE_NODE, WHOLE_NODES } placement;
 
 typedef struct job {
     int64_t id, cores;
-    uint64_t order;         /* of submission */
+    uint64_t order;         /* position in the order of submission */
     placement placement;
-    size_t places;          /* how many nodes it was given */
-    size_t *nodes;          /* these */
-    int64_t *held;          /* and so many cores of each */
+    size_t places;          /* number of its nodes */
+    size_t *nodes;          /* node numbers */
+    int64_t *held;          /* cores held on each of them */
     struct job *next;
 } job;
 
 static size_t node_count;
 static int64_t *capacity, *free_cores;  /* by node */
-static job *queue, *running;            /* by submission; in any order */
+static job *queue, *running;            /* queue: in order of submission; running: any order */
 
-/* Puts a job into the queue behind those submitted before it. */
+/* Inserts a job into the queue, in the order of submission. */
 static void enqueue(job *added) {
-    static job *last; /* where nearly all go; only jobs that wait are looked at */
+    static job *last; /* valid while the queue is not empty; new jobs go behind it */
     job **place = &queue;
     if (queue && last && last->order < added->order) place = &last->next;
     while (*place && (*place)->order < added->order) place = &(*place)->next;
@@ -62,7 +61,7 @@ static void enqueue(job *added) {
     if (!added->next) last = added;
 }
 
-/* Takes a job out of those that run and gives its cores back; NULL: it does not run. */
+/* Removes a running job and frees its cores. Returns the job; NULL: it does not run. */
 static job *release(int64_t id) {
     job **place = &running;
     while (*place && (*place)->id != id) place = &(*place)->next;
@@ -78,9 +77,9 @@ static job *release(int64_t id) {
 
 /* ---- msgpack ---- */
 
-/* Returns a field of a map; NULL: it is not there, so it has its default (spec, section 1). */
+/* Returns a field of a map; NULL: it is absent and has its default (spec, section 1). */
 static const msgpack_object *field(const msgpack_object *map, const char *name) {
-    if (map->type != MSGPACK_OBJECT_MAP) die("the server sent something else where a map is due");
+    if (map->type != MSGPACK_OBJECT_MAP) die("invalid message from the server: expected a map");
     for (uint32_t i = 0; i < map->via.map.size; i++) {
         const msgpack_object *key = &map->via.map.ptr[i].key;
         if (key->type == MSGPACK_OBJECT_STR && key->via.str.size == strlen(name) &&
@@ -93,13 +92,15 @@ static const msgpack_object *field(const msgpack_object *map, const char *name) 
 static const msgpack_object *required(const msgpack_object *map, const char *name,
                                       msgpack_object_type type) {
     const msgpack_object *found = field(map, name);
-    if (!found || found->type != type) die("the server's message has no right field \"%s\"", name);
+    if (!found || found->type != type)
+        die("invalid message from the server: field \"%s\" is missing or of a wrong type", name);
     return found;
 }
 
 static int64_t integer(const msgpack_object *map, const char *name) {
     const msgpack_object *found = required(map, name, MSGPACK_OBJECT_POSITIVE_INTEGER);
-    if (found->via.u64 > INT64_MAX) die("the server's field \"%s\" is too large", name);
+    if (found->via.u64 > INT64_MAX)
+        die("invalid message from the server: field \"%s\" is above 2^63 - 1", name);
     return (int64_t)found->via.u64;
 }
 
@@ -114,21 +115,22 @@ static void pack_text(msgpack_packer *packer, const char *text) {
     msgpack_pack_str_body(packer, text, strlen(text));
 }
 
-/* ---- The wire ---- */
+/* ---- The connection ---- */
 
-static void *dealer;    /* may send a request again, which a REQ may not */
-static zmq_msg_t frame; /* the last answer's; msgpack leaves the texts of an answer where they are */
+static void *dealer;        /* a DEALER can resend a request, a REQ cannot */
+static const char *address; /* of the server */
+static zmq_msg_t frame;     /* body of the last reply; unpacked texts point into it */
 
-/* Shows what the server says, which may quote anything, without what acts on a terminal. */
-static void die_refused(const msgpack_object_str *said) {
-    char *shown = room_for(said->size + 1, 1);
+/* Prints the message of an error, without control characters: it can contain any text. */
+static void die_rejected(const msgpack_object_str *said) {
+    char *shown = zeroed(said->size + 1, 1);
     for (uint32_t i = 0; i < said->size; i++)
         shown[i] = (unsigned char)said->ptr[i] < ' ' || said->ptr[i] == 127 ? '?' : said->ptr[i];
-    die("the server refuses: %s", shown);
+    die("the server rejected the request: %s", shown);
 }
 
-/* Reads one answer, if it comes in time; a body is one map and no byte after it. */
-static bool receive(msgpack_unpacked *answer) {
+/* Receives one reply; false: the timeout expired. A body is one map and no byte after it. */
+static bool receive(msgpack_unpacked *reply) {
     do { /* the body is the last frame */
         if (zmq_msg_recv(&frame, dealer, 0) < 0) {
             if (zmq_errno() != EAGAIN) die("%s", zmq_strerror(zmq_errno()));
@@ -136,22 +138,23 @@ static bool receive(msgpack_unpacked *answer) {
         }
     } while (zmq_msg_more(&frame));
     size_t end = 0, size = zmq_msg_size(&frame);
-    msgpack_unpack_return done = msgpack_unpack_next(answer, zmq_msg_data(&frame), size, &end);
-    if (done != MSGPACK_UNPACK_SUCCESS || end != size) die("the server's answer is no message");
+    msgpack_unpack_return done = msgpack_unpack_next(reply, zmq_msg_data(&frame), size, &end);
+    if (done != MSGPACK_UNPACK_SUCCESS || end != size)
+        die("invalid message from the server: the body is not one msgpack value");
     return true;
 }
 
-/* Sends a request until its answer comes: a message of this kind, or the end, of this seq
- * (spec, section 6). Answers to requests that were sent twice are passed over. */
-static void ask(const msgpack_sbuffer *request, const char *kind, int64_t seq,
-                msgpack_unpacked *answer) {
-    for (int sends = 0; sends < MOST_SENDS; sends++) {
+/* Sends a request and returns its reply: a message of this kind, or simulation_ended, with this
+ * seq. Resends the request while there is no reply; drops duplicate replies (spec, section 6). */
+static void exchange(const msgpack_sbuffer *request, const char *kind, int64_t seq,
+                     msgpack_unpacked *reply) {
+    for (int sends = 0; sends < MAX_SENDS; sends++) {
         if (zmq_send(dealer, request->data, request->size, 0) < 0 && zmq_errno() != EAGAIN)
             die("%s", zmq_strerror(zmq_errno()));
-        while (receive(answer)) {
-            const msgpack_object *message = &answer->data;
+        while (receive(reply)) {
+            const msgpack_object *message = &reply->data;
             if (is(message, "type", "error")) {
-                die_refused(&required(message, "message", MSGPACK_OBJECT_STR)->via.str);
+                die_rejected(&required(message, "message", MSGPACK_OBJECT_STR)->via.str);
             }
             bool ended = is(message, "type", "simulation_ended");
             if (ended || is(message, "type", "events")) {
@@ -161,17 +164,17 @@ static void ask(const msgpack_sbuffer *request, const char *kind, int64_t seq,
                 if (!strcmp(kind, "welcome")) return;
                 continue;
             }
-            die("the server's answer does not answer what was asked");
+            die("invalid reply from the server: wrong message type");
         }
     }
-    die("the server does not answer");
+    die("no reply from %s within %d s", address, RESEND_MS / 1000 * MAX_SENDS);
 }
 
 static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
     unsigned char chance[8];
-    char nonce[2 * sizeof chance + 1]; /* tells a hello sent again from a second one */
+    char nonce[2 * sizeof chance + 1]; /* identifies a resent hello */
     FILE *source = fopen("/dev/urandom", "rb");
-    if (!source || fread(chance, sizeof chance, 1, source) != 1) die("no random numbers here");
+    if (!source || fread(chance, sizeof chance, 1, source) != 1) die("/dev/urandom cannot be read");
     fclose(source);
     for (size_t i = 0; i < sizeof chance; i++) sprintf(nonce + 2 * i, "%02x", chance[i]);
 
@@ -185,15 +188,16 @@ static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
     pack_text(&packer, "client"), pack_text(&packer, "fcfs");
     pack_text(&packer, "nonce"), pack_text(&packer, nonce);
     pack_text(&packer, "scenario"), pack_text(&packer, scenario);
-    ask(&request, "welcome", 0, welcome);
+    exchange(&request, "welcome", 0, welcome);
     msgpack_sbuffer_destroy(&request);
-    if (integer(&welcome->data, "version") != 1) die("the server chose a version not offered");
+    if (integer(&welcome->data, "version") != 1)
+        die("the server chose a protocol version that was not offered; expected 1");
 }
 
 /* ---- The policy ---- */
 
-/* Returns how many cores of a node a job could have now (spec, section 5.1). */
-static int64_t offered(const job *wanted, size_t node) {
+/* Returns the cores of a node that a job can use now (spec, section 5.1). */
+static int64_t available(const job *wanted, size_t node) {
     switch (wanted->placement) {
         case ONE_NODE: return free_cores[node] >= wanted->cores ? free_cores[node] : 0;
         case WHOLE_NODES: return free_cores[node] == capacity[node] ? capacity[node] : 0;
@@ -201,21 +205,21 @@ static int64_t offered(const job *wanted, size_t node) {
     }
 }
 
-/* Gives a job the lowest-numbered nodes that can have it, and says whether there are such. */
+/* Allocates the lowest-numbered suitable nodes to a job; false: it does not fit. */
 static bool start(job *wanted) {
     int64_t missing = wanted->cores;
     size_t places = 0;
     for (size_t node = 0; node < node_count && missing > 0; node++) {
-        missing -= offered(wanted, node);
-        places += offered(wanted, node) > 0;
+        missing -= available(wanted, node);
+        places += available(wanted, node) > 0;
     }
     if (missing > 0) return false;
-    wanted->nodes = room_for(places, sizeof *wanted->nodes);
-    wanted->held = room_for(places, sizeof *wanted->held);
+    wanted->nodes = zeroed(places, sizeof *wanted->nodes);
+    wanted->held = zeroed(places, sizeof *wanted->held);
     wanted->places = 0;
     missing = wanted->cores;
     for (size_t node = 0; wanted->places < places; node++) {
-        int64_t cores = offered(wanted, node);
+        int64_t cores = available(wanted, node);
         if (!cores) continue;
         if (wanted->placement != WHOLE_NODES && cores > missing) cores = missing;
         missing -= cores;
@@ -226,7 +230,7 @@ static bool start(job *wanted) {
     return true;
 }
 
-/* Starts jobs in the order of their submission until one finds no room; packs the decisions. */
+/* Starts jobs in the order of submission until one does not fit; encodes the decisions. */
 static void decide(msgpack_packer *packer, msgpack_sbuffer *decisions, size_t *count) {
     msgpack_sbuffer_clear(decisions);
     for (*count = 0; queue && start(queue); ++*count) {
@@ -243,30 +247,31 @@ static void decide(msgpack_packer *packer, msgpack_sbuffer *decisions, size_t *c
     }
 }
 
-/* ---- What happens ---- */
+/* ---- The main loop ---- */
 
 static void submitted(const msgpack_object *event) {
     static uint64_t so_far;
-    job *added = room_for(1, sizeof *added);
+    job *added = zeroed(1, sizeof *added);
     added->id = integer(event, "job_id");
     added->cores = integer(event, "cores");
     added->order = so_far++;
     if (field(event, "placement")) {
         if (is(event, "placement", "one_node")) added->placement = ONE_NODE;
         else if (is(event, "placement", "whole_nodes")) added->placement = WHOLE_NODES;
-        else if (!is(event, "placement", "cores")) die("a placement that is not of version 1");
+        else if (!is(event, "placement", "cores"))
+            die("invalid message from the server: unknown placement");
     }
     enqueue(added);
 }
 
-/* Events of other kinds, known or not, change nothing for this policy (spec, section 9). */
+/* This policy ignores all other kinds of events, known or unknown (spec, section 9). */
 static void apply(const msgpack_object *event) {
     if (is(event, "type", "job_submitted")) {
         submitted(event);
     } else if (is(event, "type", "job_completed")) {
         free(release(integer(event, "job_id")));
     } else if (is(event, "type", "decision_rejected") && is(event, "decision", "allocate_job")) {
-        job *back = release(integer(event, "job_id")); /* it waits on, at its old place */
+        job *back = release(integer(event, "job_id")); /* it waits again */
         if (back) enqueue(back);
     }
 }
@@ -276,8 +281,8 @@ static void read_platform(const msgpack_object *platform) {
         &required(platform, "nodes", MSGPACK_OBJECT_ARRAY)->via.array;
     for (uint32_t g = 0; g < groups->size; g++)
         node_count += (size_t)integer(&groups->ptr[g], "count");
-    capacity = room_for(node_count, sizeof *capacity);
-    free_cores = room_for(node_count, sizeof *free_cores);
+    capacity = zeroed(node_count, sizeof *capacity);
+    free_cores = zeroed(node_count, sizeof *free_cores);
     size_t node = 0;
     for (uint32_t g = 0; g < groups->size; g++) {
         const msgpack_object_array *processors =
@@ -291,13 +296,14 @@ static void read_platform(const msgpack_object *platform) {
 }
 
 static void schedule(const char *scenario) {
-    msgpack_unpacked answer;
-    msgpack_unpacked_init(&answer);
-    say_hello(scenario, &answer);
-    read_platform(required(&answer.data, "platform", MSGPACK_OBJECT_MAP));
-    const msgpack_object_str *name = &required(&answer.data, "session", MSGPACK_OBJECT_STR)->via.str;
-    char session[NAME] = "";
-    if (name->size >= sizeof session) die("the session's name is too long");
+    msgpack_unpacked reply;
+    msgpack_unpacked_init(&reply);
+    say_hello(scenario, &reply);
+    read_platform(required(&reply.data, "platform", MSGPACK_OBJECT_MAP));
+    const msgpack_object_str *name = &required(&reply.data, "session", MSGPACK_OBJECT_STR)->via.str;
+    char session[MAX_NAME] = "";
+    if (name->size >= sizeof session)
+        die("invalid message from the server: the session name is longer than 200 characters");
     memcpy(session, name->ptr, name->size);
 
     msgpack_sbuffer request, decisions;
@@ -305,7 +311,7 @@ static void schedule(const char *scenario) {
     msgpack_sbuffer_init(&request), msgpack_sbuffer_init(&decisions);
     msgpack_packer_init(&packer, &request, msgpack_sbuffer_write);
     msgpack_packer_init(&decisions_packer, &decisions, msgpack_sbuffer_write);
-    size_t count = 0; /* of decisions; none come with the first request */
+    size_t count = 0; /* number of decisions; the first request has none */
     for (int64_t seq = 1;; seq++) {
         msgpack_sbuffer_clear(&request);
         msgpack_pack_map(&packer, 4);
@@ -314,15 +320,15 @@ static void schedule(const char *scenario) {
         pack_text(&packer, "seq"), msgpack_pack_int64(&packer, seq);
         pack_text(&packer, "decisions"), msgpack_pack_array(&packer, count);
         if (count) msgpack_sbuffer_write(&request, decisions.data, decisions.size);
-        ask(&request, "events", seq, &answer);
-        if (is(&answer.data, "type", "simulation_ended")) break;
+        exchange(&request, "events", seq, &reply);
+        if (is(&reply.data, "type", "simulation_ended")) break;
         const msgpack_object_array *events =
-            &required(&answer.data, "events", MSGPACK_OBJECT_ARRAY)->via.array;
+            &required(&reply.data, "events", MSGPACK_OBJECT_ARRAY)->via.array;
         for (uint32_t i = 0; i < events->size; i++) apply(&events->ptr[i]);
         decide(&decisions_packer, &decisions, &count);
     }
     msgpack_sbuffer_destroy(&request), msgpack_sbuffer_destroy(&decisions);
-    msgpack_unpacked_destroy(&answer);
+    msgpack_unpacked_destroy(&reply);
 }
 
 int main(int argc, char **argv) {
@@ -337,7 +343,10 @@ int main(int argc, char **argv) {
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    if (zmq_connect(dealer, argv[1])) die("%s is no address: %s", argv[1], zmq_strerror(zmq_errno()));
+    address = argv[1];
+    if (zmq_connect(dealer, address))
+        die("invalid address %s: %s; expected, for example, tcp://127.0.0.1:28080", address,
+            zmq_strerror(zmq_errno()));
     schedule(argc == 3 ? argv[2] : "");
     zmq_msg_close(&frame);
     zmq_close(dealer);

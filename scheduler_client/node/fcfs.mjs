@@ -2,40 +2,41 @@
 //
 //     node fcfs.mjs tcp://127.0.0.1:28080 [SCENARIO]
 //
-// It ends with status 0 at simulation_ended and with 1, and a line on standard error, at
-// anything that can't be.
+// Exit status 0: the simulation ended. Exit status 1: an error, with a line on standard error.
 import { randomBytes } from "node:crypto";
 import { Decoder, Encoder } from "@msgpack/msgpack";
 import { Dealer } from "zeromq";
 
 const RESEND_MS = 5000;
-const MOST_SENDS = 12;
+const MAX_SENDS = 12;
 
 // ---- msgpack ----
 
-// Numbers of jobs go up to 2^63 - 1, past what a Number holds: they are BigInts here.
+// Job numbers are BigInts: they go up to 2^63 - 1, and a Number is exact only up to 2^53.
 const encoder = new Encoder({ useBigInt64: true });
 const decoder = new Decoder({ useBigInt64: true });
 
 function integer(value, name) {
   if (!["number", "bigint"].includes(typeof value) || !Number.isInteger(Number(value))) {
-    throw new Error(`the server's message has no right field "${name}"`);
+    throw new Error(`invalid message from the server: field "${name}" is not an integer`);
   }
   return BigInt(value);
 }
 
 function list(value, name) {
-  if (!Array.isArray(value)) throw new Error(`the server's message has no right list "${name}"`);
+  if (!Array.isArray(value)) {
+    throw new Error(`invalid message from the server: field "${name}" is not a list`);
+  }
   return value;
 }
 
-// ---- The wire ----
+// ---- The connection ----
 
-// Sends a request until its answer comes (specification, section 6). A DEALER may send again,
-// which a REQ may not. Answers to requests that were sent twice are passed over.
-async function ask(socket, request) {
+// Sends a request and returns its reply. Resends the request while there is no reply, and drops
+// duplicate replies (specification, section 6). A DEALER can resend, a REQ cannot.
+async function exchange(socket, request) {
   const body = encoder.encode(request);
-  for (let sends = 0; sends < MOST_SENDS; sends++) {
+  for (let sends = 0; sends < MAX_SENDS; sends++) {
     await socket.send(body);
     for (;;) {
       let frames;
@@ -45,25 +46,25 @@ async function ask(socket, request) {
         if (error.code === "EAGAIN") break;
         throw error;
       }
-      const answer = decoder.decode(frames.at(-1));
-      if (answers(answer, request)) return answer;
+      const reply = decoder.decode(frames.at(-1));
+      if (isReplyTo(reply, request)) return reply;
     }
   }
-  throw new Error("the server does not answer");
+  throw new Error(`no reply from ${address} within ${(RESEND_MS / 1000) * MAX_SENDS} s`);
 }
 
-// Tells whether this answers the request, and throws where no answer may look so.
-function answers(answer, request) {
-  switch (answer?.type) {
+// Returns whether a message is the reply to the request; throws if it is not a valid reply.
+function isReplyTo(reply, request) {
+  switch (reply?.type) {
     case "error":
-      throw new Error(`the server refuses: ${answer.message}`);
+      throw new Error(`the server rejected the request: ${reply.message}`);
     case "welcome":
       return request.type === "hello";
     case "events":
     case "simulation_ended":
-      return integer(answer.seq, "seq") === BigInt(request.seq ?? 0);
+      return integer(reply.seq, "seq") === BigInt(request.seq ?? 0);
     default:
-      throw new Error("the server's answer is no message, or answers something else");
+      throw new Error("invalid reply from the server: wrong message type");
   }
 }
 
@@ -81,11 +82,11 @@ class Cluster {
     }
     this.free = [...this.capacity];
     this.queue = []; // waiting jobs, in the order of submission
-    this.running = new Map(); // jobs by number; place: [node, cores held] of each of its nodes
+    this.running = new Map(); // jobs by number; place: [node, held cores] for each node
     this.submitted = 0;
   }
 
-  // Events of other kinds, known or not, change nothing for this policy (section 9).
+  // This policy ignores all other kinds of events, known or unknown (section 9).
   apply(event) {
     if (event.type === "job_submitted") {
       this.queue.push({
@@ -98,7 +99,7 @@ class Cluster {
       this.release(integer(event.job_id, "job_id"));
     } else if (event.type === "decision_rejected" && event.decision === "allocate_job") {
       const job = this.release(integer(event.job_id, "job_id"));
-      if (job) this.queue.push(job); // it waits on, at its old place
+      if (job) this.queue.push(job); // it waits again
       this.queue.sort((a, b) => a.order - b.order);
     }
   }
@@ -110,7 +111,7 @@ class Cluster {
     return job;
   }
 
-  // Starts jobs in the order of their submission until one finds no room.
+  // Starts jobs in the order of submission until one does not fit.
   decide() {
     const decisions = [];
     while (this.queue.length && (this.queue[0].place = this.find(this.queue[0]))) {
@@ -123,8 +124,8 @@ class Cluster {
     return decisions;
   }
 
-  // Returns the lowest-numbered nodes that can have the job now, and the cores it then holds
-  // (section 5.1); null: there are none.
+  // Returns the lowest-numbered suitable nodes for a job, with the cores that it holds on each
+  // (section 5.1); null: it does not fit.
   find(job) {
     const place = [];
     let missing = job.cores;
@@ -140,22 +141,22 @@ class Cluster {
   }
 }
 
-// ---- The loop ----
+// ---- The main loop ----
 
 async function schedule(socket, scenario) {
-  const nonce = randomBytes(8).toString("hex"); // tells a hello sent again from a second one
+  const nonce = randomBytes(8).toString("hex"); // identifies a resent hello
   const hello = { type: "hello", versions: [1], client: "fcfs", nonce, scenario };
-  const welcome = await ask(socket, hello);
+  const welcome = await exchange(socket, hello);
   if (integer(welcome.version, "version") !== 1n) {
-    throw new Error("the server chose a version that was not offered");
+    throw new Error("the server chose a protocol version that was not offered; expected 1");
   }
   const cluster = new Cluster(welcome.platform);
-  let decisions = []; // none come with the first request
+  let decisions = []; // the first request has none
   for (let seq = 1; ; seq++) {
     const request = { type: "decisions", session: welcome.session, seq, decisions };
-    const answer = await ask(socket, request);
-    if (answer.type === "simulation_ended") return;
-    for (const event of list(answer.events, "events")) cluster.apply(event);
+    const reply = await exchange(socket, request);
+    if (reply.type === "simulation_ended") return;
+    for (const event of list(reply.events, "events")) cluster.apply(event);
     decisions = cluster.decide();
   }
 }
@@ -170,7 +171,7 @@ try {
   socket.connect(address);
   await schedule(socket, scenario);
 } catch (error) {
-  // It may quote anything: nothing in it is to act on a terminal.
+  // The message can contain any text: replace control characters.
   console.error(`error: ${error.message.replace(/\p{Cc}/gu, "?")}`);
   process.exitCode = 1;
 } finally {

@@ -1,7 +1,7 @@
-"""Batsim's formats and protocol: its inputs read, its outputs written, its schedulers served.
+"""Batsim compatibility: input formats, scheduler protocol and output files of Batsim 4.2.1.
 
-* `inputs`: platforms of SimGrid, workloads and external events.
-* `bridge`: the simulation as a scheduler of Batsim sees it, message by message.
-* `outputs`: the files that Batsim writes of a run.
-* `run`: all of it together, `run_batsim`; `install`: an executable of the name `batsim`.
+* `inputs`: readers of SimGrid platforms, workloads and external events.
+* `bridge`: the simulation behind Batsim's protocol, message by message.
+* `outputs`: writers of Batsim's output files.
+* `run`: a whole run, `run_batsim`; `install`: writes an executable named `batsim`.
 """

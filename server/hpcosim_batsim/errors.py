@@ -8,12 +8,12 @@ class BatsimError(Exception):
 
 
 class InputError(BatsimError):
-    """A file of Batsim's is at fault: it can't be read, or asks for what can't be had.
+    """An input file cannot be read, or describes something that is not supported.
 
     Args:
-        path: the file as it was named; empty: what came over the wire.
-        where: the line (`line 3`), or the path of a field (`jobs[3].walltime`); empty: the file.
-        what: what was wrong and what would be right.
+        path: the file as the user named it; "": data from the scheduler.
+        where: the line (`line 3`) or the path of a field (`jobs[3].walltime`); "": the whole file.
+        what: what is wrong and what was expected.
     """
 
     def __init__(self, path: str, where: str, what: str) -> None:
@@ -27,21 +27,20 @@ class InputError(BatsimError):
 
 
 class RunFailedError(BatsimError):
-    """The run failed because of the scheduler; what was recorded is written."""
+    """The run failed because of the scheduler; the results so far are written."""
 
 
 class SchedulerError(BatsimError):
-    """The scheduler is at fault: it broke Batsim's protocol, or nothing more can come of it."""
+    """The scheduler violated Batsim's protocol, made no progress or is unreachable."""
 
 
 class BadReplyError(SchedulerError):
-    """It said what it may not.
+    """The scheduler's reply is malformed or contains an invalid decision.
 
     Args:
-        what: what was wrong and what would be right.
-        where: the field of its message at fault, such as `$.events[0].data.alloc`; empty: the
-            whole.
-        now_s: the simulated second; None: not known where this is found.
+        what: what is wrong and what was expected.
+        where: the field of the reply, such as `$.events[0].data.alloc`; "": the whole reply.
+        now_s: simulated time, s; None: unknown.
     """
 
     def __init__(self, what: str, where: str = "", now_s: float | None = None) -> None:
@@ -53,15 +52,15 @@ class BadReplyError(SchedulerError):
     def __str__(self) -> str:
         at = "" if self.now_s is None else f" at {self.now_s} s"
         where = f" ({self.where})" if self.where else ""
-        return f"the scheduler's reply{at} can't be followed{where}: {self.what}"
+        return f"invalid reply of the scheduler{at}{where}: {self.what}"
 
 
 class StuckError(SchedulerError):
-    """It lets nothing more happen, though jobs wait or it may still register some.
+    """No event is left, but jobs wait or the scheduler has not ended the registration of jobs.
 
     Args:
-        now_s: the simulated second at which time came to a halt.
-        why: what is waited for.
+        now_s: simulated time of the last event, s.
+        why: what the simulation waits for.
     """
 
     def __init__(self, now_s: float, why: str) -> None:
@@ -73,5 +72,5 @@ class StuckError(SchedulerError):
         return f"the simulation is stuck at {self.now_s} s: {self.why}"
 
 
-class SilentError(SchedulerError):
-    """It never came, or is gone."""
+class UnreachableError(SchedulerError):
+    """The scheduler did not connect, closed the connection or did not reply in time."""

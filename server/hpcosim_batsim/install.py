@@ -1,6 +1,6 @@
-"""An executable called `batsim`, for programs that start one by that name.
+"""Installation of an executable named `batsim`, for programs that start Batsim by that name.
 
-It is only written where somebody asks for it: a real Batsim is never shadowed by surprise.
+It is written only on request, so it never hides an installed Batsim.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ main()
 
 
 def install_as_batsim(folder: Path) -> Path:
-    """Write the executable into a folder, which is made if need be, and return its path.
+    """Write the executable into a folder, create the folder if needed, and return its path.
 
     Raises:
-        BatsimError: there is another program of that name, or it can't be written.
+        BatsimError: the folder has another program of that name, or cannot be written to.
     """
     file = folder / NAME
-    path = [entry for entry in sys.path if entry and _has_a_room(Path(entry))]
+    path = [entry for entry in sys.path if entry and _holds_hpcosim(Path(entry))]
     script = SCRIPT.format(python=sys.executable, path=path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if file.is_symlink() or (file.exists() and file.read_bytes() != script.encode()):
-            raise BatsimError(f"{file} is there already, and not this program; it is left alone")
+            raise BatsimError(
+                f"{file} exists and is another program, it was not changed; choose another folder"
+            )
         file.write_text(script, encoding="utf-8")
         file.chmod(0o755)
     except OSError as error:
-        raise BatsimError(f"{file} can't be written: {error.strerror or error}") from error
+        raise BatsimError(f"{file} cannot be written: {error.strerror or error}") from error
     return file
 
 
-def _has_a_room(folder: Path) -> bool:
-    """Tell whether one of our packages is imported from there."""
+def _holds_hpcosim(folder: Path) -> bool:
+    """Tell whether a folder contains one of the packages of hpcosim."""
     names = ("hpcosim_protocol", "hpcosim_server", "hpcosim_client", "hpcosim_cli")
     return any((folder / name).is_dir() for name in names)

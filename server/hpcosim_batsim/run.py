@@ -1,4 +1,4 @@
-"""Running a scheduler of Batsim's: files in, a conversation, files out."""
+"""A run of a Batsim scheduler: read the input files, exchange messages, write the results."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.conversation import Patience, Wall, converse
-from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.bridge.requester import (
+    BatsimTimeouts,
+    WallTimes,
+    check_address,
+    exchange_messages,
+)
+from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
-from hpcosim_batsim.inputs.profiles import check_profiles
+from hpcosim_batsim.inputs.tasks import check_profiles
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
-from hpcosim_batsim.inputs.workload_model import Workload
+from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_server.record.folder import write_together
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
+"""Called with each line of progress for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What is read.
+    """Input files and how to read them.
 
     Attributes:
-        platform: SimGrid's file.
-        workloads: the files of jobs.
-        events: files of external events; None: there are none, and no word of their end.
-        master: the name of the host no job runs on.
-        roles: of hosts, beside those of the platform.
-        mmax: take so many hosts only; 0: all.
-        mmax_workload: take only as many as the most that a workload was made for.
+        platform: a SimGrid platform file (XML).
+        workloads: workload files (JSON).
+        events: files of external events (JSON lines); None: the scheduler also gets no
+            `no_more_external_event_to_occur`.
+        master: name of the master host, which runs no jobs.
+        roles: roles of hosts by name, in addition to those of the platform.
+        mmax: maximum number of hosts to use; 0: all.
+        mmax_workload: use at most the largest `nb_res` of the workloads.
     """
 
     platform: Path
@@ -48,12 +55,12 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """What is written.
+    """Output files.
 
     Attributes:
-        prefix: what the names of the files begin with.
-        machine_states: that file, too.
-        wall_times: wall seconds, too.
+        prefix: path and start of the file names.
+        machine_states: write `PREFIX_machine_states.csv`.
+        wall_times: write wall-clock times to `PREFIX_schedule.csv`.
     """
 
     prefix: Path
@@ -62,28 +69,34 @@ class Outputs:
 
 
 def run_batsim(
-    inputs: Inputs, options: Options, address: str, outputs: Outputs, patience: Patience, say: Say
+    inputs: Inputs,
+    options: BatsimOptions,
+    address: str,
+    outputs: Outputs,
+    timeouts: BatsimTimeouts,
+    report: Report,
 ) -> None:
-    """Let the scheduler at an address schedule jobs on hosts, and write what comes of it.
+    """Run a simulation with the scheduler at an address, and write the results.
 
     Args:
-        inputs: what is read.
-        options: what holds.
-        address: where the scheduler listens.
-        outputs: what is written.
-        patience: how long the scheduler is waited for.
-        say: told what a person wants to know.
+        inputs: input files.
+        options: options of the simulation.
+        address: ZeroMQ address on which the scheduler listens.
+        outputs: output files.
+        timeouts: timeouts of the scheduler's replies.
+        report: called with each line of progress.
 
     Raises:
-        InputError: bad input.
-        RunFailedError: the run failed; what was recorded is written.
-        ResultsError: the results can't be written.
+        InputError: an input file or the address is invalid.
+        RunFailedError: the run failed; the results so far are written.
+        ResultsError: the results cannot be written.
     """
-    bridge = open_bridge(inputs, options, say)
-    say(f"waiting for the scheduler at {address}")
-    wall = Wall()
+    check_address(address)
+    bridge = open_bridge(inputs, options, report)
+    report(f"waiting for the scheduler at {address}")
+    wall = WallTimes()
     try:
-        converse(bridge, address, patience, wall)
+        exchange_messages(bridge, address, timeouts, wall)
     except SchedulerError as error:
         _write(bridge, outputs, wall)
         raise RunFailedError(f"{error}; results so far: {outputs.prefix}_jobs.csv") from error
@@ -92,29 +105,29 @@ def run_batsim(
         raise
     _write(bridge, outputs, wall)
     simulation = bridge.run.simulation
-    say(f"{simulation.recording.over} jobs are over at {simulation.now_s:.6f} s")
-    say(f"results: {outputs.prefix}_jobs.csv and others")
+    report(f"{simulation.recording.over} jobs ended, simulated time {simulation.now_s:.6f} s")
+    report(f"results: {outputs.prefix}_jobs.csv and others")
 
 
-def open_bridge(inputs: Inputs, options: Options, say: Say) -> Bridge:
-    """Read all there is to be read.
+def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridge:
+    """Read the input files and return the simulation.
 
     Raises:
-        InputError: bad input.
+        InputError: an input file is invalid.
     """
     workloads = read_workloads(inputs.workloads)
     platform = read_platform(
         inputs.platform,
         master=inputs.master,
         roles=inputs.roles,
-        limit=_limit(inputs, workloads),
+        limit=_max_hosts(inputs, workloads),
     )
     for workload in workloads:
         check_profiles(workload, platform)
     try:
         check_sizes(workloads, platform)
-    except InputError as error:  # a scheduler can reject such jobs; those of Batsim do
-        say(f"warning: {error}; the scheduler must reject it")
+    except InputError as error:  # Batsim leaves it to the scheduler to reject such a job
+        report(f"warning: {error}; the scheduler must reject it")
     events = inputs.events
     external = (
         None
@@ -127,7 +140,7 @@ def open_bridge(inputs: Inputs, options: Options, say: Say) -> Bridge:
 
 
 def dump_context(address: str, prefix: Path) -> str:
-    """Return what Batsim's own tools ask for before a run, as JSON."""
+    """Return the execution context as JSON, which tools of Batsim request before a run."""
     return json.dumps(
         {
             "external_scheduler": True,
@@ -141,14 +154,14 @@ def dump_context(address: str, prefix: Path) -> str:
     )
 
 
-def _limit(inputs: Inputs, workloads: Sequence[Workload]) -> int:
+def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
     if not inputs.mmax_workload:
         return inputs.mmax
     wanted = max((workload.nb_res for workload in workloads), default=0)
     return min(wanted, inputs.mmax) if inputs.mmax else wanted
 
 
-def _write(bridge: Bridge, outputs: Outputs, wall: Wall) -> None:
+def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes) -> None:
     outcome = results_of(bridge.run)
     if outputs.wall_times:
         outcome.scheduling_s, outcome.simulation_s = wall.scheduling_s, wall.simulation_s

@@ -1,6 +1,6 @@
-"""The simulator: the platform, the physics and the clock. It knows no policy.
+"""The simulator: platform model, simulated time and service. It contains no scheduling policy.
 
-A simulation is one object. It returns what happened, takes decisions, and lets time pass:
+A scheduler passes decisions to `Simulation.advance`, which advances time and returns events:
 
     >>> from hpcosim_protocol import AllocateJob, NodeGroup, Platform, Processor
     >>> from hpcosim_server import Simulation
@@ -17,8 +17,8 @@ A simulation is one object. It returns what happened, takes decisions, and lets 
     >>> simulation.advance().ended
     True
 
-Names are imported from their modules when they are first used, so that `import hpcosim_server`
-alone loads neither SimPy nor numpy.
+The package imports each name from its module at first use. `import hpcosim_server` alone loads
+neither SimPy nor numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Errors of the server package, named by who is at fault."""
+"""Errors of the server package.
+
+Every class derives from `ServerError`. A docstring names the cause: the scheduler, the client, the
+simulator itself, or the operating system.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpcosim_protocol import ErrorCode, RejectionCode
 
-MAX_NAMED = 5  # names listed in a message
+MAX_NAMED = 5
+"""Maximum number of job names that a message lists."""
 
 
 class ServerError(Exception):
-    """Base of every error this package raises."""
+    """Base class of the errors that this package raises."""
 
 
-class Rejection(ServerError):  # noqa: N818 - an answer to a decision, not a fault of ours
-    """A decision is rejected: the simulation does not carry it out.
+class Rejection(ServerError):  # noqa: N818 - a reply to a decision; the server has no fault
+    """A decision of the scheduler is invalid and is not carried out.
+
+    The client receives it as a `decision_rejected` event.
 
     Args:
-        code: the reason, for programs.
-        reason: the reason, for people.
+        code: machine-readable reason, as the protocol defines it.
+        reason: human-readable reason: the decision's field, its value and the expected value.
     """
 
     def __init__(self, code: RejectionCode, reason: str) -> None:
@@ -30,14 +37,14 @@ class Rejection(ServerError):  # noqa: N818 - an answer to a decision, not a fau
         return self.reason
 
 
-class IllegalTransition(ServerError):  # noqa: N818 - named as users say it
-    """The simulator is at fault: it moved a job or a node to a state that may not follow.
+class IllegalTransition(ServerError):  # noqa: N818 - the term of state machines
+    """A bug of the simulator: a job or a node would enter a state that may not follow its own.
 
     Args:
         what: the job or node, such as `node 3`.
-        before: its state.
-        after: the state it was to enter.
-        why: what else forbids it; empty: the table of transitions does.
+        before: its current state.
+        after: the state it would enter.
+        why: additional reason; empty if the table of transitions is the only one.
     """
 
     def __init__(self, what: str, before: str, after: str, why: str = "") -> None:
@@ -49,21 +56,21 @@ class IllegalTransition(ServerError):  # noqa: N818 - named as users say it
 
     def __str__(self) -> str:
         why = f": {self.why}" if self.why else ""
-        return f"{self.what} can't go from {self.before} to {self.after}{why}"
+        return f"illegal transition of {self.what} from {self.before} to {self.after}{why}"
 
 
 class InvariantError(ServerError):
-    """The simulator is at fault: its state contradicts itself."""
+    """A bug of the simulator: its state violates an invariant of `engine.validation`."""
 
 
-class SimulationStuck(ServerError):  # noqa: N818 - a state of affairs, named as users say it
-    """The scheduler is at fault: jobs wait, and nothing can happen any more.
+class SimulationStuck(ServerError):  # noqa: N818 - the protocol's error `simulation_stuck`
+    """The scheduler makes no progress: jobs wait and no further event can occur.
 
     Args:
-        now_s: the simulated instant at which time stopped.
-        waiting: the numbers of the jobs that wait.
-        since_s: when the first of them was submitted.
-        why: what stopped time.
+        now_s: current simulation time, s.
+        waiting: job ids of the waiting jobs, in order of submission.
+        since_s: earliest submission time of a waiting job, s.
+        why: the reason why simulated time cannot advance.
     """
 
     def __init__(self, now_s: float, waiting: Sequence[int], since_s: float, why: str) -> None:
@@ -76,15 +83,15 @@ class SimulationStuck(ServerError):  # noqa: N818 - a state of affairs, named as
     def __str__(self) -> str:
         return (
             f"the simulation is stuck at {self.now_s} s: {waiting_jobs(self.waiting)}, "
-            f"the first since {self.since_s} s, and {self.why}"
+            f"the first since {self.since_s} s; {self.why}"
         )
 
 
 class ResultsError(ServerError):
-    """The results could not be written.
+    """The results cannot be written: the folder is not writable, or the disk is full.
 
     Attributes:
-        metrics: metrics of the run by name; None: the run has not started.
+        metrics: metrics of the run by name; None if the run has not started.
     """
 
     metrics: Mapping[str, int | float] | None = None
@@ -94,12 +101,12 @@ class ResultsFolderError(ResultsError):
     """The folder for results cannot be used; raised before the simulation starts."""
 
 
-class SessionRefused(ServerError):  # noqa: N818 - an answer to a client, not a fault of ours
-    """The client is at fault: it asks for a session that the server does not open.
+class SessionRefused(ServerError):  # noqa: N818 - a reply to a client; the server has no fault
+    """The client's request for a session is invalid or exceeds a limit of the server.
 
     Args:
-        code: the protocol's error code.
-        what: what was wrong and what would be right.
+        code: error code of the protocol.
+        what: what is wrong and what the server expects.
     """
 
     def __init__(self, code: ErrorCode, what: str) -> None:
@@ -112,11 +119,15 @@ class SessionRefused(ServerError):  # noqa: N818 - an answer to a client, not a 
 
 
 class BindError(ServerError):
-    """The server can't listen at the address."""
+    """The server cannot listen at the address: it is malformed, in use or not permitted."""
 
 
 def waiting_jobs(names: Sequence[int] | Sequence[str]) -> str:
-    """Return how many jobs wait, and the names of the first: `3 jobs wait (1, 2, 3)`."""
+    """Return the number of waiting jobs and their first names: `3 jobs wait (1, 2, 3)`.
+
+    Args:
+        names: names of the waiting jobs; the text lists at most `MAX_NAMED` of them.
+    """
     count = len(names)
     first: Iterable[int | str] = names[:MAX_NAMED]
     named = ", ".join(map(str, first)) + ", ..." * (count > MAX_NAMED)

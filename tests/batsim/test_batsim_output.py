@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
 from hpcosim_batsim.outputs.model import (
+    BatsimOutcome,
     HostState,
     JobOutcome,
-    Outcome,
     StateChange,
 )
 from hpcosim_batsim.outputs.outcome import outcome_of
@@ -55,7 +55,7 @@ COUNTS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle", "nb_c
 MANY = examples(150)
 
 
-def texts(outcome: Outcome) -> dict[str, str]:
+def texts(outcome: BatsimOutcome) -> dict[str, str]:
     """Return the text of each file by what it is of: `jobs` and so on."""
     return {
         name.removeprefix("out_").removesuffix(".csv"): "".join(lines)
@@ -88,12 +88,12 @@ def job(**changes: Any) -> JobOutcome:
     return JobOutcome(**fields | changes)
 
 
-def outcome_of_jobs(*jobs: JobOutcome) -> Outcome:
+def outcome_of_jobs(*jobs: JobOutcome) -> BatsimOutcome:
     """Return an outcome that has only jobs."""
-    return Outcome(hosts=4, jobs=jobs, states=[], version="x")
+    return BatsimOutcome(hosts=4, jobs=jobs, states=[], version="x")
 
 
-def with_energy() -> Outcome:
+def with_energy() -> BatsimOutcome:
     """Return the outcome of a run of ours that has all five files, and 15,500 J."""
     return outcome_of(off_and_on()[0].record())
 
@@ -172,7 +172,7 @@ def test_no_jobs_are_no_error() -> None:
 def test_energy_before_the_first_submission_is_not_counted() -> None:
     """The schedule's energy is that from the first submission to the end of the last job."""
     outcome = with_energy()
-    outcome.unpaid_j = 500.0
+    outcome.energy_before_j = 500.0
     assert rows(texts(outcome)["schedule"])[0]["consumed_joules"] == "15000.000000"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.opening import Options
+from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.outputs.csv_files import write_outputs
@@ -33,25 +33,25 @@ class Run(NamedTuple):
     platform: str
     workload: str
     mmax: int
-    options: Options
+    options: BatsimOptions
 
 
 RUNS: Mapping[str, Run] = {
-    "fcfs-small-delays": Run("small_platform", "test_delays", 4, Options()),
-    "kill5": Run("small_platform", "test_delays", 0, Options(forward_profiles=True)),
-    "samesubmit": Run("small_platform", "test_same_submit_time", 4, Options()),
-    "walltime": Run("cluster512", "test_walltime", 32, Options()),
+    "fcfs-small-delays": Run("small_platform", "test_delays", 4, BatsimOptions()),
+    "kill5": Run("small_platform", "test_delays", 0, BatsimOptions(forward_profiles=True)),
+    "samesubmit": Run("small_platform", "test_same_submit_time", 4, BatsimOptions()),
+    "walltime": Run("cluster512", "test_walltime", 32, BatsimOptions()),
     "submitter-ack": Run(
         "small_platform",
         "test_delays",
         0,
-        Options(dynamic_jobs=True, acknowledge_dynamic_jobs=True),
+        BatsimOptions(dynamic_jobs=True, acknowledge_dynamic_jobs=True),
     ),
     "sleeper-no_net_128": Run(
         "energy_platform_homogeneous_no_net_128",
         "test_energy_minimal_load50",
         16,
-        Options(energy=True),
+        BatsimOptions(energy=True),
     ),
 }
 names = pytest.mark.parametrize("name", RUNS)
@@ -78,10 +78,10 @@ def replay(name: str) -> Replayed:
         run.options,
     )
     scheduler = RecordedScheduler(recorded)
-    messages = [json.loads(bridge.begin())]
-    while not bridge.over:
+    messages = [json.loads(bridge.first_message())]
+    while not bridge.ended:
         reply = scheduler.reply(messages[-1])
-        messages.append(json.loads(bridge.answer(json.dumps(reply).encode())))
+        messages.append(json.loads(bridge.next_message(json.dumps(reply).encode())))
     return Replayed(recorded, bridge, messages)
 
 

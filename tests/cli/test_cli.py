@@ -553,7 +553,7 @@ def test_an_address_that_cannot_be_listened_at_is_an_error(address: str) -> None
     """A server that can't bind says so in a line."""
     done = command("serve", "tiny.yaml", "--bind", address)
     assert done.status == 1
-    assert f"can't listen at {address}" in done.error
+    assert f"cannot listen at {address}" in done.error
 
 
 # Disks

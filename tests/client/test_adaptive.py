@@ -26,7 +26,7 @@ from hpcosim_protocol import (
     DecisionRejected,
     JobSubmitted,
 )
-from support.power_manager_runs import nodes_of
+from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate, starts
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
@@ -92,7 +92,7 @@ def test_the_first_idle_nodes_wait_longer() -> None:
     rule = constant(100.0, 30.0)
     jobs = jobs_of((0.0, 500.0, 1))
     simulation = simulate(nodes_of(FEW + 4), jobs, managed(make_policy("fcfs"), adaptive(rule)))
-    off_s = [simulation.recording.power_history(node)[:1] for node in range(1, FEW + 4)]
+    off_s = [power_history(simulation.recording, node)[:1] for node in range(1, FEW + 4)]
     firsts = [at_s for ((at_s, _),) in off_s]
     assert firsts == pytest.approx([100.0] * FEW + [30.0] * 3)
 

@@ -25,7 +25,7 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_server.engine.simulation import Rules
 from hpcosim_workloads.synthetic.poisson import poisson
-from support.power_manager_runs import nodes_of, switched, switched_off
+from support.power_manager_runs import nodes_of, power_history, switched, switched_off
 from support.simulating import jobs_of, simulate, starts
 
 
@@ -85,7 +85,7 @@ def test_keep_idle_wakes_nodes_to_be_ready() -> None:
     jobs = jobs_of((0.0, 50.0, 1), (2.0, 48.0, 1))
     simulation = simulate(nodes_of(3), jobs, with_power("fcfs", KeepIdle(1)))
     assert starts(simulation) == {1: 0.0, 2: 2.0}
-    assert simulation.recording.power_history(1) == [
+    assert power_history(simulation.recording, 1) == [
         (0.0, "switching_off"),
         (4.0, "sleeping"),
         (4.0, "switching_on"),

@@ -1,4 +1,4 @@
-"""The conformance kit and clients: ours pass, and each fault is caught by the rule it breaks."""
+"""The conformance kit with clients: sound ones pass, and each fault names the broken rule."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SUPPORT = ROOT / "tests" / "support"
 BROKEN = [sys.executable, str(SUPPORT / "broken_client.py")]
 HPCOSIM = [sys.executable, "-m", "hpcosim_cli"]
 CLIENTS = {
-    "sound": [*BROKEN, "none"],  # what the broken ones are made from
+    "sound": [*BROKEN, "none"],  # the broken client without a fault
     "minimal": [sys.executable, str(ROOT / "scheduler_client" / "minimal.py")],
     "easy": [sys.executable, str(SUPPORT / "easy_client.py")],
 }
-# The broken ones resend after 0.3 s, or end: that ends the delay. The others let it pass.
+# The broken client ends the delay: it resends after 0.3 s or exits. The others wait.
 BROKEN_DELAY_S, DELAY_S = SOON_S, 1.0
-# The client never does what the kit waits for, so it waits until the timeout. The second is long
-# enough for a whole session on a busy machine.
+# With these faults the kit waits until the timeout. The second one includes a whole session on a
+# busy machine.
 TIMEOUTS_S = {"silent": 1.0, "stays": 5.0}
 
-# The fault, the check that finds it, and the rule it breaks.
+# The fault, the check that finds it, and the rule that it breaks.
 FAULTS: Sequence[tuple[str, str, str]] = (
     ("silent", "simulation", "R-hello"),
     ("dies_at_once", "simulation", "R-hello"),
@@ -93,27 +93,27 @@ FAULTS: Sequence[tuple[str, str, str]] = (
 )
 
 
-def tried(command: Sequence[str], *only: str) -> list[Verdict]:
-    """Return the verdicts on a client."""
+def verdicts_of(command: Sequence[str], *only: str) -> list[Verdict]:
+    """Return the verdicts for a client."""
     timeout_s = TIMEOUTS_S.get(command[-1], SOON_S)
     delay_s = BROKEN_DELAY_S if command[:2] == BROKEN else DELAY_S
     return list(try_client(with_address(command), only, timeout_s=timeout_s, delay_s=delay_s))
 
 
 def with_address(command: Sequence[str]) -> str:
-    """Return a command line with a place for the address at its end."""
+    """Return a command line that ends with `{address}`."""
     return f"{shlex.join(command)} {{address}}"
 
 
 @pytest.mark.parametrize(("fault", "check", "rule"), FAULTS)
-def test_a_fault_is_caught_by_the_rule_it_breaks(fault: str, check: str, rule: str) -> None:
-    """A client with one fault fails the check that is about it, and the rule is named."""
-    [verdict] = tried([*BROKEN, fault], check)
+def test_a_fault_fails_its_check(fault: str, check: str, rule: str) -> None:
+    """A client with one fault fails the check for it, with the broken rule."""
+    [verdict] = verdicts_of([*BROKEN, fault], check)
     assert (verdict.outcome, verdict.rule.id) == ("failed", rule), verdict
 
 
 def test_every_check_has_a_fault_that_it_finds() -> None:
-    """Every check has been seen to fail."""
+    """Every check fails for at least one fault."""
     assert {check for _, check, _ in FAULTS} == {script.name for script in SCRIPTS}
 
 
@@ -121,27 +121,27 @@ def test_every_check_has_a_fault_that_it_finds() -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_in_python_conform(client: str, check: str) -> None:
     """The Python clients pass every check."""
-    [verdict] = tried(CLIENTS[client], check)
+    [verdict] = verdicts_of(CLIENTS[client], check)
     assert verdict.outcome == "passed", verdict
 
 
 def test_the_command_that_schedules_conforms() -> None:
-    """`hpcosim schedule` ends with the right status after a session, an error and garbage."""
+    """`hpcosim schedule` exits with the right status, also after an error or invalid bytes."""
     command = [*HPCOSIM, "schedule", "easy", "--connect"]
-    verdicts = tried(command, "simulation", "fatal_error", "impossible_bytes")
+    verdicts = verdicts_of(command, "simulation", "fatal_error", "impossible_bytes")
     assert [verdict.outcome for verdict in verdicts] == ["passed"] * 3, verdicts
 
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the client in C is built, once for all tests."""
+    """The build folder of the client in C, shared by all tests."""
     return tmp_path_factory.mktemp("build")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_clients_in_other_languages_conform(language: str, build: Path) -> None:
-    """Those of `scheduler_client/` pass every check."""
-    verdicts = tried(client_in(language, build))
+    """The clients in C and JavaScript pass every check."""
+    verdicts = verdicts_of(client_in(language, build))
     assert [v for v in verdicts if v.outcome != "passed"] == []
     assert len(verdicts) == len(SCRIPTS)
 
@@ -149,21 +149,21 @@ def test_clients_in_other_languages_conform(language: str, build: Path) -> None:
 @pytest.mark.parametrize("check", ["late_welcome", "late_answer"])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_clients_in_other_languages_resend(language: str, check: str, build: Path) -> None:
-    """They resend after 5 s, a hello and decisions alike, and drop an answer that comes twice."""
+    """The clients resend hello and decisions after 5 s and drop duplicate replies."""
     [verdict] = try_client(with_address(client_in(language, build)), [check], delay_s=SOON_S)
     assert (verdict.outcome, verdict.what) == ("passed", "")
 
 
-def test_nothing_else_is_tried_of_a_client_that_fails_the_plain_case() -> None:
-    """A client that never says hello fails one check, not all of them for the wrong reason."""
-    verdicts = tried([*BROKEN, "dies_at_once"])
+def test_a_client_that_fails_the_basic_check_fails_only_this_one() -> None:
+    """The other checks are not run if the client sends no hello."""
+    verdicts = verdicts_of([*BROKEN, "dies_at_once"])
     assert [(v.check, v.outcome) for v in verdicts] == [("simulation", "failed")]
     assert "ended with status 4" in verdicts[0].what
 
 
-def test_what_a_client_started_is_ended_with_it() -> None:
-    """A child that outlives its client does not outlive the check."""
-    [verdict] = tried([*BROKEN, "leaves_a_child"], "simulation")
+def test_children_of_a_client_are_killed() -> None:
+    """A child process of a client ends with the check."""
+    [verdict] = verdicts_of([*BROKEN, "leaves_a_child"], "simulation")
     found = re.search(r"child (\d+)", verdict.output)
     assert found is not None
     eventually(lambda: not alive(int(found[1])))
@@ -172,19 +172,19 @@ def test_what_a_client_started_is_ended_with_it() -> None:
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("scheduler tcp://127.0.0.1:1", "does not say where"),
-        ("'scheduler {address}", "is no command"),
-        ("/no/such/scheduler {address}", "can't be started: No such file"),
+        ("scheduler tcp://127.0.0.1:1", "lacks {address}"),
+        ("'scheduler {address}", "not a valid command line"),
+        ("/no/such/scheduler {address}", "cannot start /no/such/scheduler: No such file"),
     ],
 )
-def test_a_command_line_that_is_wrong_is_an_error(command: str, reason: str) -> None:
-    """It is no failed check: nothing was tried."""
+def test_an_invalid_command_line_is_an_error(command: str, reason: str) -> None:
+    """An invalid --client raises CommandError, with the reason."""
     with pytest.raises(CommandError, match=reason):
         list(try_client(command))
 
 
-def test_the_page_on_writing_a_client_says_what_to_do_about_each_check() -> None:
-    """Every check stands in its table, those of impossible answers under one name."""
+def test_the_tutorial_lists_every_check() -> None:
+    """The table of checks has every check; those of invalid replies share one name."""
     page = (ROOT / "protocol" / "WRITING_A_CLIENT.md").read_text(encoding="utf-8")
     names = {re.sub(r"^impossible_.*", "impossible_...", script.name) for script in SCRIPTS}
     assert {name for name in names if f"`{name}`" not in page} == set()

@@ -1,4 +1,4 @@
-"""The conformance kit and servers: ours passes, and each fault is caught by the rule it breaks."""
+"""The conformance kit with servers: sound ones pass, and each fault names the broken rule."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.slow
 
 SCENARIO = ROOT / "scenarios" / "conformance.yaml"
 NO_POWER = ROOT / "scenarios" / "demo.yaml"
-TIMEOUTS_S = {"silent": 1.0}  # the kit waits in vain; other servers answer at once
+TIMEOUTS_S = {"silent": 1.0}  # the kit waits until the timeout
 
-# The fault, the check that finds it, and the rule it breaks.
+# The fault, the check that finds it, and the rule that it breaks.
 FAULTS: Sequence[tuple[str, str, str]] = (
     ("silent", "ping", "R-in-order"),
     ("text", "ping", "R-body"),
@@ -80,47 +80,47 @@ FAULTS: Sequence[tuple[str, str, str]] = (
 )
 
 
-def tried(fault: str, *only: str) -> list[Verdict]:
-    """Return what the kit makes of a server with a fault."""
+def verdicts_of(fault: str, *only: str) -> list[Verdict]:
+    """Return the verdicts for a server with a fault."""
     with BrokenServer(Service(Library([SCENARIO]).open), fault) as server:
         timeout_s = TIMEOUTS_S.get(fault, SOON_S)
         return list(try_server(server.address, only, timeout_s=timeout_s))
 
 
 @pytest.mark.parametrize(("fault", "check", "rule"), FAULTS)
-def test_a_fault_is_caught_by_the_rule_it_breaks(fault: str, check: str, rule: str) -> None:
-    """A server with one fault fails the check that is about it, and the rule is named."""
-    [verdict] = tried(fault, check)
+def test_a_fault_fails_its_check(fault: str, check: str, rule: str) -> None:
+    """A server with one fault fails the check for it, with the broken rule."""
+    [verdict] = verdicts_of(fault, check)
     assert (verdict.outcome, verdict.rule.id) == ("failed", rule), verdict
 
 
 def test_every_check_has_a_fault_that_it_finds() -> None:
-    """Every check has been seen to fail."""
+    """Every check fails for at least one fault."""
     assert {check for _, check, _ in FAULTS} == {check.name for check in CHECKS}
 
 
-def test_the_server_that_has_no_fault_passes() -> None:
-    """The broken servers are made from a sound one: the kit finds the fault."""
-    assert [v for v in tried("none") if v.outcome != "passed"] == []
+def test_the_server_without_a_fault_passes() -> None:
+    """The broken server passes all checks if it has no fault."""
+    assert [v for v in verdicts_of("none") if v.outcome != "passed"] == []
 
 
 @pytest.mark.parametrize(
     "fault", ["ends_at_once", "nothing_happens", "everything_at_once", "no_starts", "shuffled"]
 )
-def test_whatever_a_server_says_there_are_verdicts(fault: str) -> None:
-    """Messages of the right types and of no sense fail checks; they do not bring down the kit."""
-    verdicts = tried(fault)
+def test_senseless_replies_fail_checks_without_an_exception(fault: str) -> None:
+    """Valid messages with senseless content fail checks; every check has a verdict."""
+    verdicts = verdicts_of(fault)
     assert len(verdicts) == len(CHECKS)
     assert "failed" in {verdict.outcome for verdict in verdicts}
 
 
-def test_nothing_else_is_tried_where_nobody_answers() -> None:
-    """A silent server fails one check, not all of them after a wait each."""
-    assert [(v.check, v.outcome) for v in tried("silent")] == [("ping", "failed")]
+def test_a_silent_server_fails_only_the_first_check() -> None:
+    """The other checks are not run if the server sends no reply."""
+    assert [(v.check, v.outcome) for v in verdicts_of("silent")] == [("ping", "failed")]
 
 
 def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
-    """`hpcosim serve` passes all that its scenario gives occasion for, and goes on serving."""
+    """`hpcosim serve` passes all checks that apply to its scenario, and continues to serve."""
     server = Server(processes, SCENARIO, NO_POWER, out=tmp_path / "out")
     for scenario, not_tried in (("conformance", []), ("demo", ["allocation_of_a_sleeping_node"])):
         verdicts = list(try_server(server.address, scenario=scenario))
@@ -130,7 +130,7 @@ def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
     assert server.process.poll() is None
 
 
-def test_a_check_that_is_not_known_is_an_error() -> None:
-    """It is refused with those there are."""
-    with pytest.raises(CommandError, match="there is no check 'pong'; there are ping, "):
+def test_an_unknown_check_is_an_error() -> None:
+    """The error lists the existing checks."""
+    with pytest.raises(CommandError, match="no check 'pong'; expected one of ping, "):
         try_server("tcp://127.0.0.1:1", ["pong"])

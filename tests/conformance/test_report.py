@@ -1,4 +1,4 @@
-"""The report on the checks, and the command that prints it."""
+"""The report of the verdicts, and the command that prints it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def client(fault: str) -> str:
     return f"{shlex.join([*BROKEN, fault])} {{address}}"
 
 
-def test_people_are_shown_the_rule_and_the_output_of_a_failure(
+def test_report_shows_the_rule_and_the_output_of_a_failure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Below the failure stand its rule and its last lines, harmless to a terminal."""
+    """A failure is followed by its rule and the output, with control characters escaped."""
     report([PASSED, FAILED, NOT_TRIED], as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "passed     hello_again",
         "failed     hello_again",
         "    it opened two",
-        "    R-nonce, section 6, Resending and coming back:",
+        "    R-nonce, section 6, Resending and resuming:",
         f'    "{NONCE.text}"',
         "    | a line",
         "    | \\x1b[31mred",
@@ -46,8 +46,8 @@ def test_people_are_shown_the_rule_and_the_output_of_a_failure(
     ]
 
 
-def test_programs_are_given_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every check has its outcome and its rule."""
+def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON report has the outcome and the rule of every check."""
     report([FAILED], as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["conforms"] is False
@@ -58,35 +58,37 @@ def test_programs_are_given_json(capsys: pytest.CaptureFixture[str]) -> None:
     ("verdicts", "expected"),
     [([PASSED, NOT_TRIED], True), ([NOT_TRIED], False), ([PASSED, FAILED], False)],
 )
-def test_a_peer_conforms_that_passes_all_that_is_tried(
-    verdicts: list[Verdict], expected: bool
-) -> None:
-    """At least one check must have been made."""
+def test_a_peer_conforms_if_no_check_failed(verdicts: list[Verdict], expected: bool) -> None:
+    """A peer conforms if at least one check passed and none failed."""
     assert conforms(verdicts) is expected
 
 
 @pytest.mark.parametrize(
-    ("options", "status", "said"),
+    ("options", "status", "output"),
     [
         (["--client", client("none")], 0, "1 passed, 0 failed"),
-        (["--client", "/no/such {address}"], 2, "error: /no/such can't be started: No such file"),
+        (
+            ["--client", "/no/such {address}"],
+            2,
+            "error: --client: cannot start /no/such: No such file",
+        ),
         (["--client", "x {address}", "--server", "tcp://127.0.0.1:1"], 2, "error: name either"),
         ([], 2, "error: name either a --client or a --server"),
-        (["--client", "x {address}", "--only", "nothing"], 2, "error: there is no check 'nothing'"),
+        (["--client", "x {address}", "--only", "nothing"], 2, "error: --only: no check 'nothing'"),
     ],
     ids=["sound", "no program", "both", "neither", "no check"],
 )
-def test_the_command_ends_with_a_status(options: list[str], status: int, said: str) -> None:
-    """0: no rule was broken; 2: nothing could be tried, and one line says why."""
+def test_exit_status_of_the_command(options: list[str], status: int, output: str) -> None:
+    """The exit status is 0 if no rule was broken and 2, with one line, for an invalid command."""
     done = CliRunner().invoke(app, ["conformance", "--only", "simulation", *options])
     assert done.exit_code == status, done.output
-    assert said in (done.stderr if status else done.stdout)
+    assert output in (done.stderr if status else done.stdout)
     assert len(done.stderr.splitlines()) == (status != 0)
 
 
 @pytest.mark.slow
-def test_the_command_ends_with_status_1_where_a_rule_is_broken() -> None:
-    """The report is on standard output, and nothing on standard error."""
+def test_the_command_exits_with_status_1_if_a_rule_is_broken() -> None:
+    """The report is on standard output, and standard error is empty."""
     words = ["conformance", "--client", client("ends_badly"), "--only", "simulation"]
     command = [sys.executable, "-m", "hpcosim_cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON_S)

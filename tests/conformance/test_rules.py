@@ -1,4 +1,4 @@
-"""The rules that the conformance kit tries are those of the specification."""
+"""Comparison of the rules of the conformance kit with the specification."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ PACKAGE = Path(hpcosim_conformance.__file__).parent
 
 
 def test_an_id_marks_one_rule() -> None:
-    """Every id in brackets is read, and none stands twice."""
+    """`rules` returns every id of the specification, and no id occurs twice."""
     marked = re.findall(r"\[(R-.*?)\]", SPECIFICATION)
     assert sorted(marked) == sorted(rules())
 
 
-def test_a_rule_has_its_section_and_its_words() -> None:
-    """In a list a rule ends at the next id, without line breaks."""
+def test_a_rule_has_its_section_and_its_text() -> None:
+    """A rule in a list ends at the next id, and its text has no line breaks."""
     assert rules()["R-nonce"] == Rule(
         "R-nonce",
         "6",
-        "Resending and coming back",
-        "A `hello` sent again while its session is open gets the `welcome` of that session again, "
-        "as it first was, and no second session opens: the `nonce` tells that it is the same.",
+        "Resending and resuming",
+        "A `hello` resent while its session is open gets the first `welcome` of that session "
+        "again, unchanged, and opens no second session: the `nonce` identifies the `hello`.",
     )
 
 
 def test_a_rule_in_a_table_has_the_name_of_its_row() -> None:
-    """The first cell stands before the rule's own cell, under the last numbered heading."""
+    """The text of a rule in a table begins with the first cell of its row."""
     assert rules()["R-seq"] == Rule(
         "R-seq",
         "1.1",
         "From the client",
-        "`seq`: 1 for the first, then one more each; the same again only to resend.",
+        "`seq`: Sequence number: 1 for the first request, then one more for each. A resent request "
+        "has the same number.",
     )
 
 
-def test_every_rule_is_tried_or_listed_as_not_tried() -> None:
-    """The kit names every rule, or gives the reason why it does not try it, and no other."""
+def test_every_rule_has_a_check_or_a_reason() -> None:
+    """The kit checks every rule or lists it with the reason why it has no check."""
     sources = [path for path in PACKAGE.rglob("*.py") if path.name != "rules.py"]
     tried = {
         rule_id
@@ -53,7 +54,7 @@ def test_every_rule_is_tried_or_listed_as_not_tried() -> None:
 
 
 def test_every_must_is_part_of_a_rule() -> None:
-    """A sentence with MUST has an id, so that its check, or the lack of one, is known."""
+    """Every sentence with MUST belongs to a rule with an id."""
     left = " ".join(SPECIFICATION.split())
     for rule in rules().values():
         left = left.replace(rule.text, "").replace(rule.text.partition(": ")[2] or rule.text, "")

@@ -1,4 +1,4 @@
-"""The codec and any bytes at all."""
+"""The encoder and decoders, with valid messages and arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def strategy_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 def offering_our_version(message: ClientMessage) -> ClientMessage:
-    """Return the message, changed so that a hello can be accepted."""
+    """Return the message; a hello offers the supported version."""
     if isinstance(message, Hello):
         message.versions.append(PROTOCOL_VERSION)
     return message
@@ -89,19 +89,19 @@ values = st.recursive(
 
 @given(client_messages)
 def test_client_messages_survive_the_wire(message: ClientMessage) -> None:
-    """A client's message read back is the message."""
+    """Decoding an encoded message of a client gives the same message."""
     assert decode_client_message(encode(message)) == message
 
 
 @given(server_messages)
 def test_server_messages_survive_the_wire(message: ServerMessage) -> None:
-    """A server's message read back is the message."""
+    """Decoding an encoded message of a server gives the same message."""
     assert decode_server_message(encode(message)) == message
 
 
 @given(client_messages)
 def test_msgpack_reads_what_we_write(message: ClientMessage) -> None:
-    """What our encoder writes, the independent reader reads as the same fields."""
+    """An independent msgpack library reads the same fields from an encoded message."""
     assert msgpack.unpackb(encode(message)) == msgspec.to_builtins(message)
 
 
@@ -112,27 +112,27 @@ def hello_with(policy: dict[str, Any]) -> bytes:
 
 
 def test_policy_of_the_largest_size_is_accepted() -> None:
-    """A policy whose map takes 16 KiB as msgpack is read."""
+    """A policy with an encoded size of 16 KiB is accepted."""
     policy = {"x": "y" * (16 * 2**10 - 6)}
     assert len(msgpack.packb(policy)) == 16 * 2**10
     assert decode_client_message(hello_with(policy)) == Hello(versions=[1], policy=policy)
 
 
-def test_policy_that_is_too_large_is_refused() -> None:
-    """A policy of a byte more than 16 KiB is an error at the field."""
+def test_policy_that_is_too_large_is_rejected() -> None:
+    """A policy that is a byte larger than 16 KiB is an error at the field."""
     with pytest.raises(DecodeError, match="at most 16384 bytes, got 16385") as caught:
         decode_client_message(hello_with({"x": "y" * (16 * 2**10 - 5)}))
     assert caught.value.where == "$.policy"
 
 
-def test_hello_with_the_deepest_policy_nests_no_deeper_than_edition_1_0() -> None:
-    """Four levels of lists in a policy are read; the hello has six then."""
+def test_policy_of_the_deepest_nesting_is_accepted() -> None:
+    """A policy with four nested lists is accepted."""
     policy: dict[str, Any] = {"x": [[[[]]]]}
     assert decode_client_message(hello_with(policy)) == Hello(versions=[1], policy=policy)
 
 
 def check_only_protocol_errors(data: bytes) -> None:
-    """Fail if reading the bytes, from either side, raises anything but a ProtocolError."""
+    """Fail if decoding the bytes, from either side, raises another exception than ProtocolError."""
     for read in (decode_client_message, decode_server_message):
         with contextlib.suppress(ProtocolError):
             read(data)
@@ -140,7 +140,7 @@ def check_only_protocol_errors(data: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_a_protocol_error(data: bytes) -> None:
-    """Reading any bytes raises nothing but a ProtocolError."""
+    """Decoding arbitrary bytes raises only ProtocolError."""
     check_only_protocol_errors(data)
 
 
@@ -148,7 +148,7 @@ def test_any_bytes_are_a_message_or_a_protocol_error(data: bytes) -> None:
 def test_any_mutated_message_is_a_message_or_a_protocol_error(
     vector: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Reading a message with some bytes replaced by any others raises only a ProtocolError."""
+    """Decoding a message with some bytes replaced raises only ProtocolError."""
     message = bytes.fromhex(vector["hex"])
     start = data.draw(st.integers(0, len(message)))
     end = data.draw(st.integers(start, min(start + 4, len(message))))
@@ -159,14 +159,14 @@ def test_any_mutated_message_is_a_message_or_a_protocol_error(
 def test_any_value_in_a_field_is_a_message_or_a_protocol_error(
     vector: dict[str, Any], data: st.DataObject, value: object
 ) -> None:
-    """Reading a message with any value in one of its fields raises only a ProtocolError."""
+    """Decoding a message with an arbitrary value in one field raises only ProtocolError."""
     field = data.draw(st.sampled_from(sorted(vector["json"])))
     check_only_protocol_errors(msgpack.packb(vector["json"] | {field: value}))
 
 
 @pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1x"], ids=["arrays", "maps"])
 def test_deep_nesting_is_a_protocol_error(opening: bytes) -> None:
-    """A whole message of a million levels, in a field nobody knows, is refused, not followed."""
+    """A message with a million nested levels in an unknown field is rejected."""
     bomb = b"\x83\xa4type\xa3bye\xa7session\xa1s\xa1x" + opening * 1_000_000 + b"\xc0"
     with pytest.raises(DecodeError):
         decode_client_message(bomb)

@@ -1,4 +1,4 @@
-"""Clients in C and JavaScript, over the wire: they give the results of Python's."""
+"""Clients in C and JavaScript: their results equal those of the Python client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.processes import SOON_S, Processes, Server, read
 
 pytestmark = pytest.mark.slow
 
-# Jobs of every placement; numbers that a float64 can't hold; some that come at once.
+# Jobs of every placement, job numbers that exceed a float64, several jobs at one instant.
 INLINE = "\n".join(
     f"    - {{job_id: {2**63 - 1 - number}, submit_s: {number // 4 * 40}, "
     f"cores: {number % 7 + 1}, run_s: {25 + number * 37 % 110}, "
@@ -90,7 +90,7 @@ kill_at_walltime: true
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the scenarios, and the results of each under Python's fcfs."""
+    """A folder with the scenario files."""
     folder = tmp_path_factory.mktemp("languages")
     for name, text in SCENARIOS.items():
         (folder / f"{name}.yaml").write_text(f"name: {name}\nseed: 11\n{text}")
@@ -99,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the client in C is built, once for all tests."""
+    """The build folder of the client in C, shared by all tests."""
     return tmp_path_factory.mktemp("build")
 
 
@@ -108,7 +108,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_results_are_those_of_python(
     language: str, name: str, folder: Path, build: Path, processes: Processes, tmp_path: Path
 ) -> None:
-    """First come, first served gives the same files to the last byte, metrics and all."""
+    """The result files, metrics included, equal those of the Python client, byte for byte."""
     command = client_in(language, build)
     path = folder / f"{name}.yaml"
     expected, _ = run_scenario(path, scheduler="fcfs", transport="inproc", out=tmp_path / "ours")

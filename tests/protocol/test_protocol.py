@@ -1,4 +1,4 @@
-"""The specification against the types and the server."""
+"""Comparison of the specification with the types and the server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from support.simulating import cluster_of, jobs_of
 
 
 def section(title: str) -> str:
-    """Return the text of a section of the specification, without those below it."""
+    """Return the text of a section of the specification, without its subsections."""
     found = re.search(
         rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", SPECIFICATION, re.MULTILINE | re.DOTALL
     )
@@ -60,14 +60,14 @@ def section(title: str) -> str:
 
 
 def table(text: str, first_column: str) -> list[list[str]]:
-    """Return the rows of the table whose first column is called so; none if there is no such."""
+    """Return the rows of the table whose first column has this name; empty: there is none."""
     found = re.search(rf"^\| {first_column} \|.*\n\|[-|]+\n((?:\|.*\n)*)", text, re.MULTILINE)
     rows = found[1].splitlines() if found else []
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
 def defaults_of(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return each field's default as the specification writes it."""
+    """Return the default of each field, in the notation of the specification."""
     defaults = {}
     for field in msgspec.structs.fields(struct):
         if field.required:
@@ -80,27 +80,27 @@ def defaults_of(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("struct", STRUCTS, ids=name_of)
-def test_spec_has_just_the_fields_of_each_type(struct: type[msgspec.Struct]) -> None:
+def test_spec_has_exactly_the_fields_of_each_type(struct: type[msgspec.Struct]) -> None:
     """The table of each message, event, decision and part has its fields and their defaults."""
     rows = table(section(f"`{name_of(struct)}`"), "Field")
     assert {row[0].strip("`"): row[3] for row in rows} == defaults_of(struct)
 
 
-def test_spec_describes_nothing_that_is_not_there() -> None:
-    """Every type the specification has a section on exists."""
+def test_spec_describes_only_existing_types() -> None:
+    """Every type that has a section in the specification exists, and the reverse."""
     described = re.findall(r"^#### `(\w+)`$", SPECIFICATION, re.MULTILINE)
     assert sorted(described) == sorted(name_of(struct) for struct in STRUCTS)
 
 
-def test_spec_lists_just_the_error_codes() -> None:
-    """The table of errors has every code the server can send, and no other."""
+def test_spec_lists_exactly_the_error_codes() -> None:
+    """The table of errors has exactly the codes that a server can send."""
     assert {row[0] for row in table(SPECIFICATION, "Error code")} == {
         f"`{code}`" for code in get_args(ErrorCode)
     }
 
 
-def test_spec_lists_just_the_rejection_codes() -> None:
-    """The table of rejections has every code a `decision_rejected` can have, and no other."""
+def test_spec_lists_exactly_the_rejection_codes() -> None:
+    """The table of rejections has exactly the codes of `decision_rejected`."""
     assert {row[0] for row in table(SPECIFICATION, "Rejection code")} == {
         f"`{code}`" for code in get_args(RejectionCode)
     }
@@ -108,12 +108,12 @@ def test_spec_lists_just_the_rejection_codes() -> None:
 
 @pytest.mark.parametrize("values", [JobState, PowerState, Placement])
 def test_spec_names_every_value(values: Any) -> None:
-    """Every job state, power state and placement is named."""
+    """The specification names every job state, power state and placement."""
     assert [value for value in get_args(values) if f"`{value}`" not in SPECIFICATION] == []
 
 
 def test_spec_has_the_version_of_the_code() -> None:
-    """The specification's version is that of the wire, and its changelog ends with it."""
+    """The specification has the version of the code, and its changelog ends with it."""
     version = re.search(r"^\*\*Version (\d+)\.(\d+)\*\*$", SPECIFICATION, re.MULTILINE)
     assert version is not None
     assert int(version[1]) == PROTOCOL_VERSION
@@ -121,8 +121,8 @@ def test_spec_has_the_version_of_the_code() -> None:
 
 
 def test_spec_has_the_wake_sets_of_the_code() -> None:
-    """What wakes a client by default, and what always does, is as in the code."""
-    text = section("4.3 What wakes a client")
+    """The event kinds that wake a client, by default and always, are those of the code."""
+    text = section("4.3 Wake-up")
     default = re.search(r"^- Default set \(.*?\): (.*?)\. So", text, re.MULTILINE | re.DOTALL)
     always = re.search(r" Always, .*?: (.*?)\.$", text, re.MULTILINE | re.DOTALL)
     assert default is not None
@@ -132,7 +132,7 @@ def test_spec_has_the_wake_sets_of_the_code() -> None:
 
 
 def test_spec_has_the_limits_of_the_code() -> None:
-    """The numbers the specification gives for this server are those in its code."""
+    """The limits of this server in the specification are those of its code."""
     words = " ".join(SPECIFICATION.split())
     assert f"at most {MOST_FRAMES - 2} frames as the client sends them" in words
     assert f"more than {MAX_REJECTED_IN_A_ROW} requests in a row" in words
@@ -144,9 +144,9 @@ def test_spec_has_the_limits_of_the_code() -> None:
 
 
 def switched(*, wake_on_allocation: bool = True) -> Simulation:
-    """Return a simulation at its first submission; nodes 0 and 1 can be switched, 2 can't.
+    """Return a simulation at its first submission; nodes 0 and 1 have power states, 2 has none.
 
-    To switch one on takes 5 s, off 3 s. Jobs of 2, 1 and 1 cores come at 0, 0 and 8 s.
+    Switching on takes 5 s, switching off 3 s. Jobs of 2, 1 and 1 cores arrive at 0, 0 and 8 s.
     """
     states = PowerStates(
         sleep_w=7.0, switch_on_s=5.0, switch_on_w=80.0, switch_off_s=3.0, switch_off_w=60.0
@@ -159,45 +159,45 @@ def switched(*, wake_on_allocation: bool = True) -> Simulation:
     return simulation
 
 
-def told(events: Sequence[Event]) -> list[tuple[float, object]]:
-    """Return the time of each event, and the state it tells or else its kind."""
+def times_and_states(events: Sequence[Event]) -> list[tuple[float, object]]:
+    """Return the time of each event, with its state or, without one, its kind."""
     return [(event.time_s, getattr(event, "state", name_of(type(event)))) for event in events]
 
 
 def test_spec_has_the_transitions_of_the_code() -> None:
-    """The table of power states has each, with the one that may follow it."""
+    """The table of power states has each state with its successor."""
     rows = table(section("5.7 Power states"), "Power state")
     assert {row[0].strip("`"): row[1].strip("`") for row in rows} == NEXT
 
 
-def test_spec_has_the_refusals_of_set_node_power_in_order() -> None:
-    """What `set_node_power` is refused with is as in the table, earlier codes before later."""
-    provoking: dict[str, list[Decision]] = {
+def test_spec_has_the_rejection_codes_of_set_node_power_in_order() -> None:
+    """`set_node_power` is rejected with the first code of the table that applies."""
+    decisions_by_code: dict[str, list[Decision]] = {
         "unknown_node": [SetNodePower(3, "switching_on")],
         "not_allowed": [AllocateJob(1, [2]), SetNodePower(2, "switching_on")],
         "wrong_power_state": [AllocateJob(1, [0]), SetNodePower(0, "on")],
         "node_busy": [AllocateJob(1, [0]), SetNodePower(0, "sleeping")],
     }
     rows = table(section("5.7 Power states"), "Code")
-    assert [row[0].strip("`") for row in rows] == list(provoking)
-    for code, decisions in provoking.items():
+    assert [row[0].strip("`") for row in rows] == list(decisions_by_code)
+    for code, decisions in decisions_by_code.items():
         *_, last = switched().advance(decisions).events
         assert isinstance(last, DecisionRejected)
         assert (last.decision, last.code) == ("set_node_power", code)
 
 
-def test_node_that_is_not_on_is_given_to_a_job_as_specified() -> None:
-    """A sleeping node is switched on for a job if the session allows; one on its way off is not."""
+def test_node_that_is_not_on_is_allocated_as_specified() -> None:
+    """A sleeping node is switched on for a job if the option allows it; others are rejected."""
     for wakes in (True, False):
         simulation = switched(wake_on_allocation=wakes)
         off = simulation.advance([SetNodePower(0, "sleeping"), AllocateJob(1, [0])])
-        assert told(off.events)[1:] == [(0.0, "decision_rejected")]
-        assert told(simulation.advance().events) == [(3.0, "sleeping")]
-        echo = simulation.advance([AllocateJob(1, [0])])
+        assert times_and_states(off.events)[1:] == [(0.0, "decision_rejected")]
+        assert times_and_states(simulation.advance().events) == [(3.0, "sleeping")]
+        reply = simulation.advance([AllocateJob(1, [0])])
         if not wakes:
-            assert told(echo.events) == [(3.0, "decision_rejected")]
+            assert times_and_states(reply.events) == [(3.0, "decision_rejected")]
             continue
-        assert told(echo.events) == [(3.0, "job_allocated"), (3.0, "switching_on")]
+        assert times_and_states(reply.events) == [(3.0, "job_allocated"), (3.0, "switching_on")]
         kinds = [name_of(type(event)) for event in simulation.snapshot()]
         assert kinds == [
             "simulation_began",
@@ -206,17 +206,17 @@ def test_node_that_is_not_on_is_given_to_a_job_as_specified() -> None:
             "job_allocated",
         ]
         killed = simulation.advance([KillJob(1)])
-        assert told(killed.events) == [(3.0, "killed")]
-        assert told(simulation.advance().events)[0] == (8.0, "on")
+        assert times_and_states(killed.events) == [(3.0, "killed")]
+        assert times_and_states(simulation.advance().events)[0] == (8.0, "on")
 
 
 def test_order_within_an_instant_is_as_specified() -> None:
-    """Jobs complete, then nodes are switched and jobs that waited start, then others come."""
+    """Jobs complete, then transitions end and allocated jobs start, then jobs are submitted."""
     simulation = switched()
     simulation.advance([AllocateJob(1, [2]), SetAlarm(8.0), SetNodePower(0, "sleeping")])
     simulation.advance()
     simulation.advance([AllocateJob(2, [0])])
-    assert told(simulation.advance(wake_on=["job_completed"]).events) == [
+    assert times_and_states(simulation.advance(wake_on=["job_completed"]).events) == [
         (8.0, "completed"),
         (8.0, "on"),
         (8.0, "job_started"),
@@ -226,21 +226,21 @@ def test_order_within_an_instant_is_as_specified() -> None:
     ]
 
 
-def test_nodes_on_their_way_keep_no_simulation_alive() -> None:
-    """When every job is over, a node is still switched, but no time passes for it."""
+def test_nodes_in_transition_do_not_prolong_a_simulation() -> None:
+    """When all jobs are over, a node can be switched, but time does not advance."""
     simulation = switched()
     simulation.advance([AllocateJob(1, [2]), AllocateJob(2, [0])], wake_on=["job_submitted"])
     simulation.advance([AllocateJob(3, [2])])
     off = simulation.advance([SetNodePower(0, "sleeping")])
-    assert (told(off.events), off.ended) == ([(9.0, "switching_off")], False)
+    assert (times_and_states(off.events), off.ended) == ([(9.0, "switching_off")], False)
     assert simulation.advance(elapsed_s=100.0) == (9.0, [], True)
 
 
-# The worked exchange
+# The example exchange
 
 
 def service() -> Service:
-    """Return a server of one scenario: one job on one node."""
+    """Return a server with one scenario: one job on one node."""
 
     def opened(hello: Hello) -> Opened:
         simulation = Simulation(cluster_of(1), jobs_of((0.0, 10.0, 1, 20.0)))
@@ -249,7 +249,7 @@ def service() -> Service:
     return Service(opened)
 
 
-def worked_exchange() -> list[tuple[str, str, int, Any, bytes]]:
+def example_exchange() -> list[tuple[str, str, int, Any, bytes]]:
     """Return sender, message type, length, JSON and bytes of each step in the specification."""
     steps = re.findall(
         r"^\d+\. (Client|Server), `(\w+)`, (\d+) bytes:\n\n```json\n(.*?)```\n\n```hex\n(.*?)```",
@@ -262,23 +262,23 @@ def worked_exchange() -> list[tuple[str, str, int, Any, bytes]]:
     ]
 
 
-def test_worked_exchange_is_what_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server answers the client's bytes in the specification by those printed there."""
+def test_server_sends_the_bytes_of_the_example_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server replies to the client's bytes in the specification with the bytes listed there."""
     monkeypatch.setattr(secrets, "token_hex", lambda _: "0123456789abcdef")
     monkeypatch.setattr(
         hpcosim_server.service.session,
         "metrics_of",
         lambda *args: {name: metrics_of(*args)[name] for name in ("jobs", "makespan_s")},
     )
-    steps, server = worked_exchange(), service()
+    steps, server = example_exchange(), service()
     assert [who for who, *_ in steps] == ["Client", "Server"] * 4
-    for (*_, asked), (*_, answered) in zip(steps[::2], steps[1::2], strict=True):
-        assert server.answer(asked).hex(" ") == answered.hex(" ")
+    for (*_, request), (*_, reply) in zip(steps[::2], steps[1::2], strict=True):
+        assert server.answer(request).hex(" ") == reply.hex(" ")
 
 
-def test_worked_exchange_says_what_its_bytes_mean() -> None:
-    """Type, length and JSON of each step are those of its bytes."""
-    for _, kind, length, value, data in worked_exchange():
+def test_example_exchange_describes_its_bytes() -> None:
+    """The type, length and JSON of each step match its bytes."""
+    for _, kind, length, value, data in example_exchange():
         assert (value["type"], len(data)) == (kind, length)
         assert in_json(msgpack.unpackb(data)) == in_json(value)
 
@@ -288,8 +288,8 @@ def test_worked_exchange_says_what_its_bytes_mean() -> None:
     [vector for vector in REJECT if vector["direction"] == "client"],
     ids=lambda vector: vector["name"],
 )
-def test_server_answers_what_must_be_rejected(vector: dict[str, Any]) -> None:
-    """The server answers a message that must be rejected with the vector's code and field."""
+def test_server_rejects_what_must_be_rejected(vector: dict[str, Any]) -> None:
+    """The server's error for an invalid message has the code and field of the vector."""
     answer = msgpack.unpackb(service().answer(bytes.fromhex(vector["hex"])))
     assert (answer["type"], answer["code"]) == ("error", vector["code"])
     assert (answer["where"], answer["fatal"], answer["seq"]) == (vector["where"], False, 0)

@@ -1,4 +1,4 @@
-"""The JSON Schema files against the types."""
+"""Comparison of the JSON Schema files with the types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.protocol import (
 
 @pytest.mark.parametrize("side", ["client", "server"])
 def test_schema_files_are_current(side: str) -> None:
-    """The schema files are what the types generate."""
+    """The schema files equal the schema generated from the types."""
     file = PROTOCOL / "schema" / f"{side}.json"
     assert file.read_text(encoding="utf-8") == to_text(schemas()[side]), (
         "run python -m hpcosim_protocol.schema protocol/schema"
@@ -23,15 +23,15 @@ def test_schema_files_are_current(side: str) -> None:
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
-def test_schemas_are_schemas(side: str) -> None:
-    """The documents are JSON Schema of the draft they name."""
+def test_schemas_are_valid(side: str) -> None:
+    """The documents are valid JSON Schema of their draft."""
     document = schemas()[side]
     assert document["$schema"] == DIALECT
     jsonschema.Draft202012Validator.check_schema(document)
 
 
 def test_schema_command_writes_both_files(tmp_path: Path) -> None:
-    """`write` makes the folder and the two files in it, and nothing else."""
+    """`write` creates the folder with exactly the two files."""
     write(tmp_path / "new")
     assert sorted(file.name for file in (tmp_path / "new").iterdir()) == [
         "client.json",
@@ -39,8 +39,8 @@ def test_schema_command_writes_both_files(tmp_path: Path) -> None:
     ]
 
 
-def test_schema_refuses_wrong_types() -> None:
-    """The schema is no rubber stamp: a decision whose job number is text is invalid by it."""
+def test_schema_rejects_wrong_types() -> None:
+    """A decision whose job number is text is invalid by the schema."""
     message = {
         "type": "decisions",
         "session": "s",

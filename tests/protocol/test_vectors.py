@@ -1,4 +1,4 @@
-"""The golden vectors against the codec, the schema and another msgpack library."""
+"""Comparison of the golden vectors with the codec, the schema and another msgpack library."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ each_rejected = pytest.mark.parametrize("vector", REJECT, ids=lambda vector: vec
 
 
 def decode(vector: dict[str, Any]) -> ClientMessage | ServerMessage:
-    """Return the message in a vector, as its receiver reads it."""
+    """Return the message of a vector, as its receiver decodes it."""
     data = bytes.fromhex(vector["hex"])
     if vector["direction"] == "client":
         return decode_client_message(data)
@@ -50,7 +50,7 @@ def decode(vector: dict[str, Any]) -> ClientMessage | ServerMessage:
 
 
 def filled_in(value: object) -> object:
-    """Return a message as plain values, with the fields that are left out when written."""
+    """Return a message as plain values, including fields that the encoder omits."""
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         tag = {config.tag_field: config.tag} if config.tag_field else {}
@@ -62,34 +62,34 @@ def filled_in(value: object) -> object:
 
 
 @each_accepted
-def test_our_codec_reads_what_must_be_accepted(vector: dict[str, Any]) -> None:
-    """A message that must be accepted reads as the vector says, defaults filled in."""
+def test_codec_reads_what_must_be_accepted(vector: dict[str, Any]) -> None:
+    """A message that must be accepted decodes to the value of its vector."""
     expected = vector.get("read_as", vector["json"])
     assert in_json(filled_in(decode(vector))) == in_json(expected)
 
 
 @each_accepted
 def test_msgpack_reads_the_same(vector: dict[str, Any]) -> None:
-    """An independent msgpack reader finds in the bytes the value beside them."""
+    """An independent msgpack library decodes the bytes to the value in `json`."""
     assert in_json(msgpack.unpackb(bytes.fromhex(vector["hex"]))) == in_json(vector["json"])
 
 
 @each_accepted
-def test_our_codec_writes_canonical_bytes(vector: dict[str, Any]) -> None:
-    """Encoding what was read gives back the same bytes for canonical vectors, and only these."""
+def test_codec_writes_canonical_bytes(vector: dict[str, Any]) -> None:
+    """Encoding the decoded message gives the same bytes exactly for canonical vectors."""
     assert (encode(decode(vector)).hex() == vector["hex"]) == vector["canonical"]
 
 
 @each_accepted
 def test_schema_allows_what_must_be_accepted(vector: dict[str, Any]) -> None:
-    """What a message that must be accepted reads as is valid by the schema of its sender."""
+    """A message that must be accepted is valid by the schema of its sender."""
     document = vector.get("read_as", vector["json"])
     jsonschema.Draft202012Validator(schemas()[vector["direction"]]).validate(document)
 
 
 @each_rejected
-def test_our_codec_rejects_what_must_be_rejected(vector: dict[str, Any]) -> None:
-    """A message that must be rejected raises the error for its code, naming the field."""
+def test_codec_rejects_what_must_be_rejected(vector: dict[str, Any]) -> None:
+    """A message that must be rejected raises the exception for its code, with the field."""
     with pytest.raises(ProtocolError) as caught:
         decode(vector)
     if vector["code"] == "unsupported_version":
@@ -100,7 +100,7 @@ def test_our_codec_rejects_what_must_be_rejected(vector: dict[str, Any]) -> None
 
 
 def test_vectors_cover_every_kind() -> None:
-    """Every message, event and decision, every code and every state is in an accept vector."""
+    """The accept vectors contain every message, event, decision, code and state."""
     found = {type(message).__name__ for message in map(decode, ACCEPT)}
     texts: set[str] = set()
     for vector in ACCEPT:
@@ -112,6 +112,6 @@ def test_vectors_cover_every_kind() -> None:
 
 
 def test_vector_names_are_unique() -> None:
-    """A vector is found by its name."""
+    """No two vectors have the same name."""
     names = [vector["name"] for vector in (*ACCEPT, *REJECT)]
     assert len(names) == len(set(names))

@@ -39,6 +39,7 @@ from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 from support.examples import examples
+from support.power_manager_runs import power_history
 from support.simulating import jobs_of, simulate, starts
 
 IDLE_W = 100.0
@@ -378,8 +379,8 @@ def test_the_lowest_numbered_are_switched() -> None:
     jobs = jobs_of((0.0, 40.0, 1))
     simulation = simulate(nodes_of(4, DEAR), jobs, managed(on_first, oracle(switches)))
     recording = simulation.recording
-    assert [at_s for at_s, _ in recording.power_history(1)] == [1.0, 5.0, 7.0, 17.0]
-    assert [at_s for at_s, _ in recording.power_history(2)] == [1.0, 5.0]
+    assert [at_s for at_s, _ in power_history(recording, 1)] == [1.0, 5.0, 7.0, 17.0]
+    assert [at_s for at_s, _ in power_history(recording, 2)] == [1.0, 5.0]
     assert set(recording.power_node) == {1, 2}
 
 

@@ -79,7 +79,7 @@ def test_every_number_of_a_platform_is_bounded() -> None:
         ("memory_mb", "memory", r":5: platform\.nodes\[0\]: unknown key 'memory'; did you"),
         ("sleep_w", "slep_w", r":13: .*power_states: the key `sleep_w` is missing"),
         ("switch_on_s:", "switch_on_sd_s: 1, switch_on_z: 1, switch_on_s:", "'switch_on_z'; did"),
-        ("dd_mbps: 9", "dd_mbps: 9000", r":7: .*processors\[0\]: contention can't be modelled"),
+        ("dd_mbps: 9", "dd_mbps: 9000", r":7: .*processors\[0\]: contention: dc_mbps"),
         ("scheduler:", "sheduler:", r":15: unknown key 'sheduler'; did you mean 'scheduler'"),
     ],
 )

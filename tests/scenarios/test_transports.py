@@ -602,7 +602,7 @@ def test_a_scheduler_that_hangs_is_dropped_with_results(
     assert server.end() == 1
     raw.close()
     about = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert about["ended_because"] == "the client was silent for more than 0.3 s"
+    assert about["ended_because"] == "no message from the client for more than 0.3 s"
     assert not about["complete"]
     assert sorted(read(tmp_path / "out")) == sorted(FILES)
 
@@ -690,7 +690,7 @@ def test_an_address_that_is_taken_is_an_error(
     second = processes.start("serve", folder / "small.yaml", "--bind", server.address)
     _, err = second.communicate(timeout=SOON_S)
     assert second.returncode == 1
-    assert err.startswith(f"error: can't listen at {server.address}: Address already in use")
+    assert err.startswith(f"error: cannot listen at {server.address}: Address already in use")
     assert len(err.splitlines()) == 1
 
 

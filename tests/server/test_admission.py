@@ -1,4 +1,4 @@
-"""Jobs no node could ever run are rejected at their submission, with the reason."""
+"""Rejection of jobs at submission that the empty platform cannot run."""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ def run_one(cores: int, placement: Placement, max_energy_j: float = math.inf) ->
 @pytest.mark.parametrize(
     ("cores", "placement", "reason"),
     [
-        (5, "one_node", "asks for 5 cores on one node; the largest node has 4"),
-        (11, "cores", "asks for 11 cores; the platform has 10"),
-        (11, "whole_nodes", "asks for 11 cores; the platform has 10"),
+        (5, "one_node", "requests 5 cores on one node; the largest node has 4"),
+        (11, "cores", "requests 11 cores; the platform has 10"),
+        (11, "whole_nodes", "requests 11 cores; the platform has 10"),
     ],
 )
 def test_job_no_node_can_hold(cores: int, placement: Placement, reason: str) -> None:
-    """A job wider than any node, or than the platform, is rejected and told why."""
+    """A job that exceeds every node or the platform is rejected with a reason."""
     assert run_one(cores, placement) == ("rejected", reason)
 
 
 def test_energy_no_node_can_meet() -> None:
-    """A job that even alone on the best node costs more than it may is rejected."""
-    reason = "may cost 349.0 J; alone on the best node the estimate is 350.0 J"
+    """A job whose lowest energy estimate exceeds `max_energy_j` is rejected."""
+    reason = "has max_energy_j 349.0; the lowest energy estimate of any node is 350.0 J"
     assert run_one(2, "one_node", 349.0) == ("rejected", reason)
 
 
 def test_energy_one_node_can_meet() -> None:
-    """A job that some node, alone, can run for what it may cost runs there."""
+    """A job whose energy estimate on some node equals `max_energy_j` runs there."""
     assert run_one(2, "one_node", 350.0) == ("completed", "")
 
 
 def test_nodes_too_small_do_not_count() -> None:
-    """What the job would cost on a node that can't hold it is of no use to it."""
+    """Nodes with too few cores do not contribute energy estimates."""
     # 3 cores need a slow node: 10 * (40 + 15) = 550 J.
     assert run_one(3, "one_node", 549.0)[0] == "rejected"
     assert run_one(3, "one_node", 550.0)[0] == "completed"
 
 
 def test_job_over_several_nodes_has_no_estimate() -> None:
-    """A job wider than every node is not judged by its energy: the estimate is of one node."""
+    """`max_energy_j` does not apply to a job that exceeds every node."""
     assert run_one(6, "cores", 1.0)[0] == "completed"
 
 
 def test_reason_for_a_job_the_scheduler_submits() -> None:
-    """A dynamic job no node could run is refused with the same reason."""
+    """A submit_job that no node can run is rejected with the same reason."""
     jobs = job_table(job_id=[1], run_s=1.0, requested_s=1.0)
     simulation = Simulation(PLATFORM, jobs, Rules(dynamic_jobs=True))
     simulation.advance()
     batch = simulation.advance([SubmitJob(2, 5, 1.0, placement="one_node")])
-    assert "the job asks for 5 cores on one node; the largest node has 4" in str(batch.events)
+    assert "job 2 requests 5 cores on one node; the largest node has 4" in str(batch.events)

@@ -43,7 +43,7 @@ from support.simulating import jobs_of, simulate
 
 @pytest.mark.parametrize("formula", ["ours", "oracle"])
 def test_speeds_are_the_golden_ones(formula: str) -> None:
-    """Every speed of the golden table comes out to the last of its 9 decimals."""
+    """Every speed of the golden table matches to 9 decimals."""
     rows = golden("contention.json")["rows"]
     assert len(rows) == 598
     for row in rows:
@@ -57,7 +57,7 @@ def test_speeds_are_the_golden_ones(formula: str) -> None:
 
 
 def script(rows: list[tuple[int, float, float, int]]) -> Policy:
-    """Return the policy that starts each job at its time on its node."""
+    """Return a policy that starts each job at its recorded time on its recorded node."""
     return scripted(
         {
             job_id: Start(order, start_s, [node], [], "exp1.json")
@@ -67,7 +67,7 @@ def script(rows: list[tuple[int, float, float, int]]) -> Policy:
 
 
 def test_experiment_1_is_the_golden_one() -> None:
-    """Each recorded schedule, played again, ends every job when it did, at the same energy."""
+    """Each recorded schedule, replayed, has the recorded end times and energy."""
     known = golden("exp1.json")
     assert len(known["scripted_schedules"]) == 4
     platform, jobs = golden_platform(known["platform"]), golden_jobs(known["workload"])
@@ -94,7 +94,7 @@ MANY = examples(500)
 @MANY
 @given(scenes())
 def test_every_job_ends_when_the_oracle_says(scene: Scene) -> None:
-    """Whatever runs beside what, and is killed when, jobs end as by the slow integration."""
+    """In random scenes, jobs end when the reference integration says."""
     played = play(scene)
     slow = ask_oracle(scene, played)
     recording = played.simulation.recording
@@ -116,7 +116,7 @@ def test_every_job_ends_when_the_oracle_says(scene: Scene) -> None:
 @MANY
 @given(scenes())
 def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
-    """The energy of each node group, and of all, is that of the slow integration."""
+    """The energy of each node group equals that of the reference integration."""
     played = play(scene)
     slow = ask_oracle(scene, played)
     energy_j = played.simulation.record().energy_j
@@ -130,7 +130,7 @@ def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
 @examples(50)
 @given(scenes())
 def test_same_seed_same_recording(scene: Scene) -> None:
-    """The same scene played twice is recorded the same to the byte."""
+    """The same scene gives the same recording to the byte."""
     first, second = (vars(play(scene).simulation.recording) for _ in range(2))
     assert first.keys() == second.keys()
     for name, column in first.items():
@@ -142,8 +142,8 @@ def test_same_seed_same_recording(scene: Scene) -> None:
 
 # --- by hand ----------------------------------------------------------------------------------
 
-# Of two tasks with work left that ask for 50 MB/s or more each, and 100 MB/s together, each
-# runs at 1 / 1.6 = 0.625 of its speed; one alone, at its full speed.
+# Two tasks with work left that demand at least 50 MB/s each, and 100 MB/s together, each
+# run at 1 / 1.6 = 0.625 of their speed; one alone runs at full speed.
 HALVING = Contention(c_mbps=100.0, b_per_mbps=-1.0, da=0.0, db_mbps=0.0, dc_mbps=50.0, dd_mbps=0.0)
 
 
@@ -170,7 +170,7 @@ class Work(NamedTuple):
 
 
 def table_of(works: list[Work]) -> JobTable:
-    """Return the workload, numbered from 1; each is submitted when it is to start."""
+    """Return the workload with ids from 1; each job is submitted at its start time."""
     return job_table(
         job_id=range(1, len(works) + 1),
         submit_s=[work.start_s for work in works],
@@ -183,7 +183,7 @@ def table_of(works: list[Work]) -> JobTable:
 
 
 def run_works(platform: Platform, *works: Work, rules: Rules | None = None) -> Simulation:
-    """Run jobs, in the order of their starts, to their end."""
+    """Run jobs, sorted by start time, to their end."""
     simulation = Simulation(platform, table_of(list(works)), rules)
     batch = simulation.advance()
     started = 0
@@ -199,17 +199,17 @@ def run_works(platform: Platform, *works: Work, rules: Rules | None = None) -> S
 
 
 def ends(simulation: Simulation) -> list[float]:
-    """Return when the jobs ended, in the order of their numbers."""
+    """Return the end times of the jobs, by job id."""
     return simulation.recording.end_s.tolist()
 
 
 def states(simulation: Simulation) -> list[str]:
-    """Return what became of the jobs, in the order of their numbers."""
+    """Return the final states of the jobs, by job id."""
     return [STATES[code] for code in simulation.recording.state]
 
 
 def test_two_jobs_by_hand() -> None:
-    """Each slows the other while both run, and only then."""
+    """Two jobs slow each other while both run."""
     # 2 s alone, then 8e9 operations at 0.625e9: until 14.8. By then 8e9 of the second are done.
     simulation = run_works(
         Platform((node(2),)), Work(10, 1000, {0: 1}), Work(10, 1000, {0: 1}, start_s=2.0)
@@ -218,12 +218,12 @@ def test_two_jobs_by_hand() -> None:
 
 
 def test_tasks_of_one_job_slow_each_other() -> None:
-    """A job of two tasks that is alone on its processor is slowed by itself."""
+    """The tasks of one job contend with each other."""
     assert ends(run_works(Platform((node(2),)), Work(10, 1000, {0: 2}))) == [16.0]
 
 
 def test_a_task_that_ended_before_its_sibling_asks_for_bandwidth_but_is_not_counted() -> None:
-    """Its bandwidth is still in the sum, while it is none of the tasks with work left."""
+    """A task that has ended counts for the total bandwidth, not for the number of active tasks."""
     platform = Platform((node(3, 2.0), node(1, 1.0)))
     # Job 1 on node 0, at 2 GHz: until 5. Its sibling at 1 GHz: until 10. It asks for 100 MB/s
     # there, the tasks of the others for 45 MB/s each.
@@ -239,7 +239,7 @@ def test_a_task_that_ended_before_its_sibling_asks_for_bandwidth_but_is_not_coun
 
 
 def test_speeds_stay_when_a_task_ends_before_its_sibling() -> None:
-    """They are computed anew when the cores are released, not before."""
+    """Speeds change when cores are released, not when a task ends."""
     platform = Platform((node(2, 2.0), node(1, 1.0)))
     # On node 0 both run at 0.625 * 2e9: job 1 until 8, its sibling until 10. Job 2 has then
     # 12.5e9 done and does 2e9 a second: until 13.75. At full speed from 8 on: until 13.
@@ -248,7 +248,7 @@ def test_speeds_stay_when_a_task_ends_before_its_sibling() -> None:
 
 
 def test_a_job_ends_with_its_last_task() -> None:
-    """A job slowed on one node only holds its cores of the others, idle, until it is over."""
+    """A job slowed on one node holds its cores on all nodes until its end."""
     works = [Work(10, 1000, {0: 1, 1: 1}), Work(30, 3000, {0: 1})]
     simulation = Simulation(Platform((node(2), node(1))), table_of(works))
     simulation.advance()
@@ -259,7 +259,7 @@ def test_a_job_ends_with_its_last_task() -> None:
 
 @pytest.mark.parametrize("how", ["killed", "timeout"])
 def test_a_job_ended_early_slows_no_longer(how: str) -> None:
-    """A killed job, or one past its requested time, is gone from the speeds of the others."""
+    """A killed or timed-out job no longer slows other jobs."""
     # By 4 s job 1 has done 2.5e9 operations; alone it needs 7.5 s more.
     works = [Work(10, 1000, {0: 1}), Work(10, 1000, {0: 1}, requested_s=4.0)]
     rules = Rules(kill_at_walltime=how == "timeout")
@@ -273,17 +273,17 @@ def test_a_job_ended_early_slows_no_longer(how: str) -> None:
 
 
 def test_a_processor_without_constants_has_no_contention() -> None:
-    """However much its tasks ask for, they run at full speed, also beside contended ones."""
+    """A processor without contention constants runs its tasks at full speed."""
     platform = Platform((node(4, contention=None), node(2)))
     greedy = Work(10, 1e9, {0: 2})
     assert ends(run_works(platform, greedy, greedy)) == [10.0, 10.0]
-    # Job 1 has a task on either node, and the one of node 0 has no part in what slows it.
+    # Job 1 has a task on each node; only the one on node 1 is slowed.
     simulation = run_works(platform, Work(10, 1000, {0: 3, 1: 1}), Work(10, 1000, {1: 1}))
     assert ends(simulation) == [16.0, 16.0]
 
 
 def test_a_job_of_fixed_duration_neither_slows_nor_is_slowed() -> None:
-    """Without operations and a reference clock a job asks for nothing and is in nobody's way."""
+    """A job of fixed duration takes no part in contention."""
     fixed = Work(0, 1e9, {0: 2}, run_s=3.0)
     other = Work(10, 1000, {0: 1})
     simulation = run_works(Platform((node(4),)), fixed, other, other)
@@ -292,7 +292,7 @@ def test_a_job_of_fixed_duration_neither_slows_nor_is_slowed() -> None:
 
 
 def test_a_run_time_at_a_reference_clock_is_operations() -> None:
-    """With a reference clock a job that has only a run time contends like any other."""
+    """With a reference clock, a job without operations takes part in contention."""
     timed = Work(0, 1000, {0: 1}, run_s=5.0)
     simulation = run_works(Platform((node(2),)), timed, timed, rules=Rules(reference_ghz=2.0))
     assert ends(simulation) == [16.0, 16.0]
@@ -304,7 +304,7 @@ def test_a_run_time_at_a_reference_clock_is_operations() -> None:
 @MANY
 @given(st.integers(0, 2**32))
 def test_a_job_alone_ends_to_the_bit(seed: int) -> None:
-    """A job that has its processors to itself ends at start + operations / rate / speed."""
+    """A job alone on its processors ends at exactly start + operations / speed."""
     random = Random(seed)
     group = NodeGroup(1, (random_processor(random),))
     processor = group.processors[0]
@@ -322,7 +322,7 @@ def test_a_job_alone_ends_to_the_bit(seed: int) -> None:
 @MANY
 @given(st.integers(0, 2**32))
 def test_a_job_whose_speed_never_changes_ends_to_the_bit(seed: int) -> None:
-    """Comings and goings beside it that slow nothing leave its end where it was."""
+    """Starts and ends of other jobs that slow nothing leave the end of a job to the bit."""
     random = Random(seed)
     rate = random.uniform(0.5, 4.0)
     processor = Processor(8, rate, contention=MANY_CORES)
@@ -338,7 +338,7 @@ def test_a_job_whose_speed_never_changes_ends_to_the_bit(seed: int) -> None:
 @MANY
 @given(st.integers(0, 2**32))
 def test_contention_that_slows_nothing_changes_nothing(seed: int) -> None:
-    """A log's jobs end to the bit as without constants, those at their walltime, too."""
+    """Contention that slows nothing leaves the ends of a log's jobs unchanged to the bit."""
     random = Random(seed)
     clock_ghz = random.choice([1.0, 2.1, 2.4, 3.3, random.uniform(0.5, 4.0)])
     plain = Processor(64, clock_ghz)
@@ -366,7 +366,7 @@ def test_contention_that_slows_nothing_changes_nothing(seed: int) -> None:
     ],
 )
 def test_walltime(tasks: int, requested_s: float, end_s: float, state: str) -> None:
-    """A job that ends just at its requested time has completed, slowed or not."""
+    """A job that ends exactly at its requested time is completed, slowed or not."""
     work = Work(10, 1000, {0: tasks}, requested_s=requested_s)
     simulation = run_works(Platform((node(2),)), work, rules=Rules(kill_at_walltime=True))
     assert (ends(simulation), states(simulation)) == ([end_s], [state])
@@ -376,7 +376,7 @@ def test_walltime(tasks: int, requested_s: float, end_s: float, state: str) -> N
 
 
 def test_a_task_that_ends_at_a_release_has_no_work_left() -> None:
-    """It is not counted in the speeds computed in that instant, whichever comes first."""
+    """A task that ends at an instant does not count for the speeds of that instant."""
     # On node 0, 2 GHz, three tasks that ask for 100 MB/s each run at 1 - 150 / 300 = 0.5.
     constants = Contention(150.0, -1.0 / 300.0, 0.0, 0.0, 50.0, 0.0)
     platform = Platform((node(3, 2.0, constants), node(1, 0.5, None), node(1, 0.5, None)))
@@ -394,7 +394,7 @@ def test_a_task_that_ends_at_a_release_has_no_work_left() -> None:
 @MANY
 @given(st.integers(0, 2**32))
 def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
-    """Where a job over two processors ends with shares on both, all are told of at once."""
+    """Ends of several shares and jobs at one instant are returned in one batch."""
     ops = float(Random(seed).randint(10**9, 10**12))
     all_stalled = Contention(0.0, -1.0, -1000.0, 0.0, 1.0, 0.0)
     platform = Platform((node(16, 1.0, all_stalled), node(16, 2.0, all_stalled)))
@@ -412,7 +412,7 @@ def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
     assert len(set(simulation.recording.end_s)) == 1
 
 
-# --- constants that can't be ------------------------------------------------------------------
+# --- invalid constants ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -424,13 +424,13 @@ def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
         (4, 40, 10, True),
         (1, 0, 0, False),
         (1, 1, 1000, True),
-        (4, 0, -1, False),  # just 0 for a task alone
-        (4, -1500, -1000, False),  # below 0 for two tasks, above for four
+        (4, 0, -1, False),  # 0 for a single task
+        (4, -1500, -1000, False),  # below 0 for two tasks, above 0 for four
         (4, 1, -1000, True),
     ],
 )
 def test_constants_that_break_down(cores: int, dc_mbps: float, dd_mbps: float, sound: bool) -> None:
-    """Where dc - k dd is 0 or less for a number of tasks there can be, they are refused."""
+    """Constants with dc - k * dd <= 0 for a possible number of tasks are rejected."""
     constants = Contention(100.0, -1.0, 0.0, 0.0, dc_mbps, dd_mbps)
     processor = Processor(cores, contention=constants)
     platform = Platform((NodeGroup(2, (Processor(1), processor)),))
@@ -447,7 +447,7 @@ def test_constants_that_break_down(cores: int, dc_mbps: float, dd_mbps: float, s
 
 @pytest.mark.parametrize("name", ["da", "db_mbps", "dc_mbps", "dd_mbps"])
 def test_constants_that_are_no_numbers(name: str) -> None:
-    """NaN, which YAML can say, makes no speed: it is refused."""
+    """Constants that are not finite are rejected."""
     constants = msgspec.structs.replace(HALVING, **{name: math.nan})
     with pytest.raises(ValueError, match="contention"):
         check_contention(Processor(4, contention=constants))
@@ -458,7 +458,7 @@ def test_constants_that_are_no_numbers(name: str) -> None:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[SharedProcessor]:
-    """Return the list of processors of which anything is asked, once for each time."""
+    """Return a list that receives the processor of each method call."""
     seen: list[SharedProcessor] = []
 
     def watch(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -476,7 +476,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[SharedProcessor]:
 def test_an_event_looks_at_its_own_processors_only(
     looked_at: list[SharedProcessor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start and an end cost the speeds of the tasks beside them, however many others run."""
+    """A start or an end accesses the processors of its own job only."""
     nodes = 50
     platform = Platform((NodeGroup(nodes, (Processor(4, contention=HALVING),)),))
     works = [Work(1000, 1e5, {at: 2}) for at in range(nodes)] + [Work(1, 10, {7: 1})]

@@ -45,12 +45,12 @@ PROFILE = Profile(
 
 
 def job(**fields: Any) -> JobSpec:
-    """Return job 1, submitted at 0 s, of a line of these fields and no profiles."""
+    """Return job 1, submitted at 0 s, from a line with these fields, without profiles."""
     return job_of({}, **fields)
 
 
 def job_of(profiles: dict[str, Profile], **fields: Any) -> JobSpec:
-    """Return the same, with these profiles."""
+    """Return job 1, submitted at 0 s, from a line with these fields and profiles."""
     lines = JobLines("cores", profiles)
     lines.add(msgspec.convert({"job_id": 1, "submit_s": 0, **fields}, JobLine))
     (row,) = lines.table().rows()
@@ -59,7 +59,7 @@ def job_of(profiles: dict[str, Profile], **fields: Any) -> JobSpec:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., Path]:
-    """Write objects, one a line, into a file and return where it is."""
+    """Write objects, one per line, into a file and return its path."""
 
     def write(*objects: dict[str, Any]) -> Path:
         path = tmp_path / "jobs.jsonl"
@@ -76,7 +76,7 @@ File = Callable[..., Path]
 
 
 def test_every_field_is_read() -> None:
-    """Each field of a line is in the row of its job."""
+    """Each field of a line is in the row of its job in the table."""
     row = job(
         cores=4,
         req_ops=1e9,
@@ -92,7 +92,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_is_not_said_has_defaults() -> None:
-    """A line of cores and run time asks for that time, no memory, and any energy."""
+    """A line of cores and run time has the defaults for all other fields."""
     assert job(cores=4, run_s=3) == JobSpec(1, 0.0, 3.0, 3.0, 4, "cores", 0, 0, 0, math.inf, "")
 
 
@@ -101,7 +101,7 @@ def test_what_is_not_said_has_defaults() -> None:
     [(10, 1, 10), (10, 4, 3), (10.5, 1, 11), (1e-300, 1, 1), (5e-324, 1e6, 1), (1e24, 1, 1e24)],
 )
 def test_operations_are_rounded_up(req_ops: float, ipc: float, ops: float) -> None:
-    """A task has ceil(req_ops / ipc) operations, at least one, however small the quotient."""
+    """A task has ceil(req_ops / ipc) operations, at least one."""
     assert job(cores=1, req_ops=req_ops, ipc=ipc, requested_s=1).ops == ops
 
 
@@ -110,7 +110,7 @@ def test_operations_are_rounded_up(req_ops: float, ipc: float, ops: float) -> No
     st.floats(0, 1e6, exclude_min=True, allow_subnormal=True),
 )
 def test_operations_never_overflow(req_ops: float, ipc: float) -> None:
-    """Whatever is asked for is a finite number of operations and of seconds, or an error."""
+    """Operations and times are finite, or the line is an error."""
     if req_ops / ipc > MOST_OPS:
         with pytest.raises(LineError, match=r"the most - at `\$\.ipc`"):
             job(cores=1, req_ops=req_ops, ipc=ipc, requested_s=1)
@@ -146,7 +146,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("fields", "part"), BROKEN.values(), ids=list(BROKEN))
 def test_a_broken_line_is_named(file: File, fields: dict[str, Any], part: str) -> None:
-    """The error names file, line and field; under `lenient` the line is left out and counted."""
+    """The error contains file, line and field; `lenient` drops and counts the line."""
     path = file(
         {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 1},
         {"job_id": 2, "submit_s": 0, "cores": 1, **fields},
@@ -160,7 +160,7 @@ def test_a_broken_line_is_named(file: File, fields: dict[str, Any], part: str) -
 
 
 def test_a_line_without_cores_is_named(file: File) -> None:
-    """Cores may come from a profile, but must come from somewhere."""
+    """A line without cores, also in its profile, is an error."""
     with pytest.raises(WorkloadError, match=r":1: job 1 needs cores.*`\$\.cores`"):
         read_jsonl(file({"job_id": 1, "submit_s": 0, "run_s": 1}))
 
@@ -169,7 +169,7 @@ def test_a_line_without_cores_is_named(file: File) -> None:
 
 
 def test_a_profile_says_what_a_line_does_not() -> None:
-    """A line of number, time and profile has all else from the profile."""
+    """A line takes the fields that it omits from its profile."""
     row = job_of({"A": PROFILE}, profile="A")
     assert row == JobSpec(1, 0.0, 6.25, 5.5, 4, "one_node", 6.25e9, 100.0, 1.0, 7.0, "A")
 
@@ -186,7 +186,7 @@ def test_a_profile_says_what_a_line_does_not() -> None:
     ],
 )
 def test_a_line_goes_before_its_profile(field: str, value: Any) -> None:
-    """What the line says holds, a 0 too, and nothing else changes."""
+    """A field of the line, also 0, overrides that of the profile."""
     plain = job_of({"A": PROFILE}, profile="A")
     assert job_of({"A": PROFILE}, profile="A", **{field: value}) == plain._replace(**{field: value})
 
@@ -205,25 +205,25 @@ def test_a_line_goes_before_its_profile(field: str, value: Any) -> None:
 def test_work_is_the_lines_or_else_the_profiles(
     line: dict[str, Any], profile: dict[str, Any], run_s: float, ops: float
 ) -> None:
-    """A line that has work of either kind takes neither kind from its profile."""
+    """A line with run time or operations takes neither from its profile."""
     kind = msgspec.convert({"cores": 1, "requested_s": 1, **profile}, Profile)
     row = job_of({"A": kind}, profile="A", **line)
     assert (row.run_s, row.ops) == (run_s, ops)
 
 
 def test_ipc_for_a_profile_with_run_time_is_an_error() -> None:
-    """A line's ipc is not passed over in silence."""
+    """`ipc` in a line with a run time from its profile is an error."""
     with pytest.raises(LineError, match="profile 'A' has run_s"):
         job_of({"A": Profile(cores=1, run_s=1.0)}, profile="A", ipc=2)
 
 
 def test_a_requested_time_from_the_profile_goes_before_the_run_time() -> None:
-    """The run time stands in for a requested time only where neither has one."""
+    """The requested time is that of the line, of the profile, or the run time, in this order."""
     assert job_of({"A": PROFILE}, profile="A", run_s=3).requested_s == 5.5
 
 
 def test_an_unknown_profile_is_an_error_with_the_nearest(file: File) -> None:
-    """The error names file, line, field and the profile that was perhaps meant."""
+    """The error contains file, line, field and the nearest profile name."""
     path = file({"job_id": 1, "submit_s": 0, "profile": "memry"})
     with pytest.raises(WorkloadError) as caught:
         read_jsonl(path, profiles={"compute": PROFILE, "memory": PROFILE})
@@ -232,31 +232,31 @@ def test_an_unknown_profile_is_an_error_with_the_nearest(file: File) -> None:
 
 
 def test_an_unknown_profile_like_no_other_is_an_error_with_all() -> None:
-    """Where no name is near, those there are are listed, ten at most."""
+    """Without a near name, the error lists at most ten profiles."""
     profiles = {f"kind{number}": PROFILE for number in range(11)}
     with pytest.raises(LineError, match=r"there is 'kind0', .*'kind9', \.\.\."):
         job_of(profiles, profile="zzz")
 
 
 def test_a_profile_is_a_label_where_there_are_none() -> None:
-    """Without any profiles a name means nothing but itself."""
+    """Without profiles, a profile name is a label."""
     assert job(cores=1, run_s=1, profile="mem bound").profile == "mem bound"
 
 
 def test_a_profile_without_cores_does_not_help() -> None:
-    """A line that lacks something, its profile too, says where it could stand."""
+    """The error for a missing field names the line and its profile."""
     with pytest.raises(LineError, match="needs cores, here or in profile 'A'"):
         job_of({"A": Profile(run_s=1.0)}, profile="A")
 
 
 def test_jobs_without_a_profile_may_stand_beside_profiles() -> None:
-    """Only a line that names a profile has one."""
+    """A line without a profile name has no profile."""
     row = job_of({"A": PROFILE}, cores=1, run_s=1)
     assert (row.profile, row.memory_mb, row.max_energy_j) == ("", 0.0, math.inf)
 
 
 def test_profiles_of_a_table_are_numbered(file: File) -> None:
-    """The table has each name once, the first for none."""
+    """The table has each profile name once, preceded by the empty name."""
     lines: list[dict[str, Any]] = [
         {"job_id": i, "submit_s": 0, "cores": 1, "run_s": 1} for i in range(4)
     ]
@@ -270,7 +270,7 @@ def test_profiles_of_a_table_are_numbered(file: File) -> None:
 
 
 def scenario(folder: Path, workload: str) -> Scenario:
-    """Load a scenario of this workload; its first line is the file's fourth."""
+    """Load a scenario with this workload, which starts at line 4 of the file."""
     path = folder / "s.yaml"
     path.write_text(f"name: s\n{PLATFORM}\nworkload:\n{workload}")
     return load_scenario(path)
@@ -280,7 +280,7 @@ PROFILES = "  profiles: {A: {cores: 4, req_ops: 1.25e10, requested_s: 5.5, memor
 
 
 def test_inline_jobs(tmp_path: Path) -> None:
-    """Jobs that stand in the scenario are those of the same lines in a file."""
+    """Inline jobs equal the jobs of the same lines in a file."""
     lines: list[dict[str, Any]] = [
         {"job_id": 3, "submit_s": 9, "profile": "A"},
         {"job_id": 1, "submit_s": 2, "profile": "A", "run_s": 2, "placement": "whole_nodes"},
@@ -296,7 +296,7 @@ def test_inline_jobs(tmp_path: Path) -> None:
 
 
 def test_inline_jobs_are_shaped(tmp_path: Path) -> None:
-    """What is made of a workload is made of inline jobs."""
+    """Shaping settings apply to inline jobs."""
     lines = "".join(f"    - {{job_id: {i}, submit_s: {i}, profile: A}}\n" for i in range(4))
     spec = scenario(tmp_path, f"{PROFILES}  jobs: [1, 3]\n  max_cores: 3\n  inline:\n{lines}")
     table = jobs_of(spec, tmp_path)
@@ -304,7 +304,7 @@ def test_inline_jobs_are_shaped(tmp_path: Path) -> None:
 
 
 def test_an_inline_scenario_runs(tmp_path: Path) -> None:
-    """The command runs inline jobs; one of operations takes as long as its node needs."""
+    """`hpcosim run` runs inline jobs, with run times or with operations."""
     scenario(tmp_path, f"{PROFILES}  inline: [{{job_id: 0, submit_s: 0, profile: A}}]\n")
     options = ["--transport", "inproc", "--out", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(app, ["run", str(tmp_path / "s.yaml"), *options])
@@ -395,7 +395,7 @@ BAD_SCENARIOS = {
 
 @pytest.mark.parametrize(("workload", "parts"), BAD_SCENARIOS.values(), ids=list(BAD_SCENARIOS))
 def test_a_bad_scenario_is_named(tmp_path: Path, workload: str, parts: list[str]) -> None:
-    """The error names file, line and field, and what would be right."""
+    """The error contains file, line, field and the expected value."""
     with pytest.raises(ScenarioError) as caught:
         scenario(tmp_path, workload)
     assert str(caught.value).startswith(f"{tmp_path / 's.yaml'}:")
@@ -406,7 +406,7 @@ def test_a_bad_scenario_is_named(tmp_path: Path, workload: str, parts: list[str]
 @pytest.mark.parametrize("source", ["swf: x.swf", "trace: nasa-ipsc"])
 @pytest.mark.parametrize("field", NOT_OF_LOGS)
 def test_a_profile_may_not_say_what_a_log_does(tmp_path: Path, source: str, field: str) -> None:
-    """Cores, work and requested time of a log's job are the log's; the error names the field."""
+    """A profile for a log must not set cores, work or requested time."""
     with pytest.raises(ScenarioError) as caught:
         scenario(tmp_path, f'  {source}\n  profiles:\n    "1":\n      {field}: 2\n')
     expected = f's.yaml:7: workload.profiles["1"].{field}: a log\'s jobs have their {field}'
@@ -415,14 +415,14 @@ def test_a_profile_may_not_say_what_a_log_does(tmp_path: Path, source: str, fiel
 
 
 def test_too_many_inline_jobs(tmp_path: Path) -> None:
-    """There are at most 10,000; more belong into a file."""
+    """More than 10,000 inline jobs are an error."""
     lines = "&j {job_id: 0, submit_s: 0}" + ", *j" * 10_000
     with pytest.raises(ScenarioError, match=r":4: workload\.inline: .*10000"):
         scenario(tmp_path, f"  inline: [{lines}]\n")
 
 
 def test_profiles_can_be_changed_from_the_command(tmp_path: Path) -> None:
-    """A dotted path goes into a profile."""
+    """`--set` changes a field of a profile."""
     scenario(tmp_path, f"{PROFILES}{INLINE}")
     spec = load_scenario(tmp_path / "s.yaml", {"workload.profiles.A.cores": 2})
     assert jobs_of(spec, tmp_path).cores.tolist() == [2]
@@ -444,7 +444,7 @@ def test_profiles_can_be_changed_from_the_command(tmp_path: Path) -> None:
     ],
 )
 def test_floats_are_read_as_in_yaml_1_2(tmp_path: Path, text: str, value: float) -> None:
-    """A number with an exponent is one, with or without a point or a sign."""
+    """Numbers with an exponent are floats, with or without a point or a sign."""
     work = f"{{job_id: 0, submit_s: 0, cores: 1, requested_s: 1, memory_mb: {text}, run_s: 1}}"
     spec = scenario(tmp_path, f"  inline: [{work}]\n")
     assert jobs_of(spec, tmp_path).memory_mb.tolist() == [value]
@@ -452,14 +452,14 @@ def test_floats_are_read_as_in_yaml_1_2(tmp_path: Path, text: str, value: float)
 
 @pytest.mark.parametrize("text", ['"1e10"', "1e", "e10", "1e1.5", "1e400", "-1e3", "."])
 def test_what_is_no_float_in_yaml_1_2_is_an_error(tmp_path: Path, text: str) -> None:
-    """Text stays text, and numbers have bounds; the error names the line."""
+    """Text and numbers out of range are errors with a line number."""
     work = f"{{job_id: 0, submit_s: 0, cores: 1, run_s: 1, memory_mb: {text}}}"
     with pytest.raises(ScenarioError, match=r":4: workload\.inline\[0\]\.memory_mb: "):
         scenario(tmp_path, f"  inline: [{work}]\n")
 
 
 def test_cores_are_divided_before_they_are_cut(tmp_path: Path) -> None:
-    """`divide_cores` rounds up and goes before `max_cores`."""
+    """`divide_cores` rounds up and applies before `max_cores`."""
     lines = [
         {"job_id": i, "submit_s": i, "cores": cores, "run_s": 1}
         for i, cores in enumerate((1, 8, 9, 100))
@@ -476,7 +476,7 @@ def test_cores_are_divided_before_they_are_cut(tmp_path: Path) -> None:
 
 
 def swf_file(folder: Path, *jobs: tuple[object, object, object]) -> Path:
-    """Write a log of jobs of these: memory used and asked for in KB, executable's number."""
+    """Write a log with used and requested memory (KB) and executable number of each job."""
     path = folder / "log.swf"
     lines = [
         f"{number} {number} -1 60 2 -1 {used} 2 90 {asked} 1 1 1 {executable} 1 1 -1 -1\n"
@@ -498,7 +498,7 @@ def swf_file(folder: Path, *jobs: tuple[object, object, object]) -> Path:
     ],
 )
 def test_swf_memory(tmp_path: Path, used: object, asked: object, memory_mb: float) -> None:
-    """Memory is what was asked for, else what was used, else unknown, in MB of 1000 KB."""
+    """Memory is the requested, otherwise the used, otherwise 0, in MB of 1000 KB."""
     table = read_swf(swf_file(tmp_path, (used, asked, -1)))
     assert table.memory_mb.tolist() == [memory_mb]
     assert table.skipped == {}
@@ -506,7 +506,7 @@ def test_swf_memory(tmp_path: Path, used: object, asked: object, memory_mb: floa
 
 @pytest.mark.parametrize("value", ["x", "nan", "inf", "-inf", "1e16"])
 def test_swf_memory_that_is_no_number(tmp_path: Path, value: str) -> None:
-    """Such a line is corrupt in either field; it is named, or under `lenient` counted."""
+    """Invalid memory is an error that names the line; `lenient` counts it."""
     for used, asked in ((value, 1), (1, value)):
         path = swf_file(tmp_path, (1, 1, 1), (used, asked, 1))
         with pytest.raises(WorkloadError) as caught:
@@ -516,7 +516,7 @@ def test_swf_memory_that_is_no_number(tmp_path: Path, value: str) -> None:
 
 
 def test_swf_profiles(tmp_path: Path) -> None:
-    """A job has the profile of its executable's number, and from it what the log does not say."""
+    """A job has the profile of its executable number and takes missing fields from it."""
     kind = Profile(memory_mb=3.0, memory_volume_mb=4.0, max_energy_j=5.0, placement="one_node")
     path = swf_file(tmp_path, (-1, 1000, 14), (-1, -1, 14), (-1, -1, 15), (-1, -1, -1))
     rows = list(read_swf(path, placement="whole_nodes", profiles={"14": kind}).rows())
@@ -529,7 +529,7 @@ def test_swf_profiles(tmp_path: Path) -> None:
 
 
 def test_swf_profiles_of_a_scenario(tmp_path: Path) -> None:
-    """A scenario's profiles are those of its log."""
+    """Profiles of a scenario apply to its log."""
     swf_file(tmp_path, (-1, -1, 14), (-1, -1, 15))
     spec = scenario(tmp_path, '  swf: log.swf\n  profiles: {"14": {memory_volume_mb: 1e3}}\n')
     table = jobs_of(spec, tmp_path)
@@ -538,7 +538,7 @@ def test_swf_profiles_of_a_scenario(tmp_path: Path) -> None:
 
 
 def test_swf_profile_that_says_what_the_log_does(tmp_path: Path) -> None:
-    """The reader refuses such a profile where a job has it, and only there."""
+    """A profile that sets a field of the log is an error only if a job uses it."""
     path = swf_file(tmp_path, (-1, -1, 14))
     assert len(read_swf(path, profiles={"15": PROFILE})) == 1
     with pytest.raises(WorkloadError, match="profile '14', but a log's jobs have their cores"):

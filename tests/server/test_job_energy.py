@@ -36,7 +36,7 @@ from support.simulating import cluster_of, jobs_of, simulate
 
 
 def play_some(scene: Scene, batches: int) -> Played:
-    """Let a monkey schedule a scene for so many batches, or to its end."""
+    """Schedule a scene at random for a number of batches or to its end."""
     simulation = Simulation(scene.platform, scene.jobs, scene.rules)
     monkey, random = Monkey(scene), Random(scene.seed + 1)
     events: list[Event] = []
@@ -53,12 +53,12 @@ def play_some(scene: Scene, batches: int) -> Played:
 
 
 def energies_of(simulation: Simulation) -> list[float]:
-    """Return what each job used up to now, by row."""
+    """Return the energy of each job up to now, by row."""
     return list(simulation.record().job_energies_j)
 
 
 def exact_energies_j(simulation: Simulation) -> list[float]:
-    """Return the same, every processor looked at between any two changes, in exact numbers."""
+    """Return the energy of each job from a replay with rational numbers, by row."""
     platform, recording = simulation.cluster.platform, simulation.recording
     energies_j = [Fraction(0)] * len(recording)
     there: dict[tuple[int, int], tuple[Processor, dict[int, int]]] = {}
@@ -96,7 +96,7 @@ MANY = examples(300)
 @MANY
 @given(scenes(), st.integers(0, 60))
 def test_a_job_used_what_the_exact_sum_says(scene: Scene, batches: int) -> None:
-    """In the middle of a run or at its end, to the last digits."""
+    """The energy of each job equals that of an exact replay, during a run and at its end."""
     simulation = play_some(scene, batches).simulation
     assert energies_of(simulation) == pytest.approx(exact_energies_j(simulation), rel=1e-12, abs=0)
 
@@ -104,7 +104,7 @@ def test_a_job_used_what_the_exact_sum_says(scene: Scene, batches: int) -> None:
 @pytest.mark.parametrize("cores", [1, 2, 16])
 @pytest.mark.parametrize("processors", [1, 2])
 def test_energies_are_exact_where_nodes_are_never_idle(cores: int, processors: int) -> None:
-    """Many jobs share a processor, one after the other, and none has a sum of rounded ones."""
+    """With many jobs on one processor, the energies have no accumulated rounding error."""
     [group] = cluster_of(3, cores, static_w=97.3, dynamic_w=3.1).nodes
     platform = Platform((NodeGroup(3, group.processors * processors),))
     jobs = poisson(
@@ -122,7 +122,7 @@ def test_energies_are_exact_where_nodes_are_never_idle(cores: int, processors: i
 @MANY
 @given(scenes(), st.integers(0, 60))
 def test_a_job_used_what_the_oracle_says(scene: Scene, batches: int) -> None:
-    """In the middle of a run or at its end, each job used what the slow integration gives."""
+    """The energy of each job equals that of the reference integration."""
     played = play_some(scene, batches)
     slow = ask_oracle(scene, played)
     recording = played.simulation.recording
@@ -160,7 +160,7 @@ def decide(
 
 
 def test_static_power_is_shared_by_jobs_and_not_by_tasks() -> None:
-    """Two jobs on a processor pay half of its static power each, and their own tasks."""
+    """Two jobs on a processor are charged half of its static power each, and their own tasks."""
     jobs = jobs_of((0.0, 10.0, 2), (4.0, 4.0, 1))
     simulation = decide(
         FOUR, jobs, (0.0, [AllocateJob(1, [0])]), (4.0, [AllocateJob(2, [0])]), until_s=10.0
@@ -172,7 +172,7 @@ def test_static_power_is_shared_by_jobs_and_not_by_tasks() -> None:
 
 
 def test_idle_time_is_charged_to_nobody() -> None:
-    """What a processor drew before, between and after its jobs is no job's."""
+    """Idle power of a processor is charged to no job."""
     jobs = jobs_of((0.0, 2.0, 1), (0.0, 3.0, 4))
     simulation = decide(
         FOUR, jobs, (1.0, [AllocateJob(1, [0])]), (10.0, [AllocateJob(2, [0])]), until_s=13.0
@@ -184,7 +184,7 @@ def test_idle_time_is_charged_to_nobody() -> None:
 
 
 def test_jobs_that_follow_each_other_at_once_share_nothing() -> None:
-    """The job that ends and the one that starts in that instant each pay for their own time."""
+    """A job that ends and a job that starts at the same instant share no static power."""
     jobs = jobs_of((0.0, 2.0, 4), (0.0, 3.0, 4))
     simulation = decide(
         FOUR, jobs, (0.0, [AllocateJob(1, [0])]), (2.0, [AllocateJob(2, [0])]), until_s=5.0
@@ -197,7 +197,7 @@ def test_jobs_that_follow_each_other_at_once_share_nothing() -> None:
     [
         ("cores", 1, {0: 1}, 50 + 5),  # the second processor of node 0 is idle
         ("cores", 2, {0: 2}, 50 + 5 + 30 + 3),
-        ("whole_nodes", 1, {0: 1}, 50 + 5),  # held, but without a task: nobody's
+        ("whole_nodes", 1, {0: 1}, 50 + 5),  # held, but without a task: charged to no job
         ("whole_nodes", 4, {1: 1, 0: 3}, 50 + 5 + 30 + 6 + 80 + 8),
         ("cores", 5, {0: 3, 1: 2}, 50 + 5 + 30 + 6 + 80 + 16),
     ],
@@ -205,7 +205,7 @@ def test_jobs_that_follow_each_other_at_once_share_nothing() -> None:
 def test_a_job_pays_for_the_processors_that_have_its_tasks(
     placement: str, cores: int, tasks: dict[int, int], power_w: float
 ) -> None:
-    """A job alone pays the static power of each, and nothing of the others on its nodes."""
+    """A job is charged the static power of the processors with its tasks only."""
     jobs = jobs_of((0.0, 7.0, cores))
     jobs.placement[:] = PLACEMENTS.index(placement)
     allocation = AllocateJob(1, list(tasks), list(tasks.values()))
@@ -214,7 +214,7 @@ def test_a_job_pays_for_the_processors_that_have_its_tasks(
 
 
 def test_a_killed_job_of_many_nodes() -> None:
-    """It pays on each node up to its kill; those beside it pay alone from then on."""
+    """A killed job is charged on each node up to its kill; the remaining jobs are charged alone."""
     # Job 1 on all three processors from 0 to 4; job 2 on the second of node 0 from 0 to 9;
     # job 3 on node 1 from 1 to 9.
     jobs = jobs_of((0.0, 99.0, 3), (0.0, 9.0, 1), (0.0, 8.0, 1))
@@ -246,7 +246,7 @@ def test_a_killed_job_of_many_nodes() -> None:
 
 
 def test_a_running_job_pays_up_to_the_end_asked_for() -> None:
-    """A job still running is charged until then, one that waits or was rejected nothing."""
+    """A running job is charged up to `end_s`; waiting and rejected jobs have energy 0."""
     jobs = jobs_of((0.0, 99.0, 2), (0.0, 99.0, 1), (0.0, 9.0, 1), (0.0, 9.0, 1))
     simulation = decide(
         FOUR,
@@ -266,7 +266,7 @@ def test_a_running_job_pays_up_to_the_end_asked_for() -> None:
 
 
 def test_a_stalled_task_draws_full_power() -> None:
-    """Jobs that slow each other down pay for the time they take, at the same power."""
+    """Contention increases the energy of jobs through their run time, not their power."""
     constants = Contention(100.0, -1.0, 0.0, 0.0, 50.0, 0.0)
     processor = Processor(2, 1.0, 100.0, 10.0, 0.5, contention=constants)
     jobs = job_table(
@@ -281,13 +281,13 @@ def test_a_stalled_task_draws_full_power() -> None:
 
 
 def test_a_task_that_ended_before_its_sibling_draws_power_still() -> None:
-    """Until the whole job is over its job pays for it, and shares the static power."""
+    """A task that has ended is charged to its job until the job ends."""
     constants = Contention(100.0, -1.0, 0.0, 0.0, 50.0, 0.0)
     fast = Processor(2, 2.0, 100.0, 10.0, 0.5, contention=constants)
     slow = Processor(2, 1.0, 60.0, 6.0, 0.5, contention=constants)
     platform = Platform((NodeGroup(1, (fast,)), NodeGroup(1, (slow,))))
     jobs = job_table(job_id=[1, 2], run_s=10.0, requested_s=10.0, cores=[2, 1], ops=[10e9, 40e9])
-    # Nothing is asked of the memory. Job 1 on node 0: until 5; on node 1: until 10.
+    # Without memory demand. Job 1 on node 0: until 5; on node 1: until 10.
     simulation = decide(
         platform,
         jobs,

@@ -28,7 +28,7 @@ WAY: dict[JobStage, tuple[JobStage, ...]] = {
 
 
 def one_job(state: JobStage) -> tuple[JobRegister, SimulatedJob]:
-    """Return a register of one job, number 7, that has come to a state."""
+    """Return a register with one job, job 7, in a state."""
     recording = Recording()
     spec = JobSpec(7, 0.0, 1.0, math.inf, 1, "cores")
     register = JobRegister(recording)
@@ -42,20 +42,20 @@ def one_job(state: JobStage) -> tuple[JobRegister, SimulatedJob]:
 @pytest.mark.parametrize("after", TRANSITIONS)
 @pytest.mark.parametrize("before", TRANSITIONS)
 def test_transitions(before: JobStage, after: JobStage) -> None:
-    """A job takes the six legal ways; any other is an error that changes nothing."""
+    """The six legal transitions succeed; others raise an error and leave the state unchanged."""
     register, job = one_job(before)
     if (before, after) in LEGAL:
         register.move(job, after)
         assert job.state == after
         return
-    with pytest.raises(IllegalTransition, match=f"job 7 can't go from {before} to {after}"):
+    with pytest.raises(IllegalTransition, match=f"job 7 from {before} to {after}"):
         register.move(job, after)
     assert job.state == before
 
 
 @pytest.mark.parametrize("state", TRANSITIONS)
 def test_job_is_in_the_collection_of_its_state_only(state: JobStage) -> None:
-    """One that is over is in none."""
+    """A job is in the collection of its state only; a job that is over is in none."""
     register, job = one_job(state)
     collections = {
         "waiting": register.waiting,
@@ -70,13 +70,13 @@ def test_job_is_in_the_collection_of_its_state_only(state: JobStage) -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ("allocated", "job 7 has its nodes, and waits for them to be on"),
-        ("running", "job 7 is running"),
-        ("over", "job 7 is over"),
+        ("allocated", r"job 7 is allocated \(its nodes are being switched on\); expected a wait"),
+        ("running", "job 7 is running; expected a waiting job"),
+        ("over", "job 7 is over; expected a waiting job"),
     ],
 )
 def test_job_that_does_not_wait_is_not_found_waiting(state: JobStage, why: str) -> None:
-    """The rejection says what the job does instead."""
+    """The rejection contains the state of the job."""
     register, _ = one_job(state)
     with pytest.raises(Rejection, match=why) as caught:
         register.waiting_job(7)
@@ -84,8 +84,8 @@ def test_job_that_does_not_wait_is_not_found_waiting(state: JobStage, why: str) 
 
 
 def test_job_that_was_never_submitted_is_unknown() -> None:
-    """It has a code of its own."""
+    """A job that was never submitted is rejected as unknown."""
     register, _ = one_job("waiting")
-    with pytest.raises(Rejection, match="there is no job 8") as caught:
+    with pytest.raises(Rejection, match="job 8 does not exist") as caught:
         register.placed_job(8)
     assert caught.value.code == "unknown_job"

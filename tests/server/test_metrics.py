@@ -75,7 +75,7 @@ def small_run() -> Simulation:
 
 WAITS = [0.0, 20.0, 0.0, 20.0]
 RUNS = [20.0, 5.0, 8.0, 4.0]
-# W of node 0: 120 while 1 runs, 120 with 2 of the tasks of 2, 110 with 4's, 50 idle.
+# Power of node 0: 120 W with job 1, 120 W with two tasks of job 2, 110 W with job 4, 50 W idle.
 NODE_0_J = 20 * 120 + 5 * 120 + 5 * 50 + 4 * 110
 NODE_1_J = 4 * 50 + 8 * 110 + 8 * 50 + 5 * 110 + 5 * 50 + 4 * 50
 ENERGY_J = NODE_0_J + NODE_1_J
@@ -104,7 +104,7 @@ BY_HAND: dict[str, float] = {
     "switching_off_energy_j": 0.0,
     "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
     "edp_js": ENERGY_J * 34,
-    # Jobs 1 to 4: their energies, over the requested time; times their responses over it.
+    # Jobs 1 to 4: energy / requested time * response / requested time.
     "mean_normalised_edp": (
         20 * 120 / 20 * 20 / 20
         + 5 * (200 + 30) / 5 * 25 / 5
@@ -118,13 +118,13 @@ BY_HAND: dict[str, float] = {
 
 
 def test_by_hand() -> None:
-    """Every metric of the small run is the one worked out by hand."""
+    """Every metric of the small run equals the value computed by hand."""
     assert measure(small_run().record(), skipped=7) == pytest.approx(BY_HAND, rel=1e-14)
 
 
 @pytest.mark.parametrize("group", [job_counts, waits, slowdowns, energies, node_use])
 def test_every_metric_of_a_group_is_defined(group: Callable[[Any], Metrics]) -> None:
-    """The docstring of a group has a definition of each of its metrics, by name."""
+    """The docstring of a group defines each of its metrics by name."""
     record = small_run().record()
     values = group(jobs_that_ran(record) if group in (waits, slowdowns) else record)
     text = inspect.cleandoc(group.__doc__ or "")  # Python 3.13 removes the indentation itself
@@ -135,7 +135,7 @@ def test_every_metric_of_a_group_is_defined(group: Callable[[Any], Metrics]) -> 
 def of_waits(
     waits_s: list[float], runs_s: list[float] | None = None, requested_s: list[float] | None = None
 ) -> RunRecord:
-    """Return a record of jobs with these waits and run times, each alone on a node of 2 W."""
+    """Return a record of jobs with these waits and run times, each alone on a node with 2 W."""
     count = len(waits_s)
     runs_s, requested_s = runs_s or [1.0] * count, requested_s or [1.0] * count
     platform = Platform((NodeGroup(count, (Processor(1, 1.0, 1.0, 1.0, 0.0),)),))
@@ -159,7 +159,7 @@ def of_waits(
     [("median_wait_s", 50.0), ("p90_wait_s", 90.0), ("p95_wait_s", 95.0), ("p99_wait_s", 99.0)],
 )
 def test_percentiles(name: str, expected: float) -> None:
-    """Of waits of 0 to 100 s, in whatever order, the percentile is its number."""
+    """Percentile p of the waits 0 to 100 s is p, in any order."""
     waits_s = [float(i * 37 % 101) for i in range(101)]
     assert measure(of_waits(waits_s))[name] == pytest.approx(expected)
 
@@ -169,12 +169,12 @@ def test_percentiles(name: str, expected: float) -> None:
     [("median_wait_s", 5.0), ("p90_wait_s", 9.0), ("p95_wait_s", 9.5), ("p99_wait_s", 9.9)],
 )
 def test_percentiles_between_two(name: str, expected: float) -> None:
-    """Between two waits a percentile is linear."""
+    """A percentile interpolates linearly between two waits."""
     assert measure(of_waits([10.0, 0.0]))[name] == pytest.approx(expected)
 
 
 def test_slowdown_leaves_out_runs_of_no_time() -> None:
-    """A job killed in the second it started has no slowdown, but a bounded one."""
+    """A job with run time 0 counts for the bounded slowdown only."""
     metrics = measure(of_waits([30.0, 30.0], [0.0, 10.0]))
     assert metrics["mean_slowdown"] == 4.0
     assert metrics["mean_bounded_slowdown"] == (3.0 + 4.0) / 2
@@ -185,12 +185,12 @@ def test_slowdown_leaves_out_runs_of_no_time() -> None:
     [(0.0, 1.0, 1.0), (9.0, 1.0, 1.0), (19.0, 1.0, 2.0), (10.0, 10.0, 2.0), (10.0, 20.0, 1.5)],
 )
 def test_bounded_slowdown(wait_s: float, run_s: float, expected: float) -> None:
-    """Short jobs count as of 10 s, and none has less than 1."""
+    """Bounded slowdown uses a run time of at least 10 s and is at least 1."""
     assert measure(of_waits([wait_s], [run_s]))["mean_bounded_slowdown"] == pytest.approx(expected)
 
 
 def unlike(*clocks_ghz: float) -> Platform:
-    """Return nodes of one processor each, of these clocks: 4 cores, 100 W, and 10 W a GHz."""
+    """Return 4-core nodes with these clocks, 100 W static and 10 W/GHz dynamic power."""
     return Platform(
         tuple(NodeGroup(1, (Processor(4, ghz, 100.0, 10.0 * ghz, 0.5),)) for ghz in clocks_ghz)
     )
@@ -198,7 +198,7 @@ def unlike(*clocks_ghz: float) -> Platform:
 
 @pytest.mark.parametrize(("reference_ghz", "run_s"), [(None, 6.0), (1.0, 3.0), (8.0, 24.0)])
 def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_s: float) -> None:
-    """What a job asks for holds at the slowest clock, not that of reference, and is scaled."""
+    """Requested times hold at the slowest clock and are scaled to the fastest node."""
     table = jobs_of((0.0, 6.0, 3, 8.0))
     simulation = Simulation(unlike(1.0, 2.0, 4.0), table, Rules(reference_ghz=reference_ghz))
     simulation.advance(elapsed_s=5.0)
@@ -209,7 +209,7 @@ def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_
 
 
 def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
-    """Jobs that asked for less than a nanosecond do not count, nor make anything infinite."""
+    """Jobs with a requested time below 1 ns are excluded."""
     waits_s, runs_s = [1.0, 2.0, 3.0], [4.0, 4.0, 4.0]
     record = of_waits(waits_s, runs_s, [0.0, 2.0, 5e-324])
     assert measure(record)["mean_normalised_edp"] == 4 * 2.0 / 2 * 6 / 2
@@ -223,7 +223,7 @@ def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
 def test_normalised_edp_is_that_of_jobs_csv(
     name: str, sequences: int | None, tmp_path: Path
 ) -> None:
-    """It follows from the rows of `jobs.csv` and the requested times, one by one."""
+    """The metric equals the value computed from `jobs.csv` and the requested times."""
     folder = SCENARIOS if name == "demo" else SCENARIOS / "papers"
     overrides = {"workload.synthetic.sequences": sequences} if sequences else {}
     library = Library([folder / f"{name}.yaml"], overrides)
@@ -248,19 +248,19 @@ NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected
 
 
 def test_no_jobs() -> None:
-    """A workload of no jobs has every metric, and each is 0."""
+    """A workload without jobs has all metrics, with value 0."""
     empty = simulate(cluster_of(2), jobs_of(*[(0.0, 1.0, 1)]).take(slice(0, 0)))
     assert measure(empty.record()) == {**NONE_RAN, "jobs": 0, "jobs_rejected": 0}
 
 
 def test_no_job_ran() -> None:
-    """Where every job is too large nothing took any time, and every mean is 0."""
+    """If every job is rejected at submission, all means are 0."""
     metrics = measure(simulate(cluster_of(2), jobs_of((5.0, 1.0, 3), (5.0, 1.0, 4))).record())
     assert metrics == {**NONE_RAN, "jobs": 2, "jobs_rejected": 2}
 
 
 def test_jobs_that_wait_or_run_do_not_count() -> None:
-    """In a run that is not over, means are over the jobs that have ended."""
+    """In an incomplete run, means are over the jobs that have ended."""
     table = jobs_of((0.0, 4.0, 1), (0.0, 90.0, 1), (1.0, 5.0, 1))
     simulation = Simulation(cluster_of(2), table)
     simulation.advance()
@@ -269,13 +269,13 @@ def test_jobs_that_wait_or_run_do_not_count() -> None:
     metrics = measure(simulation.record())
     assert (metrics["jobs"], metrics["jobs_completed"]) == (3, 1)
     assert metrics["mean_response_s"] == 4.0
-    assert metrics["utilization"] == 4 / (2 * 4)  # though both cores were taken all the time
+    assert metrics["utilization"] == 4 / (2 * 4)  # both cores were held all the time
     assert metrics["energy_j"] == 2 * 4 * 110
     assert metrics["job_filling_rate"] == 1.0
 
 
 def test_utilization_is_of_cores_asked_for() -> None:
-    """A job that holds whole nodes counts with its cores, though no other could use the rest."""
+    """Utilization counts requested cores, also with whole nodes."""
     table = jobs_of((0.0, 10.0, 5), placement="whole_nodes")
     metrics = measure(simulate(cluster_of(2, 4), table).record())
     assert metrics["utilization"] == 5 / 8
@@ -283,7 +283,7 @@ def test_utilization_is_of_cores_asked_for() -> None:
 
 
 def test_measuring_twice_changes_nothing() -> None:
-    """Looking at a run on its way does not change what it comes to."""
+    """Measuring an incomplete run does not change its final metrics."""
 
     def run(looks: bool) -> dict[str, int | float]:
         simulation = Simulation(cluster_of(1), jobs_of((0.0, 0.1, 1), (0.3, 0.7, 1)))
@@ -297,7 +297,7 @@ def test_measuring_twice_changes_nothing() -> None:
 
 
 def test_plain_finite_numbers() -> None:
-    """Every metric is a plain Python number, so that JSON can hold it."""
+    """Every metric is a finite Python int or float."""
     for simulation in (small_run(), simulate(cluster_of(1), jobs_of((0.0, 1.0, 9)))):
         values = measure(simulation.record()).values()
         assert {type(value) for value in values} <= {int, float}

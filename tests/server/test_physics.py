@@ -42,12 +42,12 @@ from support.examples import examples
 from support.random_scenes import Scene, Span, play, processors, replay, rules
 from support.simulating import cluster_of, jobs_of
 
-# --- what is drawn ----------------------------------------------------------------------------
+# --- strategies -------------------------------------------------------------------------------
 
 
 @st.composite
 def platforms(draw: st.DrawFn) -> Platform:
-    """Return a platform of unlike nodes."""
+    """Return a heterogeneous platform."""
     groups = []
     for _ in range(draw(st.integers(1, 3))):
         kinds = draw(st.lists(processors(), min_size=1, max_size=3))
@@ -57,7 +57,7 @@ def platforms(draw: st.DrawFn) -> Platform:
 
 @st.composite
 def workloads(draw: st.DrawFn, most_cores: int) -> JobTable:
-    """Return jobs of every placement, some too large."""
+    """Return jobs of every placement; some exceed the platform."""
     submits_s = sorted(draw(st.lists(st.integers(0, 30), min_size=1, max_size=10)))
     rows = [
         (
@@ -75,17 +75,17 @@ def workloads(draw: st.DrawFn, most_cores: int) -> JobTable:
 
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    """Return a scene."""
+    """Return a random scene."""
     platform = draw(platforms())
     jobs = draw(workloads(platform.core_count))
     return Scene(platform, jobs, draw(rules()), draw(st.integers(0, 2**32)))
 
 
-# --- the slow replay --------------------------------------------------------------------------
+# --- reference integration --------------------------------------------------------------------
 
 
 class Energies(NamedTuple):
-    """What comes of the slow integral."""
+    """Result of the reference integration."""
 
     all_j: float
     idle_j: float
@@ -93,7 +93,7 @@ class Energies(NamedTuple):
 
 
 def integrate(scene: Scene, runs: dict[int, Span], start_s: float, end_s: float) -> Energies:
-    """Integrate power from one change to the next, every processor of every node from scratch."""
+    """Integrate the power of every processor from change to change, recomputed at each change."""
     nodes = [group.processors for group in scene.platform.nodes for _ in range(group.count)]
     times_s = {start_s, end_s}
     for run in runs.values():
@@ -128,7 +128,7 @@ MANY = examples(120)
 @MANY
 @given(scenes())
 def test_energy_is_the_integral_of_power(scene: Scene) -> None:
-    """All energy, the part of idle nodes and the time computing are those of a slow integral."""
+    """Energy by state equals that of the reference integration."""
     simulation, events, _ = play(scene)
     slow = integrate(scene, replay(scene, events), simulation.start_s, simulation.now_s)
     metrics = measure(simulation.record())
@@ -142,7 +142,7 @@ def test_energy_is_the_integral_of_power(scene: Scene) -> None:
 @MANY
 @given(scenes())
 def test_no_core_is_held_twice(scene: Scene) -> None:
-    """At any time a node's jobs have no more tasks than it has cores, and a whole one is alone."""
+    """The tasks on a node never exceed its cores, and a whole-node job is alone."""
     _, events, _ = play(scene)
     runs = replay(scene, events)
     capacity = scene.platform.cores_by_node()
@@ -158,7 +158,7 @@ def test_no_core_is_held_twice(scene: Scene) -> None:
 @MANY
 @given(scenes())
 def test_no_job_is_lost(scene: Scene) -> None:
-    """Every job is over, once; it is rejected untold if and only if it is too large."""
+    """Every job ends once; exactly the jobs that exceed the platform are rejected."""
     simulation, events, _ = play(scene)
     assert list(simulation.recording.job_id) == scene.jobs.job_id.tolist()
     told = Counter(event.job_id for event in events if isinstance(event, JobSubmitted))
@@ -178,7 +178,7 @@ def test_no_job_is_lost(scene: Scene) -> None:
 @MANY
 @given(scenes())
 def test_a_job_runs_as_long_as_its_slowest_core_needs(scene: Scene) -> None:
-    """Run time is that at the reference clock by the slowest clock, cut off at the walltime."""
+    """Run time is scaled by the slowest clock and limited by the walltime."""
     simulation, events, _ = play(scene)
     clocks = [
         [processor.clock_ghz for processor in group.processors]
@@ -205,7 +205,7 @@ def test_a_job_runs_as_long_as_its_slowest_core_needs(scene: Scene) -> None:
 @examples(50)
 @given(scenes())
 def test_same_seed_same_bytes(scene: Scene) -> None:
-    """The same scene played twice gives the same files to the byte."""
+    """The same scene gives the same files to the byte."""
     run = Run(hpcosim="0", scenario="random", scheduler="monkey", seed=scene.seed)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("one", "two"):
@@ -217,7 +217,7 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
 
 
 def columns(simulation: Simulation) -> dict[str, list[Any]]:
-    """Return all that was recorded, NaN as None."""
+    """Return all columns of the recording, with NaN as None."""
     recording = simulation.recording
     names = ("job_id", "submit_s", "start_s", "end_s", "state", "nodes", "tasks", "changes")
     return {
@@ -229,7 +229,7 @@ def columns(simulation: Simulation) -> dict[str, list[Any]]:
 @MANY
 @given(scenes())
 def test_wake_on_changes_no_physics(scene: Scene) -> None:
-    """The same decisions at the same times, woken only to send them, give the same run."""
+    """The same decisions at the same times give the same run with any `wake_on`."""
     played = play(scene)
     at: dict[float, list[Decision]] = {}
     for time_s, decisions in played.decided:
@@ -254,7 +254,7 @@ def test_wake_on_changes_no_physics(scene: Scene) -> None:
     )
 
 
-# --- decisions that can't be carried out ------------------------------------------------------
+# --- rejected decisions -----------------------------------------------------------------------
 
 
 def stage(**more: Any) -> Simulation:
@@ -281,7 +281,7 @@ def stage(**more: Any) -> Simulation:
 
 
 def state_of(simulation: Simulation) -> Any:
-    """Return a deep copy of all that a decision can change."""
+    """Return a deep copy of all state that a decision can change."""
     cluster = simulation.cluster
     jobs = simulation.jobs
     return deepcopy(
@@ -360,7 +360,7 @@ REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("decision", "code", "more"), REFUSED)
 def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[str, Any]) -> None:
-    """It is answered at once, with its code and its place in the message; nothing changes."""
+    """An invalid decision is rejected with its code and index and changes nothing."""
     simulation = stage(**more)
     before = state_of(simulation)
     batch = simulation.advance([decision], seq=41)
@@ -376,12 +376,12 @@ def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[st
 
 
 def test_every_rejection_code_is_tried() -> None:
-    """The decisions above draw every code there is."""
+    """The decisions above cover every rejection code."""
     assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
 
 
 def test_the_others_stand() -> None:
-    """A refused decision takes nothing from those before and after it in the message."""
+    """A rejected decision does not affect the other decisions of the message."""
     simulation = stage()
     batch = simulation.advance([AllocateJob(3, [1]), KillJob(9), KillJob(1)], seq=3)
     assert [type(event) for event in batch.events] == [JobStarted, DecisionRejected, JobCompleted]
@@ -424,7 +424,7 @@ UNLIKE = Platform(
     ],
 )
 def test_one_job_by_hand(nodes: list[int], cores: int, run_s: float, energy_j: float) -> None:
-    """Run time and energy of one job on unlike processors are those worked out by hand."""
+    """Run time and energy of a job on different processors equal the values computed by hand."""
     job = JobSpec(1, 0.0, 10.0, 10.0, cores, "cores")
     simulation = run_one(UNLIKE, nodes, job, Rules(reference_ghz=2.0))
     assert simulation.now_s == run_s
@@ -436,7 +436,7 @@ def test_one_job_by_hand(nodes: list[int], cores: int, run_s: float, energy_j: f
     [(10.0, 4.0, 4.0, "timeout"), (4.0, 10.0, 4.0, "completed"), (4.0, 4.0, 4.0, "completed")],
 )
 def test_walltime(run_s: float, requested_s: float, end_s: float, state: str) -> None:
-    """A job is killed at its requested time, one that ends just then is not."""
+    """A job is killed at its requested time unless it ends at that instant."""
     job = JobSpec(1, 0.0, run_s, requested_s, 1, "cores")
     simulation = run_one(cluster_of(1), [0], job, Rules(kill_at_walltime=True))
     assert simulation.now_s == end_s
@@ -444,7 +444,7 @@ def test_walltime(run_s: float, requested_s: float, end_s: float, state: str) ->
 
 
 def test_walltime_is_of_the_stretched_run_time() -> None:
-    """A job slowed down past its requested time by its nodes is killed there."""
+    """A job whose scaled run time exceeds its requested time is killed."""
     job = JobSpec(1, 0.0, 10.0, 15.0, 1, "cores")
     rules = Rules(reference_ghz=2.0, kill_at_walltime=True)
     simulation = run_one(cluster_of(1, clock_ghz=1.0), [0], job, rules)
@@ -453,7 +453,7 @@ def test_walltime_is_of_the_stretched_run_time() -> None:
 
 
 def test_whole_nodes_are_exclusive() -> None:
-    """No core of a node taken whole can be had, though most are idle; then all can."""
+    """A node held by a whole-node job has no free cores until the job ends."""
     table = jobs_of((0.0, 5.0, 1), (0.0, 5.0, 1))
     table.placement[0] = PLACEMENTS.index("whole_nodes")
     simulation = Simulation(cluster_of(1, 4), table)
@@ -469,7 +469,7 @@ def test_whole_nodes_are_exclusive() -> None:
 
 
 def test_a_job_submitted_at_the_last_alarm() -> None:
-    """A scheduler that kept the simulation going by an alarm may submit a job when it goes off."""
+    """With dynamic jobs, a scheduler may submit a job at the last alarm."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)), Rules(dynamic_jobs=True))
     simulation.advance()
     simulation.advance([AllocateJob(1, [0]), SetAlarm(5.0)])

@@ -48,6 +48,7 @@ from hpcosim_server.record.timeline import Span, node_spans
 from hpcosim_workloads.table import JobSpec
 from support import power_oracle as oracle
 from support.examples import examples
+from support.power_manager_runs import power_history
 from support.power_states_runs import (
     AT_ONCE,
     KINDS,
@@ -70,12 +71,12 @@ from support.simulating import jobs_of
 
 
 def spans_of(simulation: Simulation) -> list[Span]:
-    """Return the lines of nodes.csv."""
+    """Return the rows of nodes.csv."""
     return list(node_spans(simulation.record()))
 
 
 def energies_of(simulation: Simulation) -> list[float]:
-    """Return the energy computing, idle, sleeping, switching on and switching off."""
+    """Return the energies by node state: computing, idle, sleeping, switching on, switching off."""
     metrics = measure(simulation.record())
     return [metrics[f"{kind}_energy_j"] for kind in oracle.KINDS]
 
@@ -84,7 +85,7 @@ def energies_of(simulation: Simulation) -> list[float]:
 
 
 def test_off_and_on_events() -> None:
-    """A node goes through all its states, each told when it enters it, a transition at its end."""
+    """Each change of a node's power state is an event at its time."""
     _, events = off_and_on()
     assert events == [
         SimulationBegan(0.0),
@@ -100,7 +101,7 @@ def test_off_and_on_events() -> None:
 
 
 def test_off_and_on_spans() -> None:
-    """nodes.csv has a line for each state a node was in, with what it drew there."""
+    """nodes.csv has a row for each power state of a node, with its power."""
     simulation, _ = off_and_on()
     assert sorted(spans_of(simulation)) == [
         Span(0.0, 10.0, [1], "switching_off", 30.0),
@@ -112,7 +113,7 @@ def test_off_and_on_spans() -> None:
 
 
 def test_off_and_on_energy() -> None:
-    """Energy is apart by state; what is not spent computing is wasted; the shutdown counts."""
+    """Energies by state, wasted energy and shutdowns match the values computed by hand."""
     simulation, _ = off_and_on()
     assert energies_of(simulation) == [11_000.0, 2_500.0, 100.0, 1_600.0, 300.0]
     metrics = measure(simulation.record())
@@ -123,7 +124,7 @@ def test_off_and_on_energy() -> None:
 
 
 def test_woken_events() -> None:
-    """A job given sleeping nodes holds them, and starts when the last is on."""
+    """A job with sleeping nodes is allocated and starts when the last of them is on."""
     _, events = woken()
     assert events == [
         SimulationBegan(0.0),
@@ -147,7 +148,7 @@ def test_woken_events() -> None:
 
 
 def test_woken_spans() -> None:
-    """A node held for a job that does not run yet is idle, and draws what an idle one does."""
+    """A node that is on and held for an allocated job is idle."""
     simulation, _ = woken()
     assert sorted(spans_of(simulation)) == [
         Span(0.0, 10.0, [0, 1], "switching_off", 30.0),
@@ -163,14 +164,14 @@ def test_woken_spans() -> None:
 
 
 def test_woken_energy() -> None:
-    """Each second of each node is put down to what it did."""
+    """Energies by state match the values computed by hand."""
     simulation, _ = woken()
     assert energies_of(simulation) == [60 * 110.0, 35 * 50.0, 55 * 5.0, 40 * 80.0, 20 * 30.0]
     assert measure(simulation.record())["node_shutdowns"] == 2
 
 
 def test_boot_time_is_wait_and_not_walltime() -> None:
-    """A job of as much time as it needs is not killed for the time its nodes took to boot."""
+    """Boot time counts as wait, not as run time."""
     simulation, _ = woken()
     recording = simulation.recording
     assert (recording.start_s[1], recording.end_s[1]) == (60.0, 70.0)
@@ -179,7 +180,7 @@ def test_boot_time_is_wait_and_not_walltime() -> None:
 
 
 def test_walltime_begins_when_the_job_starts() -> None:
-    """A job that needs more than it asked for is ended that long after its nodes were on."""
+    """The walltime limit counts from the start of the job, when its nodes are on."""
     simulation = Simulation(
         Platform((nodes_of(1),)), jobs_of((0.0, 50.0, 1, 5.0)), Rules(kill_at_walltime=True)
     )
@@ -188,7 +189,7 @@ def test_walltime_begins_when_the_job_starts() -> None:
 
 
 def test_two_jobs_wait_for_one_node() -> None:
-    """Jobs given cores of a node while it boots start together when it is on, in their order."""
+    """Jobs allocated to a booting node start together, in order of allocation."""
     simulation = Simulation(Platform((nodes_of(1, cores=3),)), jobs_of((0.0, 5.0, 1), (0.0, 5, 2)))
     drive(
         simulation,
@@ -206,7 +207,7 @@ def test_two_jobs_wait_for_one_node() -> None:
 
 
 def test_the_clock_ends_with_the_last_job() -> None:
-    """A node on its way when the last job ends stays there: the run is over."""
+    """The run ends with the last job, also during a transition of a node."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 25.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [0]), off(1)]), (20.0, [on(1)]))
     assert finish(simulation) == [JobCompleted(25.0, 1, "completed")]
@@ -216,7 +217,7 @@ def test_the_clock_ends_with_the_last_job() -> None:
 
 
 def test_transitions_that_end_with_the_last_job_are_told() -> None:
-    """At one instant jobs end first; what is switched then belongs to the run."""
+    """Transitions that end at the instant of the last job are part of the run."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 10.0, 1)))
     drive(simulation, (0.0, [off(1), AllocateJob(1, [0])]))
     assert finish(simulation) == [
@@ -226,7 +227,7 @@ def test_transitions_that_end_with_the_last_job_are_told() -> None:
 
 
 def test_a_node_on_at_the_instant_of_a_submission_is_on_for_it() -> None:
-    """At one instant nodes are switched before jobs are submitted."""
+    """At one instant, nodes change their power state before jobs are submitted."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 1.0, 1), (40.0, 1.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [0])]), (10.0, [off(0)]), (20.0, [on(0)]))
     assert finish(simulation)[:3] == [
@@ -237,7 +238,7 @@ def test_a_node_on_at_the_instant_of_a_submission_is_on_for_it() -> None:
 
 
 def test_transitions_of_no_time() -> None:
-    """They take place, one after the other, at one instant, and cost nothing."""
+    """Transitions of duration 0 happen at one instant and use no energy."""
     simulation = Simulation(Platform((nodes_of(2, AT_ONCE),)), jobs_of((0.0, 9.0, 2)))
     events = drive(simulation, (0.0, [off(0), off(1)]), (4.0, [AllocateJob(1, [0, 1])]))
     assert events[3:] == [
@@ -261,7 +262,7 @@ def test_transitions_of_no_time() -> None:
 
 
 def test_power_wakes_a_scheduler_and_an_allocation_does_not() -> None:
-    """By default `node_power_changed` ends a batch, `job_allocated` does not."""
+    """By default, `node_power_changed` wakes the scheduler and `job_allocated` does not."""
     platform = Platform((nodes_of(1),))
     simulation = Simulation(platform, jobs_of((0.0, 1.0, 1)))
     simulation.advance()
@@ -278,7 +279,7 @@ def test_power_wakes_a_scheduler_and_an_allocation_does_not() -> None:
 
 
 def test_a_power_cycle_changes_no_speed() -> None:
-    """A job takes as long on a node that was switched off and on as before."""
+    """A power cycle of a node does not change the run times of jobs."""
     simulation = Simulation(
         Platform((NodeGroup(1, (Processor(1, 2.5),), power_states=SLOW),)),
         jobs_of((0.0, 7.0, 1), (0.0, 7.0, 1), (0.0, 7.0, 1)),
@@ -305,14 +306,14 @@ def test_a_power_cycle_changes_no_speed() -> None:
 
 
 def test_a_job_killed_before_it_starts() -> None:
-    """It is over at once, never starts, and its node still comes on."""
+    """A killed allocated job never starts, and its node completes the switch-on."""
     simulation, events = killed_while_its_node_boots()
     assert events[6:] == [
         NodePowerChanged(10.0, 0, "sleeping"),
         JobAllocated(15.0, 1, [0], [1]),
         NodePowerChanged(15.0, 0, "switching_on"),
         JobCompleted(20.0, 1, "killed"),
-        DecisionRejected(20.0, 0, 1, "kill_job", "job_not_running", "job 1 is over", 1),
+        DecisionRejected(20.0, 0, 1, "kill_job", "job_not_running", OVER, 1),
         NodePowerChanged(35.0, 0, "on"),
         JobCompleted(50.0, 2, "completed"),
     ]
@@ -320,7 +321,7 @@ def test_a_job_killed_before_it_starts() -> None:
 
 
 def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
-    """In jobs.csv it has an end, but no start, no nodes and no energy."""
+    """jobs.csv has an end but no start, nodes or energy for a job killed before its start."""
     simulation, _ = killed_while_its_node_boots()
     write_results(
         tmp_path / "out",
@@ -334,7 +335,7 @@ def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
 
 
 def test_nodes_a_killed_job_waited_for_go_to_the_next() -> None:
-    """A job given the booting node of a killed one starts when it is on."""
+    """A booting node of a killed job can be allocated to the next job."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (0.0, 5.0, 1)))
     drive(
         simulation,
@@ -350,7 +351,7 @@ def test_nodes_a_killed_job_waited_for_go_to_the_next() -> None:
 
 
 def test_a_node_is_free_to_be_switched_off_once_the_job_is_killed() -> None:
-    """A node that was on and held for a killed job can be switched off in the same message."""
+    """A node of a killed allocated job can be switched off in the same message."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 2), (0.0, 50.0, 1)))
     events = drive(
         simulation,
@@ -359,16 +360,14 @@ def test_a_node_is_free_to_be_switched_off_once_the_job_is_killed() -> None:
         (20.0, [off(1), KillJob(1), off(1)]),
     )
     assert events[-3:] == [
-        DecisionRejected(
-            20.0, 0, 0, "set_node_power", "node_busy", "node 1 runs a job or is held for one"
-        ),
+        DecisionRejected(20.0, 0, 0, "set_node_power", "node_busy", BUSY.format(1)),
         JobCompleted(20.0, 1, "killed"),
         NodePowerChanged(20.0, 1, "switching_off"),
     ]
     finish(simulation)
 
 
-# --- refusals ---------------------------------------------------------------------------------
+# --- rejected decisions -----------------------------------------------------------------------
 
 
 def stage() -> Simulation:
@@ -393,7 +392,7 @@ def stage() -> Simulation:
 
 
 def state_of(simulation: Simulation) -> Any:
-    """Return what a power decision or an allocation could change."""
+    """Return all state that a power decision or an allocation can change."""
     recording = simulation.recording
     return (
         simulation.now_s,
@@ -407,50 +406,64 @@ def state_of(simulation: Simulation) -> Any:
     )
 
 
-def cant(node: int, state: str, target: str) -> str:
-    """Return why a node can't be switched from where it is."""
-    return f"node {node} is {state} and can't go to {target}"
+def wrong_state(node: int, state: str, target: str) -> str:
+    """Return the reason to reject a change of a node in `state` to `target`."""
+    expected = "sleeping" if target == "on" else "on"
+    return f"node {node} is {state}; expected {expected} to switch it to {target}"
 
 
-BUSY = "node {} runs a job or is held for one"
-HAS_NODES = "job 2 has its nodes, and waits for them to be on"
+def unknown(node: int) -> str:
+    """Return the reason to reject a change of a node that does not exist."""
+    return f"set_node_power.node: node {node} does not exist; expected 0 to 6"
+
+
+BUSY = "node {} is allocated to a job; expected a node without allocation"
+FULL = "node {} has no free core; expected at least 1"
+ALLOCATED = "job 2 is allocated (its nodes are being switched on); expected a waiting job"
+OVER = "job 1 is over; expected a running or allocated job"
+ALWAYS_ON = "node 6 is always on: its node group has no power_states"
+NOT_ON = "allocate_job.nodes: node {} is {}; expected {}"
 REFUSED: list[tuple[Decision, RejectionCode, str]] = [
-    (off(7), "unknown_node", "there is no node 7; they go from 0 to 6"),
-    (on(2**63 - 1), "unknown_node", f"there is no node {2**63 - 1}; they go from 0 to 6"),
-    (off(6), "not_allowed", "node 6 has no power states: it is always on"),
-    (on(6), "not_allowed", "node 6 has no power states: it is always on"),
+    (off(7), "unknown_node", unknown(7)),
+    (on(2**63 - 1), "unknown_node", unknown(2**63 - 1)),
+    (off(6), "not_allowed", ALWAYS_ON),
+    (on(6), "not_allowed", ALWAYS_ON),
     (off(1), "node_busy", BUSY.format(1)),
     (off(2), "node_busy", BUSY.format(2)),
-    (on(0), "wrong_power_state", cant(0, "on", "on")),
-    (on(1), "wrong_power_state", cant(1, "on", "on")),
-    (on(2), "wrong_power_state", cant(2, "on", "on")),
-    (on(3), "wrong_power_state", cant(3, "switching_on", "on")),
-    (off(3), "wrong_power_state", cant(3, "switching_on", "sleeping")),
-    (on(4), "wrong_power_state", cant(4, "switching_off", "on")),
-    (off(4), "wrong_power_state", cant(4, "switching_off", "sleeping")),
-    (off(5), "wrong_power_state", cant(5, "sleeping", "sleeping")),
+    (on(0), "wrong_power_state", wrong_state(0, "on", "on")),
+    (on(1), "wrong_power_state", wrong_state(1, "on", "on")),
+    (on(2), "wrong_power_state", wrong_state(2, "on", "on")),
+    (on(3), "wrong_power_state", wrong_state(3, "switching_on", "on")),
+    (off(3), "wrong_power_state", wrong_state(3, "switching_on", "sleeping")),
+    (on(4), "wrong_power_state", wrong_state(4, "switching_off", "on")),
+    (off(4), "wrong_power_state", wrong_state(4, "switching_off", "sleeping")),
+    (off(5), "wrong_power_state", wrong_state(5, "sleeping", "sleeping")),
     *(
         (
             SetNodePower(node, state),
             "wrong_power_state",
-            f"a node is brought to on or sleeping, not {state}",
+            f"set_node_power.state is {state}; expected on or sleeping",
         )
         for node in (0, 5)
         for state in POWER
         if state.startswith("switching")
     ),
-    (AllocateJob(3, [4]), "wrong_power_state", "node 4 is switching_off, not on"),
-    (AllocateJob(3, [2]), "node_busy", "node 2 has no free core"),
-    (AllocateJob(3, [3]), "node_busy", "node 3 has no free core"),
-    (AllocateJob(2, [0]), "job_not_waiting", HAS_NODES),
-    (RejectJob(2), "job_not_waiting", HAS_NODES),
-    (off(-1), "unknown_node", "there is no node -1; they go from 0 to 6"),
+    (
+        AllocateJob(3, [4]),
+        "wrong_power_state",
+        NOT_ON.format(4, "switching_off", "on, switching_on or sleeping"),
+    ),
+    (AllocateJob(3, [2]), "node_busy", FULL.format(2)),
+    (AllocateJob(3, [3]), "node_busy", FULL.format(3)),
+    (AllocateJob(2, [0]), "job_not_waiting", ALLOCATED),
+    (RejectJob(2), "job_not_waiting", ALLOCATED),
+    (off(-1), "unknown_node", unknown(-1)),
 ]
 
 
 @pytest.mark.parametrize(("decision", "code", "reason"), REFUSED)
 def test_refused(decision: Decision, code: RejectionCode, reason: str) -> None:
-    """What can't be is answered with its code and its reason, and nothing of it is done."""
+    """An invalid decision is rejected with code and reason and changes nothing."""
     simulation = stage()
     before = state_of(simulation)
     (event,) = simulation.advance([decision], seq=41).events
@@ -464,21 +477,21 @@ def test_refused(decision: Decision, code: RejectionCode, reason: str) -> None:
 
 @pytest.mark.parametrize("second", [off(0), on(0)], ids=["off", "on"])
 def test_a_node_switched_twice_in_one_message(second: SetNodePower) -> None:
-    """The second is refused: the node is in a transition."""
+    """The second decision is rejected because the node is in a transition."""
     simulation = stage()
     first, refused = simulation.advance([off(0), second], seq=7).events
     finish(simulation)
     assert first == NodePowerChanged(12.0, 0, "switching_off")
-    reason = cant(0, "switching_off", second.state)
+    reason = wrong_state(0, "switching_off", second.state)
     assert refused == DecisionRejected(12.0, 7, 1, "set_node_power", "wrong_power_state", reason)
 
 
 def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
-    """Also a transition of no time is over only after the message."""
+    """A transition of duration 0 ends after the decisions of the message."""
     simulation = Simulation(Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 1.0, 1)))
     events = drive(simulation, (0.0, [off(0), on(0)]))
     assert isinstance(events[-2], DecisionRejected)
-    assert events[-2].reason == cant(0, "switching_off", "on")
+    assert events[-2].reason == wrong_state(0, "switching_off", "on")
     assert events[-1] == NodePowerChanged(0.0, 0, "sleeping")
     finish(simulation)
 
@@ -487,7 +500,7 @@ def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
     "decisions", [[off(0), AllocateJob(3, [0])], [AllocateJob(3, [0]), off(0)]]
 )
 def test_a_node_switched_off_and_given_away_in_one_message(decisions: list[Decision]) -> None:
-    """What comes first is done, the other refused."""
+    """Of a switch-off and an allocation of one node, the first is carried out."""
     simulation = stage()
     _, refused = simulation.advance(decisions).events
     finish(simulation)
@@ -504,7 +517,7 @@ def test_a_node_switched_off_and_given_away_in_one_message(decisions: list[Decis
 def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
     now_s: float, state: str
 ) -> None:
-    """An allocation of a node that is not on is refused, and the job waits on."""
+    """Without `wake_on_allocation`, an allocation of a node that is not on is rejected."""
     simulation = Simulation(
         Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 2)), Rules(wake_on_allocation=False)
     )
@@ -513,7 +526,7 @@ def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
     ]  # fmt: skip
     events = drive(simulation, *sorted(script, key=lambda step: step[0])[: 2 + (now_s > 20)])
     assert events[-1] == DecisionRejected(
-        now_s, 0, 0, "allocate_job", "wrong_power_state", f"node 1 is {state}, not on", 1
+        now_s, 0, 0, "allocate_job", "wrong_power_state", NOT_ON.format(1, state, "on"), 1
     )
     assert list(simulation.jobs.waiting) == [1]
     assert simulation.cluster.free == [1, 1]
@@ -521,17 +534,16 @@ def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
 
 
 def test_with_wake_on_allocation_a_node_that_is_being_switched_off_can_not_be_given() -> None:
-    """A transition is not interrupted, not even for a job."""
+    """A node that is being switched off cannot be allocated."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
     events = drive(simulation, (0.0, [off(0)]), (9.5, [AllocateJob(1, [0])]))
-    assert events[-1] == DecisionRejected(
-        9.5, 0, 0, "allocate_job", "wrong_power_state", "node 0 is switching_off, not on", 1
-    )
+    reason = NOT_ON.format(0, "switching_off", "on, switching_on or sleeping")
+    assert events[-1] == DecisionRejected(9.5, 0, 0, "allocate_job", "wrong_power_state", reason, 1)
     finish(simulation)
 
 
 def test_all_asleep_for_ever_is_an_error() -> None:
-    """Where nobody wakes the nodes that jobs wait for, the run ends and says that they wait."""
+    """A simulation in which all nodes sleep and jobs wait is stuck."""
     simulation = Simulation(
         Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)), Rules(wake_on_allocation=False)
     )
@@ -554,7 +566,7 @@ CYCLE: tuple[PowerState, ...] = ("switching_off", "sleeping", "switching_on")
 @pytest.mark.parametrize("after", POWER)
 @pytest.mark.parametrize("before", POWER)
 def test_transitions(before: PowerState, after: PowerState) -> None:
-    """From each state a node goes to one other; any other is an error that says since when."""
+    """A node enters only the next state of its cycle; others raise an error."""
     power = NodePower(Cluster(Platform((nodes_of(2),)), 0.0), np.random.default_rng(0))
     way = CYCLE[: CYCLE.index(before) + 1] if before != "on" else ()
     for state in way:
@@ -564,17 +576,19 @@ def test_transitions(before: PowerState, after: PowerState) -> None:
         power.enter(7.0, 1, after)
         assert power.state == ["on", after]
         return
-    wrong = f"node 1 can't go from {before} to {after}: it has been {before} since {since_s} s"
+    wrong = f"of node 1 from {before} to {after}: {before} since {since_s} s"
     with pytest.raises(IllegalTransition, match=re.escape(wrong)):
         power.enter(7.0, 1, after)
     assert power.state == ["on", before]
 
 
 def test_a_node_with_tasks_goes_nowhere() -> None:
-    """Should the simulator itself switch a node on which a job runs, that is an error."""
+    """Switching a node with tasks raises an error."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [1])]))
-    with pytest.raises(IllegalTransition, match="node 1 can't go from on to switching_off: it has"):
+    with pytest.raises(
+        IllegalTransition, match="node 1 from on to switching_off: the node has tasks"
+    ):
         simulation.power.enter(0.0, 1, "switching_off")
     finish(simulation)
 
@@ -583,12 +597,12 @@ def test_a_node_with_tasks_goes_nowhere() -> None:
 
 
 def varying(mean_s: float, deviation_s: float) -> PowerStates:
-    """Return power states of equal, varying times on and off."""
+    """Return power states with random transition times of equal distribution."""
     return PowerStates(5.0, mean_s, 80.0, mean_s, 30.0, deviation_s, deviation_s)
 
 
 def times_of_transitions(states: PowerStates, seed: int, cycles: int = 20) -> list[float]:
-    """Return how long the transitions of ten nodes took, each switched off and on so often."""
+    """Return the durations of transitions of ten nodes, each switched off and on several times."""
     simulation = Simulation(
         Platform((nodes_of(1, None), nodes_of(10, states))),
         jobs_of((0.0, 1e6, 1)),
@@ -620,7 +634,7 @@ def times_of_transitions(states: PowerStates, seed: int, cycles: int = 20) -> li
 
 
 def test_times_vary_as_the_seed_says() -> None:
-    """The same seed gives the same times, another one others."""
+    """Transition times depend on the seed only."""
     states = varying(100.0, 5.0)
     first = times_of_transitions(states, 1)
     assert first == times_of_transitions(states, 1)
@@ -629,7 +643,7 @@ def test_times_vary_as_the_seed_says() -> None:
 
 
 def test_times_are_spread_as_told() -> None:
-    """Mean and deviation of many times are those of the platform."""
+    """Mean and standard deviation of transition times are those of the platform."""
     times_s = times_of_transitions(varying(100.0, 5.0), 1)
     assert len(times_s) == 400
     assert np.mean(times_s) == pytest.approx(100.0, abs=1.0)
@@ -637,19 +651,19 @@ def test_times_are_spread_as_told() -> None:
 
 
 def test_times_are_never_negative() -> None:
-    """A time drawn below 0 is none at all."""
+    """A negative sample of a transition time becomes 0."""
     times_s = times_of_transitions(varying(1.0, 10.0), 3)
     assert min(times_s) == 0.0
-    assert 0.36 < times_s.count(0.0) / len(times_s) < 0.56  # 46 % lie below 0
+    assert 0.36 < times_s.count(0.0) / len(times_s) < 0.56  # 46 % of the samples are below 0
 
 
 def test_times_without_a_deviation_are_exact() -> None:
-    """Where nothing varies nothing is drawn, whatever the seed."""
+    """Transition times without a standard deviation are exact."""
     assert set(times_of_transitions(varying(100.0, 0.0), 4)) == {100.0}
 
 
 def test_on_and_off_vary_each_by_its_own_deviation() -> None:
-    """Only the times that have a deviation vary."""
+    """Switch-on and switch-off times vary by their own standard deviations."""
     states = PowerStates(5.0, 100.0, 80.0, 50.0, 30.0, switch_on_sd_s=5.0)
     simulation = Simulation(Platform((nodes_of(1, states),)), jobs_of((0.0, 1.0, 1)))
     drive(simulation, (0.0, [off(0)]), (60.0, [AllocateJob(1, [0])]))
@@ -659,11 +673,11 @@ def test_on_and_off_vary_each_by_its_own_deviation() -> None:
     assert on_s != 160.0
 
 
-# --- anything that may come -------------------------------------------------------------------
+# --- random runs against the oracle -----------------------------------------------------------
 
 
 def slow(scene: Scene, played: Played) -> oracle.Outcome:
-    """Return what the oracle makes of the same decisions."""
+    """Return the run of the oracle with the same decisions."""
     return oracle.run(
         scene.platform,
         {
@@ -691,7 +705,7 @@ def test_a_run_is_the_oracles(scene: Scene) -> None:
     """
     played = play(scene)
     expected, recording = slow(scene, played), played.simulation.recording
-    history = [recording.power_history(node) for node in range(scene.platform.node_count)]
+    history = [power_history(recording, node) for node in range(scene.platform.node_count)]
     assert history == expected.history
     starts_s = dict(zip(recording.job_id, recording.start_s, strict=True))
     assert {job: at_s for job, at_s in starts_s.items() if at_s == at_s} == expected.start_s
@@ -708,7 +722,7 @@ def test_a_run_is_the_oracles(scene: Scene) -> None:
 @MANY
 @given(scenes())
 def test_times_and_energies_are_the_oracles(scene: Scene) -> None:
-    """The metrics, and what nodes.csv says of each node, are those of the slow simulator."""
+    """Metrics and node states in nodes.csv equal those of the oracle."""
     played = play(scene)
     expected = slow(scene, played)
     total_j = expected.all_energy_j()
@@ -733,7 +747,7 @@ def test_times_and_energies_are_the_oracles(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_times_add_up(scene: Scene) -> None:
-    """The times of the states add up to nodes x makespan."""
+    """The node-seconds of all states add up to nodes * makespan."""
     simulation = play(scene).simulation
     record = simulation.record()
     assert sum(record.state_node_s.values()) == pytest.approx(
@@ -744,7 +758,7 @@ def test_times_add_up(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_shutdowns_are_counted(scene: Scene) -> None:
-    """There are as many shutdowns as nodes began to be switched off."""
+    """`node_shutdowns` is the number of begun switch-offs."""
     simulation, events, _ = play(scene)
     begun = [
         event
@@ -757,7 +771,7 @@ def test_shutdowns_are_counted(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_jobs_run_on_nodes_that_are_on(scene: Scene) -> None:
-    """No node with tasks is switched; from its allocation a job's nodes go nowhere but on."""
+    """Nodes of an allocated or running job are never switched off."""
     _, events, _ = play(scene)
     power = dict.fromkeys(range(scene.platform.node_count), "on")
     waiting: dict[int, list[int]] = {}
@@ -780,18 +794,18 @@ def test_jobs_run_on_nodes_that_are_on(scene: Scene) -> None:
             running.pop(event.job_id, None)
 
 
-# --- the scheduler's mirror -------------------------------------------------------------------
+# --- the scheduler's view ---------------------------------------------------------------------
 
 
 def newcomer(simulation: Simulation) -> View:
-    """Return the view of a client that begins with a snapshot."""
+    """Return a view built from a snapshot."""
     view = View(simulation.cluster.platform, wake_on_allocation=simulation.rules.wake_on_allocation)
     view.apply(simulation.now_s, simulation.snapshot())
     return view
 
 
 def test_a_snapshot_by_hand() -> None:
-    """It tells the nodes that are not on, then the jobs, those whose nodes boot among them."""
+    """A snapshot contains the nodes that are not on and the jobs, also the allocated ones."""
     simulation = stage()
     events = simulation.snapshot()
     finish(simulation)
@@ -813,7 +827,7 @@ def test_a_snapshot_by_hand() -> None:
 @MANY
 @given(scenes(vary=True))
 def test_a_snapshot_brings_a_view_up_to_date(scene: Scene) -> None:
-    """A view of the snapshot and one of all events agree on nodes, queue and running jobs."""
+    """A view from a snapshot equals a view from all events."""
 
     def look(simulation: Simulation, view: View) -> None:
         other = newcomer(simulation)
@@ -835,7 +849,7 @@ def test_a_snapshot_brings_a_view_up_to_date(scene: Scene) -> None:
 
 
 def places_of(view: View) -> dict[int, tuple[list[int], list[int], list[int]]]:
-    """Return where the running jobs are."""
+    """Return the allocations of the running jobs."""
     found = {}
     for job_id, job in view.running.items():
         assert job.place is not None
@@ -845,7 +859,7 @@ def places_of(view: View) -> dict[int, tuple[list[int], list[int], list[int]]]:
 
 
 def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
-    """A client that comes back reckons with the same ends of jobs as one that never left."""
+    """A view from a snapshot expects the same ends of jobs as a view from all events."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (18.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
     events = drive(simulation, (0.0, [off(0)]), (15.0, [AllocateJob(1, [0])]))
@@ -860,7 +874,7 @@ def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
 @MANY
 @given(scenes(vary=True))
 def test_a_view_knows_what_the_server_would_accept(scene: Scene) -> None:
-    """On each node a view has as many cores free as the server would let a job have, no more."""
+    """A view shows the free cores that the server accepts for an allocation."""
 
     def accepts(simulation: Simulation, node: int, cores: int) -> bool:
         job = JobSpec(99, 0.0, 1.0, 1.0, cores, "cores")
@@ -882,7 +896,7 @@ def test_a_view_knows_what_the_server_would_accept(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
-    """Jobs started through the view, on nodes not switched at the same time, are not refused."""
+    """The server accepts starts through the view if their nodes are not switched."""
     rng, random = np.random.default_rng(scene.seed), Random(scene.seed)
     simulation = Simulation(scene.platform, scene.jobs, scene.rules, rng)
     view = View(scene.platform, wake_on_allocation=scene.rules.wake_on_allocation)
@@ -890,7 +904,7 @@ def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
     for turn in range(1000):
         view.apply(batch.now_s, batch.events)
         assert not any(rejected.decision == "allocate_job" for rejected in view.rejected)
-        # Before the jobs: these then take none that is switched off, but may take one woken.
+        # Before the jobs: they use no node that is switched off, but possibly one that is woken.
         idle = (view.nodes.free == view.nodes.capacity).tolist()
         left = []
         for node, state in enumerate(view.nodes.power):
@@ -915,7 +929,7 @@ def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
 
 
 def test_a_node_to_be_switched_off_is_given_to_nobody() -> None:
-    """Once a policy has switched a node off it finds no room there, but when it sleeps again."""
+    """A view has no free cores on a node that is to be switched off, until it sleeps."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
     view.apply(*simulation.advance()[:2])
@@ -931,7 +945,7 @@ def test_a_node_to_be_switched_off_is_given_to_nobody() -> None:
 
 
 def test_a_node_that_is_not_switched_off_after_all_can_be_given_again() -> None:
-    """A refused switching leaves the view as it was before."""
+    """A rejected switch-off restores the view."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (9.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
     view.apply(*simulation.advance()[:2])
@@ -962,7 +976,7 @@ ONE: tuple[list[int], list[float]] = ([1], [0.0, 5.0, 10.0])
 def test_schedulers_live_with_nodes_that_can_not_be_given(
     name: str, asleep: list[int], starts_s: list[float]
 ) -> None:
-    """While nodes are on their way jobs find no room there; they start when there is some."""
+    """Jobs wait for nodes in transitions and start when cores are available."""
     platform = Platform((nodes_of(2, cores=2),))
     table = jobs_of((0.0, 5.0, 2), (1.0, 5.0, 2), (2.0, 5.0, 2), placement="one_node")
     simulation, view = Simulation(platform, table), View(platform)

@@ -15,12 +15,12 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_example_of_the_package_runs() -> None:
-    """The docstring shows what happens."""
+    """The example in the package docstring is correct."""
     assert doctest.testmod(hpcosim_server).failed == 0
 
 
 def test_import_loads_no_simulator() -> None:
-    """Whoever needs only an error or a rule does not wait for SimPy and numpy."""
+    """`import hpcosim_server` loads neither SimPy nor numpy."""
     code = "import sys, hpcosim_server; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"simpy", "numpy", "zmq", "msgspec"} & set(done.stdout.split())

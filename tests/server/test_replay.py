@@ -15,7 +15,7 @@ OTHER = NodeGroup(1, (Processor(1, 1.0, 20.0, 22.0),), 0.0, PowerStates(5.0, 1.0
 
 
 def recording_of(jobs: int = 0) -> Recording:
-    """Return a recording of jobs of one core that were submitted at 0 s, and of another kind."""
+    """Return a recording of 1-core jobs submitted at 0 s, with one added node kind."""
     recording = Recording()
     recording.kinds.append(OTHER)
     for number in range(jobs):
@@ -24,7 +24,7 @@ def recording_of(jobs: int = 0) -> Recording:
 
 
 def test_changes_of_nodes_lie_between_those_of_jobs_where_they_happened() -> None:
-    """At one instant, too: a job ends, its node is switched off, and another job starts."""
+    """Changes of nodes keep their place between changes of jobs, also at one instant."""
     recording = recording_of(2)
     recording.started(0, 0.0, [0], [1])
     recording.ended(0, 5.0, "completed")
@@ -41,7 +41,7 @@ def test_changes_of_nodes_lie_between_those_of_jobs_where_they_happened() -> Non
 
 
 def test_nodes_that_change_alike_at_one_instant_are_one_change() -> None:
-    """Another state, another instant and a change of a job in between are changes of their own."""
+    """Equal changes of nodes merge unless state or instant differ or a job changes in between."""
     recording = recording_of(1)
     for node in (2, 0):
         recording.powered(1.0, node, "switching_off")
@@ -57,7 +57,7 @@ def test_nodes_that_change_alike_at_one_instant_are_one_change() -> None:
 
 
 def test_node_changes_its_kind_before_it_is_switched_off_and_after_it_is_on() -> None:
-    """A node changes its kind while it is on, at whatever instant."""
+    """A change of kind precedes a switch-off and follows a switch-on of the same instant."""
     recording = recording_of()
     recording.changed_kind(1.0, 0, OTHER_KIND)
     recording.powered(1.0, 0, "switching_off")
@@ -76,7 +76,7 @@ def test_node_changes_its_kind_before_it_is_switched_off_and_after_it_is_on() ->
 
 
 def test_replay_has_the_state_after_each_change() -> None:
-    """The energy, the kind and the power state of each node are those of the recording so far."""
+    """After each change, the replay has the energy, kind and power state of each node."""
     recording = recording_of(1)
     recording.started(0, 1.0, [1], [1])
     recording.ended(0, 3.0, "completed")
@@ -95,7 +95,7 @@ def test_replay_has_the_state_after_each_change() -> None:
 
 
 def test_replay_begins_with_every_node_on_and_of_its_own_kind() -> None:
-    """Before the first change nothing runs."""
+    """A replay starts with all nodes on, idle and of their own kind."""
     platform = Platform((NodeGroup(1, (Processor(1, 1.0),)), NodeGroup(1, (Processor(2, 1.0),))))
     replay = Replay(platform, recording_of())
     assert replay.cluster.group_of == [0, 1]

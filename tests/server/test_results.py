@@ -58,7 +58,7 @@ job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason
 1,0.5,0.5,4.5,completed,2,0 2,700.0,
 2,1.0,4.5,6.0,completed,1,0,165.0,
 3,2.0,6.0,7.0,completed,3,1-2,180.0,
-4,2.0,,2.0,rejected,9,,0.0,asks for 9 cores; the platform has 4
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4
 """
 NODES = """\
 start_s,end_s,nodes,state,power_w
@@ -75,7 +75,7 @@ job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason
 1,0.5,0.5,,running,2,0 2,262.5,
 2,1.0,,,waiting,1,,0.0,
 3,2.0,,,waiting,3,,0.0,
-4,2.0,,2.0,rejected,9,,0.0,asks for 9 cores; the platform has 4
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4
 """
 NODES_HALFWAY = """\
 start_s,end_s,nodes,state,power_w
@@ -86,14 +86,14 @@ start_s,end_s,nodes,state,power_w
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a file, all but the first sorted."""
+    """Return the lines of a file with the rows sorted."""
     head, *rest = path.read_text().splitlines()
     return [head, *sorted(rest)]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
 def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
-    """A row has a cell for each column, and each column is described."""
+    """A row has a cell for each column, and each column has a definition."""
     rows = list(csv.reader(table.lines(small_run().record())))
     assert len(rows) > 1
     assert {len(row) for row in rows} == {len(table.columns)}
@@ -101,19 +101,19 @@ def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
 
 
 def test_jobs(tmp_path: Path) -> None:
-    """jobs.csv has a line for each job, in order of submission, to the byte."""
+    """jobs.csv has a row for each job, in order of submission."""
     write_results(tmp_path / "out", small_run().record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_bytes() == JOBS.encode()
 
 
 def test_nodes(tmp_path: Path) -> None:
-    """nodes.csv has each node's states; one that only changes hands has one line."""
+    """nodes.csv has a row for each period; consecutive jobs with equal power share one."""
     write_results(tmp_path / "out", small_run().record(), RUN)
     assert lines_of(tmp_path / "out/nodes.csv") == NODES.splitlines()
 
 
 def test_nodes_by_the_time_they_end(tmp_path: Path) -> None:
-    """The lines of nodes.csv come by the time the state ends."""
+    """The rows of nodes.csv are sorted by the end of the period."""
     write_results(tmp_path / "out", small_run().record(), RUN)
     lines = (tmp_path / "out/nodes.csv").read_text().splitlines()[1:]
     ends_s = [float(line.split(",")[1]) for line in lines]
@@ -121,7 +121,7 @@ def test_nodes_by_the_time_they_end(tmp_path: Path) -> None:
 
 
 def test_nodes_in_one_state_share_a_line(tmp_path: Path) -> None:
-    """Equal nodes in one state for one time are together on a line."""
+    """Nodes with equal state, power and period share a row."""
     simulation = Simulation(cluster_of(5), jobs_of((0.0, 2.0, 3)))
     simulation.advance()
     simulation.advance([AllocateJob(1, [0, 1, 4])])
@@ -133,7 +133,7 @@ def test_nodes_in_one_state_share_a_line(tmp_path: Path) -> None:
 
 
 def test_metrics(tmp_path: Path) -> None:
-    """metrics.json has every metric; jobs the reader changed but kept are not skipped."""
+    """metrics.json has all metrics; `jobs_skipped` excludes jobs that the reader kept."""
     simulation = small_run()
     write_results(tmp_path / "out", simulation.record(), RUN)
     written = json.loads((tmp_path / "out/metrics.json").read_text())
@@ -142,7 +142,7 @@ def test_metrics(tmp_path: Path) -> None:
 
 
 def test_run(tmp_path: Path) -> None:
-    """run.json says what was run."""
+    """run.json contains the description of the run and the platform."""
     write_results(tmp_path / "out", small_run().record(), RUN)
     written = json.loads((tmp_path / "out/run.json").read_text())
     expected = {
@@ -158,14 +158,14 @@ def test_run(tmp_path: Path) -> None:
 
 
 def test_a_run_on_its_way(tmp_path: Path) -> None:
-    """A run that is not over has jobs without an end, and states up to now."""
+    """An incomplete run has jobs without an end and periods up to the current time."""
     write_results(tmp_path / "out", small_run(3).record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_text() == JOBS_HALFWAY
     assert lines_of(tmp_path / "out/nodes.csv") == NODES_HALFWAY.splitlines()
 
 
 def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
-    """A run in which no time has passed has no states and, of a metric, no NaN."""
+    """A run of duration 0 has no periods and no NaN in its metrics."""
     write_results(tmp_path / "out", small_run(0).record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_text() == JOBS.splitlines()[0] + "\n"
     assert (tmp_path / "out/nodes.csv").read_text() == NODES.splitlines()[0] + "\n"
@@ -174,7 +174,7 @@ def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
 
 
 def test_times_are_exact(tmp_path: Path) -> None:
-    """Read back, a time is the very number the simulator had."""
+    """Times in the files round-trip to the exact float."""
     third = 1 / 3
     simulation = Simulation(cluster_of(1), jobs_of((third, 1e-7, 1), (1e9 + third, 1.0, 1)))
     simulation.advance()
@@ -200,7 +200,7 @@ def test_times_are_exact(tmp_path: Path) -> None:
     ],
 )
 def test_intervals(numbers: list[int], expected: str) -> None:
-    """Numbers in any order are written as intervals."""
+    """`intervals` sorts its numbers."""
     assert intervals(numbers) == expected
 
 
@@ -208,14 +208,14 @@ def test_intervals(numbers: list[int], expected: str) -> None:
 
 
 def test_only_the_four_files(tmp_path: Path) -> None:
-    """The folder has the four files, also where folders above it were missing, and no others."""
+    """The results folder, with missing parents created, contains exactly the result files."""
     write_results(tmp_path / "a/b/out", small_run().record(), RUN)
     assert sorted(file.name for file in (tmp_path / "a/b/out").iterdir()) == FILES
     assert [file.name for file in (tmp_path / "a/b").iterdir()] == ["out"]
 
 
 def test_earlier_results_are_written_over(tmp_path: Path) -> None:
-    """Earlier results give way whole, and other files in the folder stay."""
+    """Results replace earlier results; other files in the folder stay."""
     out = tmp_path / "out"
     write_results(out, small_run(3).record(), RUN)
     (out / "notes.txt").write_text("mine")
@@ -227,7 +227,7 @@ def test_earlier_results_are_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["file", "file/out", "file/a/out"])
 def test_no_folder_can_be_there(tmp_path: Path, where: str) -> None:
-    """Where a file is in the way the error names the folder, and the file stays."""
+    """A file in place of the folder gives an error that names it, and the file stays."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultsError, match=str(tmp_path / where)):
         write_results(tmp_path / where, small_run().record(), RUN)
@@ -257,7 +257,7 @@ except ResultsError as error:
 
 @pytest.mark.slow
 def test_full_disk(tmp_path: Path) -> None:
-    """Where the disk ends in the middle the error says so, and the earlier results stay whole."""
+    """A full disk gives an error, and the earlier results stay unchanged."""
     out = tmp_path / "out"
     write_results(out, small_run().record(), RUN)
     before = {file.name: file.read_bytes() for file in out.iterdir()}
@@ -273,7 +273,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_four_is_a_folder(tmp_path: Path) -> None:
-    """Where a folder stands in the place of a file the error says so and nothing is half new."""
+    """A folder in place of a result file gives an error, and all files stay unchanged."""
     out = tmp_path / "out"
     write_results(out, small_run(3).record(), RUN)
     (out / "run.json").unlink()

@@ -46,7 +46,7 @@ workload:
   synthetic: {model: poisson, jobs: 40, mean_interarrival_s: 90, cores: [1, 20], run_s: [10, 2000]}
 scheduler: {name: easy}
 """
-# Three jobs at once on four cores: 1 and 2 fit, 3 has to wait.
+# Three jobs submitted together on four cores: 1 and 2 fit, 3 waits.
 THREE_JOBS = """
 name: three
 platform: {nodes: [{count: 2, processors: [{cores: 2, static_w: 0, dynamic_w: 0}]}]}
@@ -61,7 +61,7 @@ Map = dict[str, Any]
 
 
 class Desk:
-    """A service, and the ways to talk to it."""
+    """A service and helpers to send it messages."""
 
     def __init__(self, folder: Path, limits: Limits | None = None) -> None:
         folder.mkdir(exist_ok=True)
@@ -82,14 +82,14 @@ class Desk:
         return self.opened[-1]
 
     def send(self, data: bytes) -> Map:
-        """Return the answer to bytes, as the other msgpack reader has it."""
+        """Return the reply to bytes, decoded by another msgpack library than the server's."""
         answer = self.service.answer(data)
         decode_server_message(answer)
         message: Map = msgpack.unpackb(answer)
         return message
 
     def ask(self, kind: str, **fields: Any) -> Map:
-        """Return the answer to a message."""
+        """Return the reply to a message."""
         return self.send(msgpack.packb({"type": kind, **fields}))
 
     def hello(self, **fields: Any) -> str:
@@ -103,15 +103,15 @@ class Desk:
         return self.ask("decisions", session=session, seq=seq, decisions=list(decisions), **fields)
 
     def results(self, session: str) -> dict[str, bytes]:
-        """Return the results of a session that is over, by file."""
+        """Return the result files of a closed session by name."""
         self.service.tidy()
-        self.service.tidy()  # what the first dropped, the second writes
+        self.service.tidy()  # the first call closes idle sessions, the second writes their results
         (folder,) = self.out.glob(f"*-{session[:8]}")
         return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 class Scheduler:
-    """A well-behaved scheduler, one step at a time."""
+    """A correct scheduler, advanced step by step."""
 
     def __init__(self, desk: Desk, policy: str = "easy", session: str = "", **hello: Any) -> None:
         self._desk = desk
@@ -140,7 +140,7 @@ class Scheduler:
         self._policy(view)
 
     def finish(self) -> dict[str, bytes]:
-        """Go on to the end and return the results."""
+        """Advance to the end and return the result files."""
         while self.ended is None:
             self.step()
         return self._desk.results(self.session)
@@ -154,7 +154,7 @@ def do_nothing(view: View) -> None:
 
 
 def seen(view: View) -> tuple[object, ...]:
-    """Return all that a view shows of the present."""
+    """Return the current state that a view shows."""
     return (
         view.now_s,
         view.no_more_jobs,
@@ -173,20 +173,20 @@ def seen(view: View) -> tuple[object, ...]:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """A service with a scenario of 40 jobs, `small`, and one of three, `three`."""
+    """A service with the scenarios `small` (40 jobs) and `three` (3 jobs)."""
     return Desk(tmp_path / "desk")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The results of `small` under easy, of a service that has nothing else to do."""
+    """The results of `small` under easy on a service without other sessions."""
     results = Scheduler(Desk(tmp_path_factory.mktemp("undisturbed"))).finish()
     assert sorted(results) == sorted(FILES)
     return results
 
 
 def valid(**changed: Any) -> bytes:
-    """Return a message of decisions that lacks nothing but a session, with some fields changed."""
+    """Return a valid message of decisions without a session, with some fields changed."""
     message = {"type": "decisions", "session": "0" * 16, "seq": 1, "decisions": []}
     return bytes(msgpack.packb(message | changed))
 
@@ -260,7 +260,7 @@ BAD_MESSAGES = {
 def test_a_bad_message_is_refused_and_harms_nobody(
     desk: Desk, undisturbed: dict[str, bytes], data: bytes
 ) -> None:
-    """What is no message gets an error, and a session beside it ends as if alone."""
+    """An invalid message gets an error; another session has the same results as without it."""
     good = Scheduler(desk)
     while good.ended is None:
         answer = desk.send(data)
@@ -274,7 +274,7 @@ def test_a_bad_message_is_refused_and_harms_nobody(
 def test_every_beginning_of_a_message_is_refused_and_changes_nothing(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
-    """A message cut anywhere is an error, and the session it named goes on with the same seq."""
+    """A truncated message gets an error and leaves the session and its seq unchanged."""
     good = Scheduler(desk)
     whole = encode(Decisions(session=good.session, seq=1))
     for length in range(len(whole)):
@@ -291,17 +291,17 @@ def test_every_beginning_of_a_message_is_refused_and_changes_nothing(
     ],
 )
 def test_an_error_names_the_field_at_fault(desk: Desk, data: bytes, where: str) -> None:
-    """The path of the field that is wrong is in the answer."""
+    """The error reply contains the path of the invalid field."""
     assert desk.send(data)["where"] == where
 
 
 def test_a_field_of_a_later_version_is_ignored(desk: Desk) -> None:
-    """An unknown field of a message is passed over."""
+    """The server ignores an unknown field of a message."""
     desk.hello(later={"a": [1, 2]})
 
 
 def test_too_large_a_message_is_refused(tmp_path: Path) -> None:
-    """A message of just the limit is read, one byte more is not."""
+    """The server accepts a message of the maximum size and rejects one byte more."""
     desk = Desk(tmp_path / "desk", Limits(message_bytes=2000))
     hello = {"type": "hello", "versions": [1], "padding": b"x" * 1000}
     missing = 2000 - len(msgpack.packb(hello))
@@ -335,7 +335,7 @@ def test_the_same_seq_again_gets_the_same_bytes_again(
 def test_a_replay_with_other_decisions_changes_nothing(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
-    """Under a seq that is answered, other decisions are not even looked at."""
+    """Other decisions under a seq that has a reply are ignored."""
     good = Scheduler(desk)
     while good.ended is None:
         good.step()
@@ -348,20 +348,20 @@ def test_a_replay_with_other_decisions_changes_nothing(
 def test_a_seq_out_of_order_is_refused_and_changes_nothing(
     desk: Desk, undisturbed: dict[str, bytes], offset: int
 ) -> None:
-    """An old seq, or one that skips some, is an error that says which is next."""
+    """A seq out of order gets an error that contains the expected seq."""
     good = Scheduler(desk)
     for _ in range(5):
         good.step()
     answer = desk.decide(good.session, good.seq + offset, {"type": "kill_job", "job_id": 1})
     assert (answer["type"], answer["code"]) == ("error", "out_of_order")
     assert answer["seq"] == good.seq + offset
-    assert f"{good.seq + 1} is next" in answer["message"]
+    assert f"expected {good.seq + 1}," in answer["message"]
     assert not answer["fatal"]
     assert good.finish() == undisturbed
 
 
 def test_the_first_seq_is_one(desk: Desk) -> None:
-    """A session that starts with seq 2 is told so."""
+    """The first seq of a session is 1; seq 2 gets an error."""
     session = desk.hello()
     assert desk.decide(session, 2)["code"] == "out_of_order"
     assert desk.decide(session, 1)["type"] == "events"
@@ -371,7 +371,7 @@ def test_the_first_seq_is_one(desk: Desk) -> None:
 
 
 def test_too_many_decisions_are_refused_whole(tmp_path: Path) -> None:
-    """None of too many decisions is carried out, and the session goes on with the same seq."""
+    """A message with too many decisions gets an error and leaves state and seq unchanged."""
     desk = Desk(tmp_path / "desk", Limits(decisions=2))
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
@@ -384,7 +384,7 @@ def test_too_many_decisions_are_refused_whole(tmp_path: Path) -> None:
 
 
 def test_too_many_sessions_are_refused_until_one_leaves(tmp_path: Path) -> None:
-    """The session above the limit is refused; one that leaves makes room."""
+    """A session above the limit gets an error; after another session ends, it opens."""
     desk = Desk(tmp_path / "desk", Limits(sessions=2))
     first, _ = desk.hello(), desk.hello()
     assert desk.ask("hello", versions=[1])["code"] == "too_many_sessions"
@@ -394,7 +394,7 @@ def test_too_many_sessions_are_refused_until_one_leaves(tmp_path: Path) -> None:
 
 
 def test_a_full_server_still_answers_a_hello_sent_twice(tmp_path: Path) -> None:
-    """The nonce of a session that is open is known when no more can be opened."""
+    """A repeated hello gets its welcome even if the server is at its session limit."""
     desk = Desk(tmp_path / "desk", Limits(sessions=1))
     session = desk.hello(nonce="once")
     assert desk.hello(nonce="once") == session
@@ -405,7 +405,7 @@ def test_a_full_server_still_answers_a_hello_sent_twice(tmp_path: Path) -> None:
 
 
 def test_a_hello_sent_twice_opens_one_session(desk: Desk) -> None:
-    """The same nonce gets the same bytes, even once the session has got on."""
+    """A repeated hello gets the same bytes, also after the session has advanced."""
     hello = encode(Hello(versions=[1], nonce="once"))
     first = desk.service.answer(hello)
     assert desk.service.answer(hello) == first
@@ -413,13 +413,13 @@ def test_a_hello_sent_twice_opens_one_session(desk: Desk) -> None:
 
 
 def test_hellos_without_or_with_other_nonces_open_sessions_of_their_own(desk: Desk) -> None:
-    """Only an equal nonce means an equal session."""
+    """Hellos without a nonce or with different nonces open different sessions."""
     names = {desk.hello(nonce=nonce) for nonce in ("a", "b", "", "")}
     assert len(names) == 4
 
 
 def test_a_hello_says_what_holds(desk: Desk) -> None:
-    """The welcome has the version, the platform and the limits in force."""
+    """The welcome contains the version, the platform and the limits."""
     answer = desk.ask("hello", versions=[7, 1], scenario="three")
     assert answer["version"] == 1
     assert (answer["scenario"], answer["seq"], answer["snapshot"]) == ("three", 0, [])
@@ -430,7 +430,7 @@ def test_a_hello_says_what_holds(desk: Desk) -> None:
 
 
 def test_the_name_of_a_session_cannot_be_guessed(desk: Desk) -> None:
-    """Names are long, and no two are alike."""
+    """Session names are long and distinct."""
     names = {desk.hello() for _ in range(20)}
     assert len(names) == 20
     assert min(map(len, names)) >= 16
@@ -438,23 +438,23 @@ def test_the_name_of_a_session_cannot_be_guessed(desk: Desk) -> None:
 
 @pytest.mark.parametrize("versions", [[], [2], [0, 2, 3], list(range(2, 100))])
 def test_a_version_not_spoken_here_is_refused_by_name(desk: Desk, versions: list[int]) -> None:
-    """A hello of other versions is told which is spoken, whatever else is in it."""
+    """A hello with unsupported versions gets an error that names the supported version."""
     for fields in ({}, {"nonce": 5, "scenario": {"later": "a map"}}):
         answer = desk.ask("hello", versions=versions, **fields)
         assert answer["code"] == "unsupported_version"
-        assert "this server speaks 1" in answer["message"]
+        assert "this server supports 1" in answer["message"]
         assert all(str(version) in answer["message"] for version in versions)
 
 
 def test_an_unknown_scenario_is_refused_with_those_there_are(desk: Desk) -> None:
-    """A hello for a scenario that is not served names those that are."""
+    """A hello for an unknown scenario gets an error that lists the available ones."""
     answer = desk.ask("hello", versions=[1], scenario="smal")
     assert answer["code"] == "unknown_scenario"
     assert "small, three" in answer["message"]
 
 
 def test_the_first_scenario_is_that_of_a_hello_which_names_none(desk: Desk) -> None:
-    """No scenario means the first."""
+    """A hello without a scenario gets the first scenario."""
     assert desk.ask("hello", versions=[1])["scenario"] == "small"
 
 
@@ -474,14 +474,14 @@ def test_policy_in_the_hello_is_recorded(desk: Desk) -> None:
 
 
 def test_a_seed_in_the_hello_counts(desk: Desk, undisturbed: dict[str, bytes]) -> None:
-    """Another seed draws other jobs, and is written down."""
+    """The seed of the hello changes the jobs and is recorded in run.json."""
     results = Scheduler(desk, seed=4).finish()
     assert json.loads(results["run.json"])["seed"] == 4
     assert results["jobs.csv"] != undisturbed["jobs.csv"]
 
 
 def test_an_override_counts_for_its_session_only(desk: Desk, undisturbed: dict[str, bytes]) -> None:
-    """A changed load changes the run of the client that asked for it, and no other."""
+    """An override affects the session of its hello only."""
     changed = Scheduler(desk, overrides={"workload.load": 2.0, "kill_at_walltime": True})
     plain = Scheduler(desk)
     results = changed.finish()
@@ -490,7 +490,7 @@ def test_an_override_counts_for_its_session_only(desk: Desk, undisturbed: dict[s
 
 
 def test_an_override_shows_in_the_options(desk: Desk) -> None:
-    """A rule changed by a hello is among what its welcome says."""
+    """The welcome contains an option that the hello overrides."""
     changes = {"kill_at_walltime": True, "dynamic_jobs": True}
     options = desk.ask("hello", versions=[1], overrides=changes)["options"]
     assert options["kill_at_walltime"]
@@ -507,7 +507,7 @@ def test_an_override_shows_in_the_options(desk: Desk) -> None:
     ],
 )
 def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -> None:
-    """What would make the server read or write elsewhere is refused, and nothing is opened."""
+    """An override of a file path gets an error and opens no session."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     assert answer["code"] == "invalid_scenario"
     assert "can't be set by a client" in answer["message"]
@@ -550,7 +550,7 @@ def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -
     ids=repr,
 )
 def test_a_bad_override_is_refused(desk: Desk, overrides: Map) -> None:
-    """A change that cannot be is an error, and nothing is opened."""
+    """An invalid override gets an error and opens no session."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     assert (answer["type"], answer["code"]) == ("error", "invalid_scenario")
     assert not desk.opened
@@ -567,9 +567,9 @@ def test_a_bad_override_is_refused(desk: Desk, overrides: Map) -> None:
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # those of the server go to its log
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # in a server, they go to the log
 def test_an_absurd_override_ends_in_an_answer(desk: Desk, overrides: Map) -> None:
-    """A workload at the end of all numbers is refused, or its session ends; no bug shows."""
+    """A workload with extreme numbers never causes an internal error."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     session = str(answer.get("session"))
     for seq in range(1, 200):
@@ -582,7 +582,7 @@ def test_an_absurd_override_ends_in_an_answer(desk: Desk, overrides: Map) -> Non
 
 @pytest.mark.parametrize("cores", [2**63, 2**64 - 1])
 def test_a_cap_of_more_cores_than_a_number_can_hold_is_refused(desk: Desk, cores: int) -> None:
-    """A cap on cores that NumPy can't hold is a bad scenario, not a bug of the server."""
+    """A core limit beyond NumPy's integers is an invalid scenario, not an internal error."""
     answer = desk.ask("hello", versions=[1], overrides={"workload.max_cores": cores})
     assert answer["type"] == "welcome" or answer["code"] == "invalid_scenario"
 
@@ -594,7 +594,7 @@ def test_a_cap_of_more_cores_than_a_number_can_hold_is_refused(desk: Desk, cores
 def test_a_session_there_is_not_is_refused(
     desk: Desk, undisturbed: dict[str, bytes], session: str
 ) -> None:
-    """No message to an unknown session gets anywhere near one that there is."""
+    """A message to an unknown session gets an error and has no effect on open sessions."""
     good = Scheduler(desk)
     assert desk.decide(session, 1)["code"] == "unknown_session"
     assert desk.ask("bye", session=session)["code"] == "unknown_session"
@@ -607,7 +607,7 @@ def test_a_session_there_is_not_is_refused(
 def test_a_decision_for_a_job_of_another_session_is_rejected(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
-    """Two sessions have jobs of the same numbers, and each has its own."""
+    """Sessions with equal job ids have independent jobs."""
     good = Scheduler(desk)
     vandal = desk.hello()
     answer = desk.decide(vandal, 1)
@@ -624,7 +624,7 @@ def test_a_decision_for_a_job_of_another_session_is_rejected(
 
 
 def test_bye_ends_a_session_and_writes_what_was_recorded(desk: Desk) -> None:
-    """Who leaves early gets a goodbye, and results that say that they are not all."""
+    """A bye before the end gets a goodbye and writes incomplete results."""
     good = Scheduler(desk)
     for _ in range(10):
         good.step()
@@ -637,24 +637,24 @@ def test_bye_ends_a_session_and_writes_what_was_recorded(desk: Desk) -> None:
 
 
 def test_who_talks_to_a_session_that_is_over_hears_why_it_is(desk: Desk) -> None:
-    """Decisions, and coming back, after a bye are told of it."""
+    """Decisions and a resumption after a bye get an error with the reason of the end."""
     session = desk.hello()
     desk.ask("bye", session=session)
     answers = [desk.decide(session, 1), desk.ask("hello", versions=[1], session=session)]
     for answer in answers:
         assert answer["code"] == "unknown_session"
-        assert "it is over: the client left" in answer["message"]
+        assert "the session is closed: the client left" in answer["message"]
 
 
 def test_a_bye_sent_twice_gets_a_goodbye_twice(desk: Desk) -> None:
-    """A client that resends its bye, for the answer was lost, is told goodbye."""
+    """A repeated bye gets a goodbye again."""
     session = desk.hello()
     assert desk.ask("bye", session=session)["type"] == "goodbye"
     assert desk.ask("bye", session=session)["type"] == "goodbye"
 
 
 def test_the_last_answer_can_be_had_again_after_the_end(desk: Desk) -> None:
-    """The last request, sent again when the session is over and written, gets the same bytes."""
+    """The last request, repeated after the end of the session, gets the same bytes."""
     good = Scheduler(desk)
     good.finish()
     request = encode(Decisions(session=good.session, seq=good.seq))
@@ -665,7 +665,7 @@ def test_the_last_answer_can_be_had_again_after_the_end(desk: Desk) -> None:
 
 
 def test_the_metrics_on_the_wire_are_those_in_the_results(desk: Desk) -> None:
-    """`simulation_ended` and `metrics.json` say the same, and the run is complete."""
+    """`simulation_ended` and `metrics.json` contain the same metrics, and the run is complete."""
     good = Scheduler(desk)
     results = good.finish()
     assert good.ended is not None
@@ -677,7 +677,7 @@ def test_the_metrics_on_the_wire_are_those_in_the_results(desk: Desk) -> None:
 
 
 def test_the_metrics_at_the_end_of_all_numbers_are_numbers(desk: Desk) -> None:
-    """The longest run there can be has metrics that are numbers, in the results too."""
+    """The longest possible run has finite metrics, also in the result files."""
     session = desk.hello()
     desk.decide(session, 1)
     desk.decide(session, 2, elapsed_s=1e15)
@@ -690,25 +690,25 @@ def test_the_metrics_at_the_end_of_all_numbers_are_numbers(desk: Desk) -> None:
 
 
 class Clock:
-    """What the service takes for the time."""
+    """Replacement of the service's clock."""
 
     now_s = 1000.0
 
     def __call__(self) -> float:
-        """Return the time, in seconds."""
+        """Return the time, s."""
         return self.now_s
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that the test sets; the service reads it."""
+    """A clock for the service that the test sets."""
     clock = Clock()
     monkeypatch.setattr("hpcosim_server.service.service.time.monotonic", clock)
     return clock
 
 
 def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clock) -> None:
-    """Who says nothing for too long is dropped, what was recorded is written."""
+    """A session without messages is closed after the timeout, and its results are written."""
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     silent = Scheduler(desk)
     silent.step()
@@ -716,17 +716,17 @@ def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clo
     results = desk.results(silent.session)
     run = json.loads(results["run.json"])
     assert not run["complete"]
-    assert run["ended_because"] == "the client was silent for more than 60 s"
+    assert run["ended_because"] == "no message from the client for more than 60 s"
     assert sorted(results) == sorted(FILES)
     answer = desk.decide(silent.session, 2)
     assert answer["code"] == "unknown_session"
-    assert "silent" in answer["message"]
+    assert "no message from the client" in answer["message"]
 
 
 def test_a_session_that_is_heard_of_is_not_dropped(
     tmp_path: Path, clock: Clock, undisturbed: dict[str, bytes]
 ) -> None:
-    """Decisions, and coming back, count as a sign of life; a silent neighbour does not."""
+    """Decisions and resumptions reset the idle timeout of their own session only."""
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     good, silent, returning = Scheduler(desk), desk.hello(), desk.hello()
     while good.ended is None:
@@ -739,7 +739,7 @@ def test_a_session_that_is_heard_of_is_not_dropped(
 
 
 def test_a_session_is_not_dropped_for_the_slowness_of_another(tmp_path: Path, clock: Clock) -> None:
-    """Time in which the server opens a large session for another client is no silence."""
+    """Time in which the server is busy does not count towards the idle timeout."""
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     patient = desk.hello()
     desk.opening_takes = lambda: setattr(clock, "now_s", clock.now_s + 600.0)
@@ -749,7 +749,7 @@ def test_a_session_is_not_dropped_for_the_slowness_of_another(tmp_path: Path, cl
 
 
 def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
-    """A scheduler that starts nothing hears how many jobs wait since when; a resend, the same."""
+    """A scheduler that starts no job gets a fatal error, also for a repeated request."""
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
     request = encode(Decisions(session=session, seq=2))
@@ -764,7 +764,7 @@ def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
 
 
 def test_a_scheduler_that_only_errs_is_stopped(desk: Desk) -> None:
-    """Rejected decisions without end, at one instant, are a stuck simulation."""
+    """Requests that contain only rejected decisions at one instant end as a stuck simulation."""
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
     answer: Map = {}
@@ -777,7 +777,7 @@ def test_a_scheduler_that_only_errs_is_stopped(desk: Desk) -> None:
 
 
 def test_a_service_that_closes_writes_every_open_session(desk: Desk) -> None:
-    """All that is open at the end is ended, and its results are written."""
+    """`close` ends all open sessions and writes their results."""
     sessions = [desk.hello(), desk.hello(scenario="three")]
     desk.service.close("it was time")
     for session in sessions:
@@ -789,7 +789,7 @@ def test_a_service_that_closes_writes_every_open_session(desk: Desk) -> None:
     "client", ["../../up", "/etc/cron.d/x", "a\x00b", "con\nsole", "é" * 200, "", ".", "..", "-rf"]
 )
 def test_the_name_of_a_client_is_no_path(desk: Desk, client: str) -> None:
-    """Whatever a client calls itself, its results are in one folder of the results."""
+    """Any client name gives one results folder inside the output folder."""
     session = desk.hello(client=client)
     desk.ask("bye", session=session)
     results = desk.results(session)
@@ -802,7 +802,7 @@ def test_the_name_of_a_client_is_no_path(desk: Desk, client: str) -> None:
 def test_results_that_cannot_be_written_are_a_failure_and_no_crash(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
-    """Where the results should go is a file: that is told, and other sessions go on."""
+    """Results that cannot be written are reported as a failure; other sessions continue."""
     desk.out.write_text("in the way")
     lost = desk.hello()
     good = Scheduler(desk)
@@ -816,7 +816,7 @@ def test_results_that_cannot_be_written_are_a_failure_and_no_crash(
 def test_a_bug_in_one_session_is_not_the_trouble_of_another(
     desk: Desk, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session whose simulation fails is closed with its results, and said to be a bug."""
+    """An exception in a session closes it with its results and gets an internal error."""
     good = Scheduler(desk)
     broken = desk.hello()
 
@@ -840,7 +840,7 @@ def test_a_bug_in_one_session_is_not_the_trouble_of_another(
 def test_a_client_that_dies_and_comes_back_changes_nothing(
     desk: Desk, tmp_path: Path, policy: str, every: int
 ) -> None:
-    """Whoever comes back sees what it saw before, and the run ends as if it had not died."""
+    """A resumed session continues from the same state and has the same results."""
     alone = Scheduler(Desk(tmp_path / "alone"), policy).finish()
     before = Scheduler(desk, policy)
     while before.ended is None:
@@ -859,7 +859,7 @@ def test_a_client_that_dies_and_comes_back_changes_nothing(
 def test_coming_back_before_the_first_decision_shows_the_same_as_the_first_events(
     desk: Desk,
 ) -> None:
-    """A client that dies after its hello finds its session at its beginning."""
+    """A session resumed before its first decision is at its start."""
     session = desk.hello()
     answer = desk.ask("hello", versions=[1], session=session)
     assert (answer["session"], answer["seq"]) == (session, 0)
@@ -870,12 +870,12 @@ def test_coming_back_before_the_first_decision_shows_the_same_as_the_first_event
 def test_coming_back_after_a_lost_answer_loses_nothing(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
-    """Decisions that were carried out, their answer lost, are in the snapshot."""
+    """The snapshot contains the effects of a request whose reply was lost."""
     good = Scheduler(desk)
     for _ in range(12):
         good.step()
     request = Decisions(session=good.session, seq=13, decisions=good.view.decisions)
-    desk.service.answer(encode(request))  # and the client dies before it comes
+    desk.service.answer(encode(request))  # the client ends before the reply arrives
     back = Scheduler(desk, session=good.session)
     assert back.seq == 13
     assert back.finish() == undisturbed
@@ -914,7 +914,7 @@ START_2 = {"type": "allocate_job", "job_id": 2, "nodes": [1]}
 def test_a_decision_that_cannot_be_is_rejected_and_the_others_stand(
     desk: Desk, decision: Map, code: str
 ) -> None:
-    """What can't be is named with its place and reason; what stands around it is carried out."""
+    """An invalid decision is rejected with index, code and reason; the others are carried out."""
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
     answer = desk.decide(session, 2, START_1, START_2, decision, {"type": "set_alarm", "at_s": 5.0})
@@ -946,7 +946,7 @@ def test_a_decision_that_cannot_be_is_rejected_and_the_others_stand(
     ids=str,
 )
 def test_a_job_that_cannot_be_is_not_submitted(desk: Desk, change: Map, code: str) -> None:
-    """A job of no cores, of no time, or of a number there was, is rejected; a good one is not."""
+    """An invalid submit_job is rejected; a valid one in the same message is carried out."""
     session = desk.hello(scenario="three", overrides={"dynamic_jobs": True})
     desk.decide(session, 1)
     good = {"type": "submit_job", "job_id": 9, "cores": 1, "run_s": 1.0}
@@ -957,7 +957,7 @@ def test_a_job_that_cannot_be_is_not_submitted(desk: Desk, change: Map, code: st
 
 
 def test_a_submitted_job_larger_than_the_platform_is_told_of(desk: Desk) -> None:
-    """What came of every decision is an event, also of a job that no node could hold."""
+    """A submit_job that exceeds the platform gets an event."""
     session = desk.hello(scenario="three", overrides={"dynamic_jobs": True})
     desk.decide(session, 1)
     job = {"type": "submit_job", "job_id": 9, "cores": 5, "run_s": 1.0}
@@ -966,7 +966,7 @@ def test_a_submitted_job_larger_than_the_platform_is_told_of(desk: Desk) -> None
 
 
 def test_a_session_cannot_have_more_jobs_than_allowed(tmp_path: Path) -> None:
-    """Jobs submitted by the scheduler count, too."""
+    """The job limit of a session includes jobs that the scheduler submits."""
     desk = Desk(tmp_path / "desk", Limits(jobs=42))
     session = desk.hello(scenario="three", overrides={"dynamic_jobs": True})
     submissions = [
@@ -983,7 +983,7 @@ def test_a_session_cannot_have_more_jobs_than_allowed(tmp_path: Path) -> None:
 def test_a_time_that_cannot_pass_is_refused(
     desk: Desk, undisturbed: dict[str, bytes], elapsed_s: float
 ) -> None:
-    """An `elapsed_s` that is no length of time is an error, and the seq is still to come."""
+    """An invalid `elapsed_s` gets an error and leaves the seq unchanged."""
     good = Scheduler(desk)
     good.step()
     answer = desk.decide(good.session, 2, elapsed_s=elapsed_s)
@@ -992,7 +992,7 @@ def test_a_time_that_cannot_pass_is_refused(
 
 
 def test_more_time_than_numbers_can_hold_is_no_bug(desk: Desk) -> None:
-    """A scheduler whose thinking takes 1e308 s, again and again, is never an internal error."""
+    """Extreme values of `elapsed_s` never cause an internal error."""
     session = desk.hello(scenario="three")
     for seq in range(1, 4):
         answer = desk.decide(session, seq, elapsed_s=1e308)
@@ -1002,13 +1002,13 @@ def test_more_time_than_numbers_can_hold_is_no_bug(desk: Desk) -> None:
 
 
 def test_a_negative_zero_of_time_is_no_time(desk: Desk, undisturbed: dict[str, bytes]) -> None:
-    """An `elapsed_s` of -0.0 is one of 0.0."""
+    """An `elapsed_s` of -0.0 is treated as 0.0."""
     good = Scheduler(desk)
     good.step()
     decisions = [msgspec.to_builtins(decision) for decision in good.view.decisions]
     answer = desk.decide(good.session, 2, *decisions, elapsed_s=-0.0)
     assert answer["type"] == "events"
-    good.step()  # the resend of it
+    good.step()  # its repetition
     assert good.finish() == undisturbed
 
 
@@ -1046,19 +1046,19 @@ PATTERNS: list[Map] = [
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """A service for all examples of a fuzz test, which no example may break."""
+    """A service shared by all examples of a fuzz test."""
     return Desk(tmp_path_factory.mktemp("fuzzed"), Limits(jobs=50, sessions=8))
 
 
 def still_serves(desk: Desk) -> None:
-    """Fail unless a service opens a session that goes on."""
+    """Check that a service opens a session and advances it."""
     assert desk.decide(desk.hello(scenario="three"), 1)["type"] == "events"
 
 
 @examples(300)
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes_get_an_error(fuzzed: Desk, data: bytes) -> None:
-    """Noise is never more than an error to the service."""
+    """Arbitrary bytes get an error reply."""
     answer = fuzzed.send(data)
     assert (answer["type"], answer["code"]) == ("error", "invalid_message")
 
@@ -1079,7 +1079,7 @@ def test_arbitrary_bytes_get_an_error(fuzzed: Desk, data: bytes) -> None:
 def test_damaged_messages_get_an_answer(
     fuzzed: Desk, pattern: Map, edits: list[tuple[str, int, int]]
 ) -> None:
-    """A message with some bytes changed, lost or added gets an answer that is no bug's."""
+    """A message with changed, removed or added bytes gets a reply other than an internal error."""
     fuzzed.service.close("next example")
     session = fuzzed.hello(scenario="three")
     data = bytearray(msgpack.packb(pattern | ({"session": session} if "seq" in pattern else {})))
@@ -1119,8 +1119,8 @@ def _with(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 @examples(300)
 @given(data=st.data())
 def test_messages_with_odd_values_get_an_answer(fuzzed: Desk, data: st.DataObject) -> None:
-    """A message with one value replaced by any other gets an answer that is no bug's."""
-    fuzzed.service.close("next example")  # also after one that ended early, of a draw too large
+    """A message with one replaced value gets a reply other than an internal error."""
+    fuzzed.service.close("next example")  # a previous example may have ended early
     pattern: Map = data.draw(st.sampled_from(PATTERNS))
     session = fuzzed.hello(scenario="three")
     fuzzed.decide(session, 1)
@@ -1147,7 +1147,7 @@ DECISIONS = st.one_of(
         NODES,
         st.lists(st.integers(-1, 5), max_size=3),
     ),
-    # Most of what is above is rejected; these are not.
+    # Most decisions above are rejected; these are carried out.
     st.builds(
         lambda job_id, first: {"type": "allocate_job", "job_id": job_id, "nodes": [first]},
         JOB_IDS,
@@ -1200,7 +1200,7 @@ def test_no_decisions_can_make_a_simulation_unsound(
     kill: bool,
     speed: float | None,
 ) -> None:
-    """Whatever is decided, no core is lost, time goes on, and a mirror shows what there is."""
+    """Any decisions keep the invariants, and a client's view equals the server's state."""
     overrides: Map = {
         "dynamic_jobs": True,
         "kill_at_walltime": kill,
@@ -1231,7 +1231,7 @@ def test_no_decisions_can_make_a_simulation_unsound(
 
 
 def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
-    """Whoever still asks after the end is told that the server stops, and why."""
+    """After `stop`, every message gets `shutting_down` with the reason."""
     session = desk.hello()
     assert desk.service.stop("it was time")
     answer = desk.ask("decisions", session=session, seq=1)
@@ -1240,7 +1240,7 @@ def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
 
 
 def test_another_request_of_the_last_seq_is_refused(desk: Desk) -> None:
-    """A seq answered once answers only the same request again: nothing vanishes unheard."""
+    """A different request under the last seq gets an error."""
     session = desk.hello()
     first = desk.ask("decisions", session=session, seq=1)
     assert desk.ask("decisions", session=session, seq=1) == first

@@ -1,4 +1,4 @@
-"""The simulator as one plain object: whole traces of small scenarios."""
+"""`Simulation.advance`: whole event traces of small scenarios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.simulating import cluster_of, jobs_of
 
 
 def test_two_jobs_on_two_nodes_whole_trace() -> None:
-    """Two jobs, the second submitted while the first runs, give just these batches."""
+    """Two jobs, the second submitted while the first runs, give exactly these batches."""
     simulation = Simulation(cluster_of(2), jobs_of((5.0, 10.0, 1), (8.0, 2.0, 2)))
     assert simulation.advance() == (
         5.0,
@@ -58,7 +58,7 @@ def test_all_of_one_instant_comes_in_one_batch_in_order() -> None:
 
 
 def test_jobs_that_wait_for_nothing_are_an_error() -> None:
-    """A scheduler that never starts a job is told how many wait, and since when."""
+    """A scheduler that starts no job gets an error with the waiting jobs."""
     simulation = Simulation(cluster_of(1), jobs_of((3.0, 1.0, 1), (4.0, 1.0, 1)))
     simulation.advance()
     simulation.advance()
@@ -67,7 +67,7 @@ def test_jobs_that_wait_for_nothing_are_an_error() -> None:
 
 
 def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
-    """With dynamic jobs, decisions after the last event go on with the simulation."""
+    """With dynamic jobs, a submission in reply to the last event continues the simulation."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 5.0, 1)), Rules(dynamic_jobs=True))
     simulation.advance()
     simulation.advance([AllocateJob(1, [0])])
@@ -79,7 +79,7 @@ def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
 
 
 def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
-    """What happens while the scheduler thinks comes first, and its job starts after that."""
+    """Events within `elapsed_s` precede the decisions of the request."""
     simulation = Simulation(cluster_of(2), jobs_of((0.0, 10.0, 1), (2.0, 10.0, 1)))
     simulation.advance()
     batch = simulation.advance([AllocateJob(1, [0])], elapsed_s=3.0)
@@ -91,7 +91,7 @@ def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
 
 
 def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
-    """Events nobody is woken for are delivered when nothing more can happen."""
+    """Events outside of `wake_on` are returned when no further event can occur."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1), (5.0, 1.0, 1)))
     simulation.advance()
     batch = simulation.advance([AllocateJob(1, [0])], wake_on=[])
@@ -108,7 +108,7 @@ def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
 
 
 def test_alarms_replaced_without_end_take_no_memory() -> None:
-    """Timers called off are cleared away once they are the most of the heap."""
+    """The heap drops cancelled timers when they are the majority."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)))
     simulation.advance()
     for _ in range(10):

@@ -16,7 +16,7 @@ from hpcosim_studies.node_centric import comparison, paper, tables
 from hpcosim_studies.node_centric import runs as weeks
 from hpcosim_studies.node_centric.reproduce import compare_weeks
 from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import Run, simulate
+from hpcosim_studies.runs import StudyRun, simulate
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
 ONE_NODE = PLACEMENTS.index("one_node")
@@ -45,9 +45,9 @@ def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
     )
 
 
-def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> Run:
+def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> StudyRun:
     """Return a run of these jobs as one week."""
-    return Run(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
+    return StudyRun(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
 
 
 def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:

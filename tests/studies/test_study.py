@@ -16,7 +16,7 @@ from hpcosim_studies.errors import StudyError
 from hpcosim_studies.measures import Measure, change, document, table
 from hpcosim_studies.pool import in_parallel
 from hpcosim_studies.rows import Row, groups, read_rows, where, write_rows
-from hpcosim_studies.runs import Run, metrics_of, run_all
+from hpcosim_studies.runs import StudyRun, metrics_of, run_all
 from hpcosim_studies.study import Study, carry_out
 
 TINY = """
@@ -43,12 +43,12 @@ def tiny(tmp_path: Path) -> Path:
 
 def test_a_run_has_the_metrics_of_its_scenario(tiny: Path) -> None:
     """The second job waits for the first, by hand."""
-    assert metrics_of(Run(tiny, {}))["mean_wait_s"] == 250
+    assert metrics_of(StudyRun(tiny, {}))["mean_wait_s"] == 250
 
 
 def test_overrides_reach_into_lists(tiny: Path) -> None:
     """With a third node the second job need not wait."""
-    run = Run(tiny, {}, overrides={"platform.nodes.0.count": 3})
+    run = StudyRun(tiny, {}, overrides={"platform.nodes.0.count": 3})
     assert metrics_of(run)["mean_wait_s"] == 0
 
 
@@ -56,13 +56,13 @@ def test_overrides_reach_into_lists(tiny: Path) -> None:
 def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
     """There is one group of nodes, and it has no name."""
     with pytest.raises(ScenarioError, match=rf"{field}.*expected a position"):
-        metrics_of(Run(tiny, {}, overrides={field: 1}))
+        metrics_of(StudyRun(tiny, {}, overrides={field: 1}))
 
 
 def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
     """The message names the scenario and how many jobs completed."""
     tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
-    run = Run(tiny, {}, overrides={"kill_at_walltime": True})
+    run = StudyRun(tiny, {}, overrides={"kill_at_walltime": True})
     with pytest.raises(RunError, match=r"tiny.yaml: only 1 of 2 jobs completed under fcfs"):
         metrics_of(run)
 
@@ -71,14 +71,14 @@ def test_equal_runs_are_simulated_once(tiny: Path) -> None:
     """Runs that differ in labels alone share their metrics, each with its own labels."""
     done = []
 
-    def measured(run: Run) -> Mapping[str, float]:
+    def measured(run: StudyRun) -> Mapping[str, float]:
         done.append(run)
         return {"value": float(len(done))}
 
     runs = [
-        Run(tiny, {"name": "a"}, overrides={"seed": 1, "name": "x"}),
-        Run(tiny, {"name": "b"}, overrides={"name": "x", "seed": 1}),
-        Run(tiny, {"name": "c"}, scheduler="easy"),
+        StudyRun(tiny, {"name": "a"}, overrides={"seed": 1, "name": "x"}),
+        StudyRun(tiny, {"name": "b"}, overrides={"name": "x", "seed": 1}),
+        StudyRun(tiny, {"name": "c"}, scheduler="easy"),
     ]
     assert run_all(runs, 1, measured=measured) == [
         {"name": "a", "value": 1.0},
@@ -90,7 +90,9 @@ def test_equal_runs_are_simulated_once(tiny: Path) -> None:
 @pytest.mark.slow
 def test_processes_do_not_change_results(tiny: Path) -> None:
     """Two processes give the rows of one, in the same order."""
-    runs = [Run(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)]
+    runs = [
+        StudyRun(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)
+    ]
     assert run_all(runs, 2) == run_all(runs, 1)
 
 
@@ -123,7 +125,7 @@ def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
     """Known rows come before those of runs in the table of results and in what is made of it."""
     study = Study(
         "tiny",
-        [Run(tiny, {"name": "run", "seed": None})],
+        [StudyRun(tiny, {"name": "run", "seed": None})],
         ("name", "seed", "mean_wait_s"),
         {"summary.md": lambda rows: ",".join(row["name"] for row in rows)},
         {"figure.png": lambda path, rows: path.touch()},

@@ -44,5 +44,5 @@ def test_training_is_rejected_where_there_is_none(name: str, tmp_path: Path) -> 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """A file where the folder should be is named."""
     (tmp_path / "file").touch()
-    with pytest.raises(StudyError, match=f"{tmp_path / 'file'}: cannot be used"):
+    with pytest.raises(StudyError, match=f"{tmp_path / 'file'}: cannot be read or written"):
         reproduce_study("ineps", tmp_path / "file")

@@ -1,8 +1,8 @@
-"""EASY that knows of power states, beside a timeout: a slow reference in whole seconds.
+"""Reference implementation of power-aware EASY with the timeout power manager, in whole seconds.
 
-Written from the docstrings of `heuristics/power_aware`, `heuristics/easy_aware` and
-`power/timeout`, and from the protocol, sections 4.2 and 5.7. Nodes have one core, times are
-whole, nothing is drawn. What is free when is one truth value for every node and second.
+It follows the docstrings of `heuristics/power_aware`, `heuristics/easy_aware` and `power/timeout`,
+and sections 4.2 and 5.7 of the protocol. Nodes have one core, times are integers, and nothing is
+random. The calendar has one bit for each node and second.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Row = tuple[int, int, int, int]  # submit_s, run_s, nodes, requested_s
-Switching = tuple[int, int, str]  # when, node, the state it entered
+Switching = tuple[int, int, str]  # time, node, entered state
 
 
 @dataclass(eq=False)
 class Job:
-    """A job; `ready_s` is when the nodes it was given are expected to be on."""
+    """A job; `ready_s` is the expected time at which its allocated nodes are on."""
 
     submit_s: int
     run_s: int
@@ -32,7 +32,7 @@ class Job:
 
 @dataclass(eq=False)
 class Node:
-    """A node; `left_s` is when a state it is passing through is over."""
+    """A node; `left_s` is the end of its transitional state."""
 
     number: int
     on_takes_s: int
@@ -43,7 +43,7 @@ class Node:
     idle_s: int = -1
 
     def expected_on_s(self, now_s: int) -> int:
-        """Return when it is on if that is wanted from now on."""
+        """Return the time at which it is on if it is switched on from now on."""
         if self.state == "on":
             return now_s
         if self.state == "switching_on":
@@ -52,34 +52,34 @@ class Node:
         return max(asleep_s, now_s) + self.on_takes_s
 
     def asleep_soon(self) -> bool:
-        """Return whether it is on again only after it is told to."""
+        """Return whether it stays off until it is switched on."""
         return self.state in ("switching_off", "sleeping")
 
 
 def bits(first: int, count: int) -> int:
-    """Return so many ones from a bit on."""
+    """Return a mask of `count` ones from bit `first`."""
     return ((1 << count) - 1) << first
 
 
 @dataclass
 class Reservation:
-    """Nodes from a time on, and when the job runs: later, where nodes are given that boot."""
+    """Nodes reserved from `start_s`; the job runs from `runs_s`, after booting nodes are on."""
 
     start_s: int
     runs_s: int
     nodes: list[Node]
 
     def rank(self) -> tuple[int, int]:
-        """Return when the job runs, and how long nodes boot for it; the least is best."""
+        """Return start time and boot time; the lowest rank is the best."""
         return self.runs_s, self.runs_s - self.start_s
 
 
 class Calendar(list[int]):
-    """Of each node, a bit for every second from now on: whether it is free.
+    """For each node, a bit for every second from now on: 1 if the node is free.
 
     Attributes:
-        now_s: the second of the lowest bit.
-        changes_s: the seconds at which something begins or ends.
+        now_s: time of the lowest bit, s.
+        changes_s: times at which a reservation begins or ends, s.
     """
 
     def __init__(self, now_s: int) -> None:
@@ -88,12 +88,12 @@ class Calendar(list[int]):
         self.changes_s = {now_s}
 
     def has(self, node: Node, start_s: int, seconds: int) -> bool:
-        """Return whether a node is free for so long."""
+        """Return whether a node is free for a duration."""
         wanted = bits(start_s - self.now_s, seconds)
         return self[node.number] & wanted == wanted
 
     def before(self, node: Node, start_s: int) -> int:
-        """Return how free a node is before: at how many changes."""
+        """Return the number of preceding changes at which a node is free."""
         return sum(
             self[node.number] >> (at_s - self.now_s) & 1
             for at_s in self.changes_s
@@ -101,7 +101,7 @@ class Calendar(list[int]):
         )
 
     def fill(self, reservation: Reservation, job: Job) -> None:
-        """Let nodes be free no more."""
+        """Mark the nodes of a reservation as occupied."""
         start_s, end_s = reservation.start_s, reservation.runs_s + job.requested_s
         self.changes_s |= {start_s, end_s}
         for node in reservation.nodes:
@@ -112,11 +112,11 @@ class Oracle:
     """One simulation.
 
     Args:
-        nodes: what switching each node on and off takes.
+        nodes: durations of switching each node on and off, s.
         rows: the jobs, in order of submission.
-        awareness: of the scheduler.
-        timeout_s: of the manager.
-        looks_s: when the scheduler looks besides, as it may whenever it likes.
+        awareness: power awareness of the scheduler.
+        timeout_s: timeout of the power manager, s.
+        looks_s: times of additional calls of the scheduler, s.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class Oracle:
         self.horizon_s = longest_s + max(job.requested_s for job in self.jobs) + 1
 
     def run(self) -> tuple[list[int], list[Switching]]:
-        """Return when each job starts, and when which node enters which state."""
+        """Return the start times of the jobs and the changes of power states."""
         while not all(job.over for job in self.jobs):
             if self._time_brings_something():
                 while self._decide() and not all(job.over for job in self.jobs):
-                    pass  # a node that is switched is news at this instant
+                    pass  # a switched node is an event at this instant
             self.now_s += 1
             assert self.now_s < self.latest_s, "the reference is stuck"
         return [job.start_s for job in self.jobs], sorted(self.switchings)
@@ -188,7 +188,7 @@ class Oracle:
     # The job scheduler
 
     def _decide(self) -> bool:
-        """Decide, and return whether any node was switched."""
+        """Decide and return whether a node was switched."""
         before = len(self.switchings)
         reservations = self._go_through()
         self.kept_on = {
@@ -204,7 +204,7 @@ class Oracle:
         return len(self.switchings) > before
 
     def _go_through(self) -> list[Reservation]:
-        """Start what can be started, and return the reservations of what can't."""
+        """Start the jobs that fit and return the reservations of the others."""
         free, reservations = self._calendar(), list[Reservation]()
         soon_s = self.now_s + max(node.on_takes_s for node in self.nodes)
         find = self._earliest_given if self.awareness == "aware" else self._earliest_on
@@ -221,7 +221,7 @@ class Oracle:
         return reservations
 
     def _calendar(self) -> Calendar:
-        """Return when nodes can be given (aware), or are on (planned), as far as can be told."""
+        """Return when nodes are expected to be available (aware) or on (planned)."""
         calendar = Calendar(self.now_s)
         for node in self.nodes:
             if node.job is not None:
@@ -238,7 +238,7 @@ class Oracle:
     def _earliest_on(
         self, free: Calendar, job: Job, until_s: int | None, among: list[Node]
     ) -> Reservation | None:
-        """Return the earliest start, on nodes that need no waking where there are enough."""
+        """Return the earliest start, preferring nodes that are on."""
         start_s = self.now_s
         while until_s is None or start_s <= until_s:
             room = [node for node in among if free.has(node, start_s, job.requested_s)]
@@ -251,7 +251,7 @@ class Oracle:
     def _earliest_given(
         self, free: Calendar, job: Job, until_s: int | None, among: list[Node]
     ) -> Reservation | None:
-        """Return what has the job run the earliest, of that what boots the shortest."""
+        """Return the allocation with the earliest start, then the shortest boot time."""
         best: Reservation | None = None
         start_s = self.now_s
         while (until_s is None or start_s <= until_s) and (best is None or start_s <= best.runs_s):

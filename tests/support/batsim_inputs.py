@@ -1,4 +1,4 @@
-"""Small inputs of Batsim's, made for a test."""
+"""Small Batsim input files for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Computing, sleeping, and on the way off (4 s) and on (10 s).
+# Computing, sleeping, switching off (4 s) and switching on (10 s).
 POWER_STATES = "100Mf, 50Mf, 1e-9Mf, 0.25f, 0.1f"
 WATTS = "100:100:200, 60:60:90, 10:10:10, 110:110:110, 130:130:130"
 
@@ -44,7 +44,7 @@ def write_workload(
 
 
 def delays(count: int, hosts: int, rng: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
-    """Return so many jobs that wait some seconds each, from second 1 on, and their profiles."""
+    """Return delay jobs, submitted from 1 s on, and their profiles."""
     submit_s = 1 + np.cumsum(rng.integers(0, 20, count))
     delay_s = rng.integers(1, 60, count)
     jobs = [

@@ -1,6 +1,6 @@
-"""A scheduler on batsim-py's simulator: first come, first served; idle hosts are switched off.
+"""An FCFS scheduler with batsim-py that switches idle hosts off.
 
-It is run by the Python of the clients' own environment: `PLATFORM WORKLOAD`.
+The Python of the clients' environment runs it with the arguments `PLATFORM WORKLOAD`.
 """
 
 from __future__ import annotations

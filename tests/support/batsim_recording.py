@@ -21,23 +21,23 @@ Message = dict[str, Any]
 
 @dataclass
 class Recording:
-    """What was said: each message of Batsim's, and the scheduler's reply to it."""
+    """A recorded run: each message of Batsim with the scheduler's reply."""
 
     folder: Path
     messages: list[Message]
     replies: list[Message]
 
     def events(self) -> list[Event]:
-        """Return all events of Batsim's, in order."""
+        """Return all events from Batsim in order."""
         return [event for message in self.messages for event in message["events"]]
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        """Return the rows of one of Batsim's files."""
+        """Return the rows of an output file of Batsim."""
         return rows_of(self.folder / f"o_{name}.csv")
 
 
 def recording(name: str) -> Recording:
-    """Return a recording; the test is skipped where it is missing."""
+    """Return a recording; skip the test if it is missing."""
     path = FOLDER / name / "messages.jsonl"
     if not path.is_file():
         pytest.skip(f"the recorded conversations are not on this machine: no {path}")
@@ -56,9 +56,10 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 class RecordedScheduler:
-    """Says what the scheduler of a recording said, as soon as it has heard what that had heard.
+    """Replays the replies of a recorded scheduler.
 
-    Messages need not be cut at the same places: it counts the events.
+    A reply is sent once as many events have arrived as before the recorded reply, so messages may
+    group the events differently.
     """
 
     def __init__(self, recorded: Recording) -> None:
@@ -72,7 +73,7 @@ class RecordedScheduler:
             self._due.append(total)
 
     def reply(self, message: Message) -> Message:
-        """Return what it says to a message."""
+        """Return the reply to a message."""
         self._heard += len(message["events"])
         reply: Message = {"now": message["now"], "events": []}
         while self._said < len(self._due) and self._due[self._said] <= self._heard:

@@ -1,8 +1,8 @@
-"""A virtual environment with programs of others that speak Batsim's protocol or read its files.
+"""A virtual environment with third-party programs that use Batsim's protocol or files.
 
-The schedulers pin versions of packages that no longer install, so pip ignores their requirements
-and installs today's packages beside them. The environment stays in the repository for the next
-time; where it cannot be made, tests are skipped, unless `CI` is set.
+The schedulers require package versions that no longer install. pip ignores these requirements and
+installs current versions. The environment stays in the checkout and is reused. If it cannot be
+made, tests are skipped, unless `CI` is set.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class NoClientsError(Exception):
 
 
 def clients() -> Path:
-    """Return the environment's folder of programs.
+    """Return the environment's folder of programs; make the environment if it is missing.
 
-    Test processes that call this at the same time wait for the one that makes it.
+    One test process makes the environment; others wait for it.
 
     Raises:
-        NoClientsError: it cannot be made.
+        NoClientsError: the environment cannot be made.
     """
     packages = (CLIENTS, NEEDED, READERS, sys.version_info[:2])
     tag = hashlib.sha256(repr(packages).encode()).hexdigest()[:8]
@@ -50,7 +50,7 @@ def clients() -> Path:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time into the block; the lock ends with its process."""
+    """Hold a lock between processes during the block; it ends with the process."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -79,7 +79,7 @@ def _run(*command: str) -> None:
 
 @pytest.fixture(scope="session")
 def batsim_programs() -> Path:
-    """The environment's folder of programs; the test is skipped where there is none."""
+    """The folder of programs of the environment; skip the test if it cannot be made."""
     try:
         return clients()
     except NoClientsError as error:

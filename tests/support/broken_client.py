@@ -1,8 +1,8 @@
-"""A scheduler with one fault, for the conformance kit to find.
+"""A scheduler with one fault, for tests of the conformance kit.
 
     python broken_client.py FAULT tcp://127.0.0.1:28080
 
-The fault `none` is no fault. The policy is first come, first served for jobs of placement `cores`.
+With the fault `none` it is correct. The policy is FCFS for jobs of placement `cores`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import zmq
 
 Map = dict[str, Any]
 RESEND_MS = 300
-STAY_S = 60.0  # until the kit ends it
+STAY_S = 60.0  # until the kit kills it
 KNOWN_FIELDS = {"type", "time_s", "job_id", "cores", "requested_s", "nodes", "state"}
 KNOWN_EVENTS = {"simulation_began", "job_submitted", "job_started", "job_completed", "no_more_jobs"}
 
@@ -48,7 +48,7 @@ class Scheduler:
         self.socket.send_multipart([b""] * (7 if self.fault == "seven_frames" else 1) + [body])
 
     def ask(self, message: Map) -> Map:
-        """Return the answer to a message, and resend the message until it comes."""
+        """Return the reply to a message and resend the message until it arrives."""
         for attempt in range(100):
             if attempt and self.fault == "impatient":
                 sys.exit("error: no answer")
@@ -63,7 +63,7 @@ class Scheduler:
         sys.exit("error: no answer")
 
     def receive(self, message: Map) -> Map | None:
-        """Return the answer to a message; None: it does not come before it is time to resend."""
+        """Return the reply to a message; None after the resend timeout."""
         while True:
             try:
                 body = self.socket.recv_multipart()[-1]
@@ -95,7 +95,7 @@ class Scheduler:
                 return answer
 
     def unpacked(self, body: bytes) -> Any:
-        """Return the value of a body."""
+        """Return the decoded body of a message."""
         if self.fault != "reads_on":
             return msgpack.unpackb(body)
         unpacker = msgpack.Unpacker()
@@ -139,7 +139,7 @@ class Scheduler:
                 return
 
     def wake_on(self) -> Map:
-        """Return the field `wake_on`, if a fault sends it."""
+        """Return the field `wake_on` if the fault sends it."""
         if self.fault == "job_allocated":
             return {"wake_on": ["job_submitted", "job_completed", "job_allocated", "no_more_jobs"]}
         return {"wake_on": ["boredom"]} if self.fault == "unknown_kind" else {}
@@ -154,7 +154,7 @@ class Scheduler:
                 yield sum(processor["cores"] for processor in processors)
 
     def decide(self, answer: Map) -> list[Map]:
-        """Read the events of an answer and return the decisions."""
+        """Apply the events of a reply and return the decisions."""
         self.now_s = answer.get("now_s", self.now_s)
         if self.fault == "floats_only" and not isinstance(self.now_s, float):
             sys.exit("error: no float")
@@ -164,7 +164,7 @@ class Scheduler:
         return [*self.starts(), *self.silly()]
 
     def apply(self, event: Map) -> None:
-        """Read an event."""
+        """Apply an event."""
         kind = event["type"]
         if self.fault == "known_fields_only" and not set(event) <= KNOWN_FIELDS:
             sys.exit(f"error: unknown fields in {event}")
@@ -181,7 +181,7 @@ class Scheduler:
             self.queue.insert(0, self.give_back(event["job_id"]))
 
     def give_back(self, job_id: int) -> Map:
-        """Release the cores of a job, and return it."""
+        """Release the cores of a job and return the job."""
         job, held = self.running.pop(job_id)
         for node, cores in held.items():
             self.free[node] += cores
@@ -218,14 +218,14 @@ class Scheduler:
             yield {"type": "allocate_job", "job_id": job_id, "nodes": nodes}
 
     def silly(self) -> Iterator[Map]:
-        """Yield the decision that a fault adds."""
+        """Yield the invalid decisions of the fault."""
         if self.fault == "past_alarms":
             yield {"type": "set_alarm", "at_s": self.now_s - 1.0}
         if self.fault == "own_decisions":
             yield {"type": "format_disk", "node": 0}
 
     def end(self, answer: Map, request: Map) -> None:
-        """End, or fail to."""
+        """End the session, unless the fault omits it."""
         if self.fault == "needs_metrics":
             answer["metrics"]["makespan_s"]
         if self.fault == "goes_on":
@@ -237,7 +237,7 @@ class Scheduler:
 
 
 def main(fault: str, address: str) -> None:
-    """Schedule, with a fault."""
+    """Schedule a simulation with a fault."""
     if fault == "dies_at_once":
         sys.stdout.write("\x1b[31mno such library\n")
         sys.exit(4)

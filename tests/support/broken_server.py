@@ -1,4 +1,4 @@
-"""A server with one fault, for the conformance kit to find."""
+"""A server with one fault, for tests of the conformance kit."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOST = {"type": "error", "code": "unknown_session", "message": "no idea", "where
 
 
 class Talk:
-    """One request to a server, and the answer of a sound server.
+    """One request to a server, with access to the correct reply.
 
     Attributes:
-        asked: the request; empty if it is no map.
-        number: how many requests came before it.
-        seen: values that the fault keeps from request to request.
+        asked: the request; empty if it is not a map.
+        number: number of earlier requests.
+        seen: state of the fault, shared by all requests.
     """
 
     def __init__(self, service: Service, body: bytes, number: int, seen: Map) -> None:
@@ -35,18 +35,18 @@ class Talk:
         self.asked: Map = asked if isinstance(asked, dict) else {}
 
     def sound(self, **changed: Any) -> Map:
-        """Return the sound answer to the request, or to one that was changed."""
+        """Return the correct reply to the request or to a changed request."""
         body = msgpack.packb(self.asked | changed) if changed else self.body
         answer: Map = msgpack.unpackb(self._service.answer(body))
         return answer
 
     def is_a(self, kind: str) -> bool:
-        """Tell whether the request is of a kind."""
+        """Return whether the request has a type."""
         return self.asked.get("type") == kind
 
 
 def events_without(kind: str) -> Fault:
-    """Return a fault that leaves out all events of a kind."""
+    """Return a fault that omits all events of a type."""
 
     def fault(talk: Talk) -> Map:
         answer = talk.sound()
@@ -70,7 +70,7 @@ def changing(code: str, /, **fields: Any) -> Fault:
 
 
 def on(kind: str, **changed: Any) -> Fault:
-    """Return a fault that reads every request of a kind with other fields."""
+    """Return a fault that changes fields of every request of a type."""
     return lambda talk: talk.sound(**changed) if talk.is_a(kind) else talk.sound()
 
 
@@ -85,7 +85,7 @@ def in_welcome(**fields: Any) -> Fault:
 
 
 def in_events(change: Callable[[Map], Map]) -> Fault:
-    """Return a fault that changes answers with events."""
+    """Return a fault that changes replies with events."""
 
     def fault(talk: Talk) -> Map:
         answer = talk.sound()
@@ -103,7 +103,7 @@ def _in_event(kind: str, **fields: Any) -> Fault:
 
 
 def _tolerant(talk: Talk) -> Map:
-    """Answer a message with a byte too many as a ping."""
+    """Reply to a ping with a trailing byte as to a valid ping."""
     answer = talk.sound()
     if answer.get("code") == "invalid_message" and talk.body.endswith(b"\x00"):
         return talk.sound(type="hello", versions=[])
@@ -234,7 +234,7 @@ def _first_rejection_only(answer: Map) -> Map:
 
 
 def _no_alarms(talk: Talk) -> Map:
-    """Ignore alarms that are later than a day."""
+    """Ignore alarms more than a day ahead."""
     decisions = talk.asked.get("decisions") or ()
     far = [n for n, decision in enumerate(decisions) if _is_far(decision)]
     if not far:
@@ -310,15 +310,15 @@ FAULTS: Mapping[str, Fault] = {
 
 
 class BrokenServer:
-    """A service on a socket, with a fault, in a thread, for the time of a block.
+    """A context manager: a service with a fault on a socket, in a thread.
 
     Args:
-        service: what answers.
-        fault: one of `FAULTS`, or of those of the frames: `no_envelope`, `delimiter_always`,
+        service: the correct service.
+        fault: a key of `FAULTS`, or a fault of the frames: `no_envelope`, `delimiter_always`,
             `any_frames`.
 
     Attributes:
-        address: where it listens.
+        address: endpoint at which it listens.
     """
 
     def __init__(self, service: Service, fault: str) -> None:

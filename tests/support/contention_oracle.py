@@ -1,7 +1,7 @@
-"""A slow simulator of speeds, power and the jobs' shares of energy, to compare the fast one with.
+"""Reference simulator of contention, power and energy attribution.
 
-It shares no code with the server. Every task is an object of its own; at every event of the
-platform the work of all of them is brought up to date.
+It shares no code with the server. Every task is an object, and every event updates the work of all
+tasks.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from hpcosim_protocol import Contention, Platform, Processor
 
 Place = tuple[int, int]  # node, processor of the node
 
-# Times closer to each other than this, in relation to their size, are one instant.
+# Relative tolerance within which two times are one instant.
 INSTANT = 1e-11
 
 
 class OracleJob(NamedTuple):
-    """A job as the oracle needs it.
+    """A job of the oracle.
 
     Attributes:
-        ops: operations of each task; 0: the job takes `run_s`, whatever else runs.
-        volume_mb: what each task moves to and from memory, MB.
-        run_s: seconds, of a job without operations.
-        limit_s: it is ended so long after its start.
+        ops: operations of each task; 0: the job has the fixed run time `run_s`.
+        volume_mb: memory traffic of each task, MB.
+        run_s: run time of a job without operations, s.
+        limit_s: walltime limit, s.
     """
 
     ops: float = 0.0
@@ -36,7 +36,7 @@ class OracleJob(NamedTuple):
 
 
 class Start(NamedTuple):
-    """When and where a job starts: so many tasks on each processor."""
+    """Start of a job: its time and the number of tasks on each processor."""
 
     job: int
     time_s: float
@@ -45,14 +45,14 @@ class Start(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """Result of a run.
 
     Attributes:
-        finish_s: when each job ended, by its number; not there: it had not.
-        energy_j: of the platform.
-        processor_j: of each processor.
-        job_j: of each job, by its number.
-        idle_j: the energy of processors while they had no task; it is no job's.
+        finish_s: end of each job that has ended, by job id, s.
+        energy_j: energy of the platform, J.
+        processor_j: energy of each processor, J.
+        job_j: energy of each job, by job id, J.
+        idle_j: energy of processors without tasks, J; it belongs to no job.
     """
 
     finish_s: dict[int, float] = field(default_factory=dict)
@@ -66,20 +66,20 @@ class Outcome:
 class _Task:
     job: int
     place: Place
-    rate: float  # operations a second, when nothing slows it
+    rate: float  # operations/s without contention
     asked: float  # MB/s
-    left: float  # operations, or seconds of a job without
+    left: float  # operations; s for a job without operations
     contends: bool
     ended: bool = False
     speed: float = 1.0
 
     def left_s(self) -> float:
-        """Return how long it takes yet."""
+        """Return the remaining time at the current speed, s."""
         return math.inf if self.ended else self.left / (self.rate * self.speed)
 
 
 def speed_of(constants: Contention, x: float, y: float, k: int) -> float:
-    """Return s of the formula, in its letters: X, y, and k further tasks with work left."""
+    """Return s of the paper's formula, with its symbols X, y and k other active tasks."""
     b, c = constants.b_per_mbps, constants.c_mbps
     u = (y - (constants.da - k) * constants.db_mbps) / (constants.dc_mbps - k * constants.dd_mbps)
     s_of_u = 1 - (6 * u**5 - 15 * u**4 + 10 * u**3) if 0 <= u <= 1 else float(u < 0)
@@ -102,15 +102,15 @@ def run(
     begin_s: float = 0.0,
     until_s: float,
 ) -> Outcome:
-    """Run jobs that start when and where they are told to.
+    """Simulate jobs with given starts.
 
     Args:
-        platform: the cluster.
-        jobs: by number.
-        starts: in any order.
-        kills: when jobs are ended that have not ended before, by number.
-        begin_s: from when on energy counts.
-        until_s: up to when; what would happen later does not.
+        platform: description of the cluster.
+        jobs: the jobs by job id.
+        starts: starts of jobs, in any order.
+        kills: kill times of jobs that have not ended before, by job id, s.
+        begin_s: time from which energy counts, s.
+        until_s: end of the simulation, s.
     """
     return _Run(platform, jobs, starts, kills or {}, begin_s).until(until_s)
 
@@ -135,7 +135,7 @@ class _Run:
         self.kills = dict(kills)
         self.now_s = begin_s
         self.tasks: list[_Task] = []
-        self.ends_by_s: dict[int, float] = {}  # of running jobs: kill or limit
+        self.ends_by_s: dict[int, float] = {}  # of running jobs: kill or walltime limit
         self.outcome = Outcome(processor_j=dict.fromkeys(self.processors, 0.0))
 
     def until(self, until_s: float) -> Outcome:
@@ -156,7 +156,7 @@ class _Run:
         return INSTANT * max(1.0, abs(time_s))
 
     def pass_to(self, time_s: float) -> None:
-        """Integrate work and power of everything."""
+        """Integrate work and energy up to a time."""
         dt = time_s - self.now_s
         self.now_s = time_s
         for task in self.tasks:
@@ -178,7 +178,7 @@ class _Run:
             self.outcome.energy_j += joules
 
     def happen(self) -> None:
-        """Let all of this instant happen: tasks end, jobs end, jobs are ended, jobs start."""
+        """Process the current instant: tasks end, jobs end, jobs are killed, jobs start."""
         soon_s = self.now_s + self.instant_s(self.now_s)
         touched: set[Place] = set()
         for task in self.tasks:
@@ -190,7 +190,7 @@ class _Run:
         while self.to_start and self.to_start[0].time_s <= soon_s:
             start = self.to_start.pop(0)
             touched |= self.start(start)
-            # A job killed in the instant of its start.
+            # A job killed at the instant of its start.
             if self.ends_by_s[start.job] <= soon_s:
                 self.end(start.job)
         for place in touched:

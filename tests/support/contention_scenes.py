@@ -1,4 +1,4 @@
-"""Random scenes of tasks that share memory, and what the slow reference says of them."""
+"""Random scenes with memory contention, and the oracle's results for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY_CORES = Contention(21_000, -1.85e-5, 1.0, 169, 25_000, 100)
 
 
 def random_constants(random: Random, cores: int) -> Contention | None:
-    """Return constants for a processor of so many cores, or none."""
+    """Return contention constants for a number of cores, or None."""
     drawn = random.random()
     if drawn < 0.2:
         return None
@@ -67,7 +67,7 @@ def random_jobs(random: Random, count: int, platform: Platform) -> JobTable:
     while len(rows) < count:
         row: dict[str, Any]
         if rows and random.random() < 0.25:
-            row = dict(rows[-1])  # its twin
+            row = dict(rows[-1])  # its duplicate
         else:
             run_s = 10 ** random.uniform(-0.5, 1.5)
             run_s *= platform.slowest_ops_per_s / 1e9  # on the slowest core: up to half a minute
@@ -92,9 +92,9 @@ def random_jobs(random: Random, count: int, platform: Platform) -> JobTable:
 
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    """Return a small cluster, jobs that contend on it, and the seed of all that is decided.
+    """Return a random scene: a small cluster with contention, jobs, and a seed for the decisions.
 
-    Numbers come from the seed: round ones would let tasks end together up to the last bit.
+    The seed determines the numbers: round numbers would make unrelated tasks end together.
     """
     nodes, count = draw(st.integers(1, 3)), draw(st.integers(1, 12))
     seed, limited = draw(st.integers(0, 2**32)), draw(st.booleans())
@@ -112,7 +112,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 def ask_oracle(scene: Scene, played: Played) -> Outcome:
-    """Return what the oracle makes of the starts and kills of a run."""
+    """Return the oracle's result for the starts and kills of a run."""
     ops_per_s = (scene.rules.reference_ghz or 0.0) * 1e9
     jobs = {
         job.job_id: OracleJob(

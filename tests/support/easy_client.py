@@ -1,4 +1,4 @@
-"""EASY as a program of its own; it starts faster than `hpcosim schedule easy`.
+"""EASY as a separate program that starts faster than `hpcosim schedule easy`.
 
 python easy_client.py tcp://127.0.0.1:28080
 """

@@ -1,4 +1,4 @@
-"""How many examples a property is tried with."""
+"""Numbers of examples of property tests."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any
 from hypothesis import settings
 
 ALL = 100
-"""Examples of a property that names no number, where all tests are run."""
+"""Default number of examples of a property in the full test suite."""
 FEW = 5
-"""The same in the fast tier."""
+"""Default number of examples in the fast test suite."""
 FEWEST = 3
 
 
 def register_profiles() -> None:
-    """Offer Hypothesis the profiles `all`, which is loaded, and `fast`."""
-    # Machines differ in speed; a property is no less true on a slow one.
+    """Register the Hypothesis profiles `all` (loaded) and `fast`."""
+    # No deadline: machines differ in speed.
     settings.register_profile("all", deadline=None, max_examples=ALL)
     settings.register_profile("fast", deadline=None, max_examples=FEW)
     settings.load_profile("all")
 
 
 def examples(count: int, **options: Any) -> settings:
-    """Return settings for a number of examples, and for a twentieth of it in the profile `fast`.
+    """Return Hypothesis settings; the profile `fast` uses a twentieth of the examples.
 
     Args:
-        count: examples where all tests are run.
-        options: of `hypothesis.settings`.
+        count: number of examples in the full test suite.
+        options: further arguments of `hypothesis.settings`.
     """
     share = settings().max_examples / ALL
     return settings(max_examples=max(FEWEST, round(count * share)), **options)

@@ -1,4 +1,4 @@
-"""Reference results, and the platforms and jobs they are of."""
+"""Reference results with their platforms and jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GOLDEN = SHARED / "golden"
 
 
 def golden(name: str) -> Any:
-    """Return a file of golden results; the test is skipped where it is missing."""
+    """Return the path of a golden file; skip the test if it is missing."""
     path = GOLDEN / name
     if not path.is_file():
         pytest.skip(f"the golden results are not on this machine: no {path}")

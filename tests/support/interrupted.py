@@ -1,4 +1,4 @@
-"""Trainings that are interrupted."""
+"""Interruption of trainings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class StoppedError(Exception):
 
 
 def stop_at(iteration: int) -> Callable[[Any], None]:
-    """Return what interrupts a training when it is told that an iteration is done."""
+    """Return a callback that interrupts a training after an iteration."""
 
     def told(done: Any) -> None:
         if done.iteration == iteration:

@@ -1,4 +1,4 @@
-"""Platforms, jobs and tasks that learned power managers are tested on."""
+"""Platforms, jobs and tasks for tests of learned power managers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcosim_workloads.table import JobTable
 
 
 def new_scheduler() -> Policy:
-    """Return the job scheduler of most tests."""
+    """Return a new EASY scheduler."""
     return make_policy("easy")
 
 
@@ -25,7 +25,7 @@ def task_of(platform: Platform, **changes: Any) -> PowerTask:
 
 
 def drawn(rng: np.random.Generator, count: int) -> JobTable:
-    """Return so many jobs of up to five cores."""
+    """Return random jobs with up to five cores."""
     return poisson(
         rng, jobs=count, mean_interarrival_s=8, cores=(1, 5), run_s=(1, 90), overestimate=3
     )

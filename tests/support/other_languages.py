@@ -1,4 +1,4 @@
-"""The clients in other languages, built where the machine has what that takes."""
+"""The clients in other languages, built if the required tools are present."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from support.paths import ROOT
 C, NODE = ROOT / "scheduler_client" / "c", ROOT / "scheduler_client" / "node"
 LANGUAGES = ("c", "node")
 REQUIRED = "HPCOSIM_OTHER_LANGUAGES"
-"""The environment variable by which CI says that it has installed all: nothing is skipped."""
+"""Environment variable of CI: all tools are installed, and no test is skipped."""
 BUILD_S = 300.0
 """Timeout for building the client in C, in seconds."""
 
 
 def client_in(language: str, folder: Path) -> list[str]:
-    """Return the command, less the address, of the client in a language; else skip the test.
+    """Return the command of a client without its address; skip the test if a tool is missing.
 
     Args:
         language: one of `LANGUAGES`.
-        folder: where it may be built.
+        folder: folder for the build.
     """
     command, missing = _built_c(folder) if language == "c" else _node()
     if not command:
@@ -36,7 +36,7 @@ def client_in(language: str, folder: Path) -> list[str]:
 
 @cache
 def _built_c(folder: Path) -> tuple[list[str], str]:
-    """Return the command, or none and what is missing."""
+    """Return the command and an empty text, or an empty command and the missing tools."""
     missing = [tool for tool in ("make", "cc", "pkg-config") if not shutil.which(tool)]
     if missing:
         return [], f"no {', '.join(missing)} here"
@@ -60,7 +60,7 @@ def _knows(library: str) -> bool:
 
 
 def _node() -> tuple[list[str], str]:
-    """Return the command, or none and what is missing."""
+    """Return the command and an empty text, or an empty command and the missing tools."""
     node = shutil.which("node")
     if not node:
         return [], "no node here"

@@ -1,9 +1,9 @@
-"""What a pairing agent may choose: a slow reference in plain Python, to compare the fast one with.
+"""Reference implementation of the choices and features of a pairing agent, in plain Python.
 
 Written from the tables of `papers_rows` and `foreseen_rows` and the docstrings beside them.
-Nothing is remembered but what has happened. Whatever is foreseen of a node is played from its
-first job on, anew each time; speeds are set at every start and end, by section 5.4 of the
-specification as `contention_oracle` has it.
+The state contains past events only. Each forecast of a node is recomputed from its first job.
+Speeds change at every start and end, by section 5.4 of the specification as in
+`contention_oracle`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from support.contention_oracle import speed_of
 WEIGHTS = (0.0, 0.02, 0.05, 0.2)
 LATE = 0.01
 COLUMNS = 45
-INSTANT = 1e-9  # times closer than this, in relation to their size, are one
-NOTHING_J = 1e-8  # of costs below this none is the less
+INSTANT = 1e-9  # relative tolerance of equal times
+NOTHING_J = 1e-8  # absolute tolerance of equal costs
 
 
 class Kind(NamedTuple):
-    """What tells a job from others."""
+    """The attributes that define the kind of a job."""
 
     cores: int
     requested_s: float
@@ -36,12 +36,12 @@ class Kind(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A pair, or to wait.
+    """A pair or the wait action.
 
     Attributes:
-        action: its number.
-        row: what is shown of it.
-        as_well: columns that may have any of these values instead, as two options cost the same.
+        action: action number.
+        row: features.
+        as_well: alternative values of columns, because two options have equal costs.
     """
 
     action: int
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What the platform says of a node."""
+    """Properties of a node from the platform."""
 
     group: int
     cores: int
@@ -62,7 +62,7 @@ class Machine(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """A job came to a node, or left it, or the agent heard that it is so late (no job)."""
+    """A job started or ended on a node, or the forecast was updated (no job)."""
 
     time_s: float
     what: Literal["came", "left", "heard"]
@@ -72,15 +72,15 @@ class Happening(NamedTuple):
 
 @dataclass
 class Guest:
-    """A job on a node, as foreseen.
+    """A job on a node in a forecast.
 
     Attributes:
-        job_id, kind: which.
-        start_s: when it came.
-        alone_s: how long it takes if nothing slows it.
-        mbps: what each task asks for.
-        left_s: what is left of it, in seconds at full speed.
-        end_s: when that was nothing; infinity: not yet.
+        job_id, kind: id and kind of the job.
+        start_s: start time, s.
+        alone_s: run time without contention, s.
+        mbps: memory bandwidth demand of each task, MB/s.
+        left_s: remaining work, in seconds at full speed.
+        end_s: expected end, s; infinity: not computed yet.
     """
 
     job_id: int
@@ -93,12 +93,12 @@ class Guest:
 
     @property
     def asked_mbps(self) -> float:
-        """What all its tasks ask for."""
+        """Memory bandwidth demand of all its tasks, MB/s."""
         return self.kind.cores * self.mbps
 
 
 class Option(NamedTuple):
-    """A job on a node as soon as it fits there."""
+    """A job on a node at the earliest possible start."""
 
     start_s: float
     end_s: float
@@ -108,28 +108,28 @@ class Option(NamedTuple):
 
 
 def kind_of(job: Job) -> Kind:
-    """Return what tells a job from others."""
+    """Return the kind of a job."""
     return Kind(job.cores, job.requested_s, job.memory_volume_mb, job.max_energy_j)
 
 
 def share(value: float, scale: float) -> float:
-    """Return the share of a value by a scale."""
+    """Return value / (value + scale)."""
     return max(value, 0.0) / (max(value, 0.0) + scale)
 
 
 def over(part_j: float, whole_j: float) -> float:
-    """Return a part of a whole; where that is nothing, both are, so 1."""
+    """Return part / whole; 1 if the whole is 0."""
     return 1.0 if whole_j < NOTHING_J else part_j / whole_j
 
 
 def of_the_most(value: float, values: Iterable[float]) -> float:
-    """Return a value over the most; 0 if all are."""
+    """Return value / maximum; 0 if the maximum is 0."""
     most = max(values)
     return value / most if most else 0.0
 
 
 def machine_of(number: int, group: NodeGroup) -> Machine:
-    """Return what a node of a group is like."""
+    """Return the properties of a node of a group."""
     parts = group.processors
     return Machine(
         group=number,
@@ -143,11 +143,11 @@ def machine_of(number: int, group: NodeGroup) -> Machine:
 
 
 class Site:
-    """A node, all that has happened on it, and what is foreseen of it.
+    """A node with its past events and forecasts.
 
     Args:
-        machine: what it is like.
-        slowest_ops_per_s: requested times hold on a core that does so many operations.
+        machine: properties of the node.
+        slowest_ops_per_s: core speed for which requested times hold, operations/s.
     """
 
     def __init__(self, machine: Machine, slowest_ops_per_s: float) -> None:
@@ -156,7 +156,7 @@ class Site:
         self.happened: list[Happening] = []
 
     def guests(self, now_s: float) -> list[Guest]:
-        """Return the jobs on it, with what each has left now."""
+        """Return its jobs with their remaining work now."""
         guests: list[Guest] = []
         past_s = 0.0
         for event in self.happened:
@@ -172,18 +172,18 @@ class Site:
         return guests
 
     def to_the_end(self, now_s: float) -> list[Guest]:
-        """Return the jobs on it, with when each will end."""
+        """Return its jobs with their expected ends."""
         guests = self.guests(now_s)
         let_run(self.machine, guests, now_s, math.inf)
         return guests
 
     def guest(self, job_id: int, kind: Kind, start_s: float) -> Guest:
-        """Return a job that starts on it."""
+        """Return a job that starts on this node."""
         alone_s = kind.requested_s * self.slowness
         return Guest(job_id, kind, start_s, alone_s, kind.volume_mb / alone_s, alone_s)
 
     def option(self, now_s: float, kind: Kind) -> Option | None:
-        """Return what it would come to if a job of this kind came; None: it is too large."""
+        """Return the option of a job of this kind; None if it is too large."""
         if kind.cores > self.machine.cores:
             return None
         without = self.to_the_end(now_s)
@@ -197,7 +197,7 @@ class Site:
         return Option(start_s, new.end_s, extra_j, sum(delays_s), new.alone_s)
 
     def room_s(self, now_s: float, guests: Sequence[Guest], cores: int) -> float:
-        """Return when so many cores are free, if those who are there end as foreseen."""
+        """Return the time at which a number of cores is expected to be free, s."""
         free = self.machine.cores - sum(guest.kind.cores for guest in guests)
         room_s = now_s
         for guest in sorted(guests, key=lambda guest: guest.end_s):
@@ -208,7 +208,7 @@ class Site:
         return room_s
 
     def spent_j(self, guests: Iterable[Guest], now_s: float) -> float:
-        """Return the energy it takes from now on beyond what it takes while idle."""
+        """Return its energy from now on beyond its idle energy, J."""
         machine, computing_s, core_s, busy_until_s = self.machine, 0.0, 0.0, now_s
         for guest in sorted(guests, key=lambda guest: guest.start_s):
             start_s = max(guest.start_s, now_s)
@@ -218,7 +218,7 @@ class Site:
         return (machine.static_w - machine.idle_w) * computing_s + machine.core_w * core_s
 
     def like(self, other: Site, now_s: float) -> bool:
-        """Return whether nothing tells it from another: its jobs are like those, and end so."""
+        """Return whether it equals another node in properties, jobs and expected ends."""
         ours, theirs = (
             sorted((guest.kind, guest.end_s) for guest in site.to_the_end(now_s))
             for site in (self, other)
@@ -234,14 +234,14 @@ class Site:
 
 
 def be_late(guests: Iterable[Guest], now_s: float) -> None:
-    """Let jobs that should have ended, and are there still, need some more time from now on."""
+    """Extend the forecast of jobs that are past their expected end."""
     for guest in guests:
         if guest.end_s < now_s * (1 - INSTANT):
             guest.left_s, guest.end_s = LATE * guest.alone_s, math.inf
 
 
 def let_run(machine: Machine, guests: Iterable[Guest], from_s: float, until_s: float) -> None:
-    """Let jobs run and slow each other down, until then or until they end."""
+    """Advance the jobs with contention until a time or their ends."""
     now_s = from_s
     while going := [guest for guest in guests if guest.end_s == math.inf]:
         rates = [speed(machine, going, guest) for guest in going]
@@ -257,7 +257,7 @@ def let_run(machine: Machine, guests: Iterable[Guest], from_s: float, until_s: f
 
 
 def speed(machine: Machine, going: Iterable[Guest], guest: Guest) -> float:
-    """Return the speed of each task of a job beside the others."""
+    """Return the speed of each task of a job beside the other jobs."""
     if machine.contention is None:
         return 1.0
     total_mbps = sum(each.asked_mbps for each in going)
@@ -269,13 +269,13 @@ class Oracle:
     """One simulation as an agent sees it.
 
     Args:
-        settings: what is decided.
-        platform: the cluster.
+        settings: settings of the agent.
+        platform: description of the cluster.
 
     Attributes:
-        committed_j: what the jobs it placed cost beyond the idle cluster, as foreseen.
-        wakes_s: when it is asked again, whatever happens; infinity: not before an event.
-        woken: now it is for that.
+        committed_j: expected energy of the placed jobs beyond that of the idle cluster, J.
+        wakes_s: time of the next wake-up by an alarm, s; infinity: none.
+        woken: whether the current call is for that alarm.
     """
 
     def __init__(self, settings: Pairing, platform: Platform) -> None:
@@ -288,7 +288,7 @@ class Oracle:
         slowest = min(machine.ops_per_s for machine in machines)
         self.sites = [Site(machine, slowest) for machine in machines]
         self.machines = machines
-        self.placed: dict[int, int] = {}  # running jobs, and where
+        self.placed: dict[int, int] = {}  # running jobs with their nodes
         self.began_s: float | None = None
         self.first_s: float | None = None
         self.over = False
@@ -300,7 +300,7 @@ class Oracle:
     # Rounds
 
     def begin(self, view: View) -> None:
-        """Take in an event."""
+        """Apply an event."""
         now_s, self.over = view.now_s, False
         self.began_s = now_s if self.began_s is None else self.began_s
         if view.arrived and self.first_s is None:
@@ -314,7 +314,7 @@ class Oracle:
             self.wakes_s = math.inf
 
     def took(self, view: View, job: Job | None, node: int = 0) -> None:
-        """Take in what was chosen, before it is carried out: a job and a node, or to wait."""
+        """Apply a chosen action before it is carried out: a job and a node, or wait."""
         settings, now_s = self.settings, view.now_s
         if job is None:
             self.over = True
@@ -332,7 +332,7 @@ class Oracle:
         self.sites[node].happened.append(Happening(now_s, "came", job.job_id, kind_of(job)))
 
     def choices(self, view: View) -> list[Choice]:
-        """Return what there is to choose from, by action."""
+        """Return the choices by action number."""
         if self.over or not view.queue:
             return []
         foreseen = self.settings.sees == "foreseen"
@@ -344,21 +344,21 @@ class Oracle:
         return chosen
 
     def may_wait(self, view: View) -> bool:
-        """Return whether to wait is a choice: something will happen, and it may take so long."""
+        """Return whether the wait action is allowed."""
         if not self.settings.wait or (view.no_more_jobs and not view.running):
             return False
         since_s = self.waits_since_s
         return since_s is None or view.now_s < since_s + self.settings.most_wait_s
 
     def may_go(self, job: Job, node: int, view: View) -> bool:
-        """Return whether a job may be placed on a node now: by room, and by the energy it costs."""
+        """Return whether a job may start on a node now, by free cores and energy limit."""
         return (
             self.free(node, view) >= job.cores
             and self.estimate_j(job, node, view) <= job.max_energy_j
         )
 
     def estimate_j(self, job: Job, node: int, view: View) -> float:
-        """Return the energy of a pair by equation 1."""
+        """Return the energy estimate of a pair by equation 1, J."""
         machine, jobs = self.machines[node], len(self.on(node, view))
         run_s = job.requested_s * self.sites[node].slowness
         return run_s * (machine.static_w / (jobs + 1) + job.cores * machine.core_w)
@@ -368,7 +368,7 @@ class Oracle:
         return [job for job in view.running.values() if job.place and job.place.nodes[0] == node]
 
     def free(self, node: int, view: View) -> int:
-        """Return how many cores of a node no job holds."""
+        """Return the number of free cores of a node."""
         return self.machines[node].cores - sum(job.cores for job in self.on(node, view))
 
     # The papers' features
@@ -384,7 +384,7 @@ class Oracle:
         ]
 
     def papers_row(self, job: Job, node: int, view: View) -> list[float]:
-        """Return table 1 of a pair."""
+        """Return the features of table 1 for a pair."""
         settings, machines = self.settings, self.machines
         machine, free = machines[node], self.free(node, view)
         assert self.first_s is not None
@@ -408,10 +408,10 @@ class Oracle:
             share(self.estimate_j(job, node, view), settings.energy_j),
         ]
 
-    # What is foreseen
+    # Forecast features
 
     def distinct(self, now_s: float) -> list[int]:
-        """Return the first of nodes that nothing tells apart."""
+        """Return the first node of each group of equal nodes."""
         firsts: list[int] = []
         for node, site in enumerate(self.sites):
             if not any(site.like(self.sites[first], now_s) for first in firsts):
@@ -419,22 +419,22 @@ class Oracle:
         return firsts
 
     def kinds(self, view: View) -> list[Job]:
-        """Return the first waiting job of each of the first so many kinds."""
+        """Return the first waiting job of each kind in the window."""
         firsts: dict[Kind, Job] = {}
         for job in view.queue.values():
             firsts.setdefault(kind_of(job), job)
         return list(firsts.values())[: self.settings.window_jobs]
 
     def ends_s(self, now_s: float) -> list[float]:
-        """Return when each running job will end."""
+        """Return the expected end of each running job."""
         return [guest.end_s for site in self.sites for guest in site.to_the_end(now_s)]
 
     def horizon_s(self, now_s: float) -> float:
-        """Return when the last of all running jobs ends, or now."""
+        """Return the latest expected end of the running jobs, at least now."""
         return max([now_s, *self.ends_s(now_s)])
 
     def prices_w(self, view: View) -> list[float]:
-        """Return what every second by which all ends later costs, under each weight."""
+        """Return the cost of each second of makespan for each weight, W."""
         idle_w = sum(machine.idle_w for machine in self.machines)
         price_w = idle_w
         if self.settings.objective == "edp":
@@ -444,7 +444,7 @@ class Oracle:
         return [price_w * (1.0 if view.no_more_jobs else weight) for weight in WEIGHTS]
 
     def foreseen_pairs(self, view: View) -> list[Choice]:
-        """Return the pairs of the first job of a kind and the first of equal nodes."""
+        """Return the pairs of first jobs of a kind and first of equal nodes."""
         nodes = self.distinct(view.now_s)
         chosen = []
         for slot, job in enumerate(self.kinds(view)):
@@ -463,14 +463,14 @@ class Oracle:
         options: Mapping[int, Option | None],
         may: Sequence[int],
     ) -> tuple[list[float], dict[int, list[float]]]:
-        """Return the row of a pair, and what columns of it may be as well.
+        """Return the row of a pair, and alternative values of columns with equal costs.
 
         Args:
-            view: what is going on.
-            job: it.
-            node: it.
-            options: of the job, by node; None: the node is too small.
-            may: those of them it may choose now.
+            view: the view of the agent.
+            job: the job of the pair.
+            node: the node of the pair.
+            options: options of the job by node; None: the node is too small.
+            may: nodes that the job may start on now.
         """
         now_s, as_well = view.now_s, dict[int, list[float]]()
         there = {each: option for each, option in options.items() if option is not None}
@@ -515,7 +515,7 @@ class Oracle:
         ]
 
     def of_pair(self, option: Option, options: Iterable[Option], horizon_s: float) -> list[float]:
-        """Return columns 10 to 16, of an option of several."""
+        """Return columns 10 to 16 of an option."""
         time_s, run_s = self.settings.time_s, option.end_s - option.start_s
         return [
             share(run_s, time_s),
@@ -528,7 +528,7 @@ class Oracle:
         ]
 
     def of_costs(self, costs_j: Mapping[int, float], node: int, may: Sequence[int]) -> list[float]:
-        """Return the five columns of a weight, but for the third, which is 0."""
+        """Return the five columns of a weight, with 0 in the third."""
         in_order_j = sorted(costs_j.values())
         least_j = in_order_j[0]
         second_j = in_order_j[1] if len(in_order_j) > 1 else least_j
@@ -541,7 +541,7 @@ class Oracle:
         ]
 
     def of_all(self, view: View) -> list[float]:
-        """Return a row of what is the same in all: columns 17 to 22."""
+        """Return a row with the columns common to all pairs: 17 to 22."""
         row, time_s, nodes = [0.0] * COLUMNS, self.settings.time_s, range(len(self.sites))
         free = sum(self.free(node, view) for node in nodes)
         row[17] = free / sum(machine.cores for machine in self.machines)
@@ -563,5 +563,5 @@ class Oracle:
 
 
 def cost_j(option: Option, horizon_s: float, price_w: float) -> float:
-    """Return what an option costs."""
+    """Return the cost of an option, J."""
     return option.extra_j + price_w * max(option.end_s - horizon_s, 0.0)

@@ -1,4 +1,4 @@
-"""Where the repository and the reference data that tests read are."""
+"""Paths of the repository and of the reference data of tests."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios"
-SHARED = ROOT.parent / "shared"  # missing outside the developers' machines; such tests skip
+SHARED = ROOT.parent / "shared"  # exists on the developers' machines only; tests skip without it

@@ -1,7 +1,7 @@
-"""A slow simulator of nodes that are switched off and on, to compare the fast one with.
+"""Reference simulator of power states.
 
-It shares no code with the server. Every core of every node is an object that knows its job; at
-every instant the power of every node is worked out from scratch.
+It shares no code with the server. Every core refers to its job, and the power of every node is
+recomputed at every instant.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import NamedTuple
 
 from hpcosim_protocol import NodeGroup, Platform
 
-# What a node's time and energy are put down to.
+# Node states for time and energy.
 KINDS = ("computing", "idle", "sleeping", "switching_on", "switching_off")
 
 COMPLETION, POWER = 0, 1  # at one instant jobs end first
 
 
 class Switch(NamedTuple):
-    """Somebody wants a node in a power state."""
+    """Request to switch a node to a power state."""
 
     node: int
     state: str
 
 
 class Give(NamedTuple):
-    """Somebody wants a job on these nodes: so many tasks on each."""
+    """Request to allocate nodes to a job, with the number of tasks on each."""
 
     job: int
     tasks: Mapping[int, int]
 
 
 class Kill(NamedTuple):
-    """Somebody wants a job that has its nodes to end."""
+    """Request to kill a job that has an allocation."""
 
     job: int
 
 
 class Reject(NamedTuple):
-    """Somebody wants a job never to run."""
+    """Request to reject a job."""
 
     job: int
 
@@ -49,12 +49,12 @@ Action = Switch | Give | Kill | Reject
 
 
 class Message(NamedTuple):
-    """What is wanted, in this order.
+    """Requests of one message, in order.
 
     Attributes:
-        heard_s: all of this instant had happened when it was decided.
-        thought_s: how much later it is wanted, or when all jobs are over, if that is earlier.
-        actions: it.
+        heard_s: time of the last instant that the scheduler has seen, s.
+        thought_s: delay until the requests are carried out, at most until all jobs are over, s.
+        actions: the requests.
     """
 
     heard_s: float
@@ -63,7 +63,7 @@ class Message(NamedTuple):
 
 
 class OracleJob(NamedTuple):
-    """A job: it takes `run_s` on whatever nodes; `whole`: it has these for itself."""
+    """A job with a fixed `run_s`; `whole`: it has its nodes exclusively."""
 
     submit_s: float
     cores: int
@@ -73,15 +73,15 @@ class OracleJob(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """Result of a run.
 
     Attributes:
-        history: for each node, when it entered which power state; it began as on.
-        time_s: for each node, seconds of each of `KINDS`.
-        energy_j: for each node, energy of each of `KINDS`.
-        start_s, end_s: when each job started and ended, by number; not there: it did not.
-        refused: which actions were not carried out: number of the message, place in it.
-        over_s: when the last job was over, from when on time stands still; infinity: not all are.
+        history: changes of each node's power state, as time and state; nodes start on.
+        time_s: for each node, time by `KINDS`, s.
+        energy_j: for each node, energy by `KINDS`, J.
+        start_s, end_s: start and end of each job by job id, s; jobs without one are absent.
+        refused: rejected actions, as index of the message and index in it.
+        over_s: end of the last job, at which time stops, s; infinity while jobs remain.
     """
 
     history: list[list[tuple[float, str]]]
@@ -93,17 +93,17 @@ class Outcome:
     over_s: float = math.inf
 
     def all_energy_j(self) -> dict[str, float]:
-        """Return the energy of all nodes together, of each of `KINDS`."""
+        """Return the energy of all nodes by `KINDS`, J."""
         return {kind: math.fsum(node[kind] for node in self.energy_j) for kind in KINDS}
 
 
 @dataclass
 class _Node:
     group: NodeGroup
-    cores: list[list[int | None]]  # of each processor: the job whose task is on each core
+    cores: list[list[int | None]]  # for each processor, the job on each core
     state: str = "on"
-    until_s: float = math.inf  # when its transition ends
-    number: int = 0  # of that transition, for ties
+    until_s: float = math.inf  # end of its transition
+    number: int = 0  # order of that transition, for ties
 
 
 @dataclass
@@ -123,15 +123,15 @@ def run(
     begin_s: float,
     until_s: float,
 ) -> Outcome:
-    """Do what the messages say, from one event to the next.
+    """Carry out messages in a simulation.
 
     Args:
-        platform: the cluster; times of transitions do not vary.
-        jobs: by number.
-        messages: in order of time.
-        wakes: a job may be given nodes that sleep or are being switched on.
-        begin_s: from when on time counts.
-        until_s: up to when.
+        platform: description of the cluster, without random transition times.
+        jobs: the jobs by job id.
+        messages: the messages in order of time.
+        wakes: whether allocations may contain nodes that sleep or are being switched on.
+        begin_s: initial time, s.
+        until_s: end of the simulation, s.
     """
     return _Run(platform, jobs, wakes, begin_s).through(messages, until_s)
 
@@ -171,7 +171,7 @@ class _Run:
     # Time
 
     def pass_to(self, time_s: float, *, at_once: bool = False) -> None:
-        """Let time pass. When all jobs are over it stops: after that instant, or at once."""
+        """Advance time; stop when all jobs are over, after that instant or immediately."""
         while (due := self.next())[0] <= time_s:
             if self.is_over() and (at_once or due[0] > self.now_s):
                 return
@@ -186,7 +186,7 @@ class _Run:
             self.count_up_to(time_s)
 
     def next(self) -> tuple[float, int, int, int]:
-        """Return what comes next: when, its rank, what is first of equals, and the node."""
+        """Return the next event: time, rank, order among equals, and node."""
         due = [(given.due_s, COMPLETION, job, 0) for job, given in self.given.items()]
         due += [(node.until_s, POWER, node.number, at) for at, node in enumerate(self.nodes)]
         return min(due)
@@ -227,7 +227,7 @@ class _Run:
                 power_w += processor.static_w * processor.idle_fraction
         return power_w
 
-    # What is wanted
+    # Requests
 
     def carry_out(self, action: Action) -> bool:
         if isinstance(action, Switch):
@@ -291,7 +291,7 @@ class _Run:
     def held(self, node: int) -> int:
         return sum(given.held.get(node, 0) for given in self.given.values())
 
-    # What happens
+    # Events
 
     def enter(self, number: int, state: str) -> None:
         node = self.nodes[number]

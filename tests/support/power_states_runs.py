@@ -1,4 +1,4 @@
-"""Small runs with nodes that are switched off and on."""
+"""Small runs with changes of power states."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ AT_ONCE = PowerStates(
 
 
 def nodes_of(count: int, states: PowerStates | None = SLOW, cores: int = 1) -> NodeGroup:
-    """Return equal nodes: 50 W idle, 100 W and 10 W a task computing."""
+    """Return equal nodes: 50 W idle; 100 W plus 10 W per task computing."""
     return NodeGroup(count, (Processor(cores, 1.0, 100.0, 10.0, 0.5),), power_states=states)
 
 
@@ -63,7 +63,7 @@ def on(node: int) -> SetNodePower:
 
 
 def drive(simulation: Simulation, *script: tuple[float, list[Decision]]) -> list[Event]:
-    """Send decisions, each list at its time, and return what came of it up to the last."""
+    """Send lists of decisions at their times and return the events up to the last."""
     events = simulation.advance(wake_on=["simulation_began"]).events
     for time_s, decisions in script:
         elapsed_s = time_s - simulation.now_s
@@ -72,7 +72,7 @@ def drive(simulation: Simulation, *script: tuple[float, list[Decision]]) -> list
 
 
 def finish(simulation: Simulation) -> list[Event]:
-    """Let a simulation come to its end, jobs that wait turned away, and return the rest of it."""
+    """Advance to the end, rejecting waiting jobs, and return the events."""
     events: list[Event] = []
     decisions: list[Decision] = [RejectJob(job_id) for job_id in simulation.jobs.waiting]
     while True:
@@ -86,17 +86,17 @@ def finish(simulation: Simulation) -> list[Event]:
 
 
 def off_and_on() -> tuple[Simulation, list[Event]]:
-    """Return a run in which node 1 is switched off at 0 and on at 30 while a job is on node 0."""
+    """Return a run in which node 1 is switched off at 0 s and on at 30 s; a job is on node 0."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 100.0, 1)))
     events = drive(simulation, (0.0, [AllocateJob(1, [0]), off(1)]), (30.0, [on(1)]))
     return simulation, events + finish(simulation)
 
 
 def woken() -> tuple[Simulation, list[Event]]:
-    """Return a run in which job 2 is given a sleeping node, one being switched on, and one on.
+    """Return a run in which job 2 is allocated nodes that sleep, are being switched on and are on.
 
-    Nodes 0 and 1 are switched off at 0, node 1 on at 35. Job 1 is on node 2 to 30; job 2 comes
-    at 40, is given all three and asks for just the 10 s it runs.
+    Nodes 0 and 1 are switched off at 0 s, node 1 on at 35 s. Job 1 runs on node 2 until 30 s. Job
+    2 is submitted at 40 s, is allocated all three nodes and requests exactly its run time of 10 s.
     """
     simulation = Simulation(
         Platform((nodes_of(3),)),
@@ -113,7 +113,7 @@ def woken() -> tuple[Simulation, list[Event]]:
 
 
 def killed_while_its_node_boots() -> tuple[Simulation, list[Event]]:
-    """Return a run in which job 1 is given a sleeping node at 15 and killed at 20."""
+    """Return a run in which job 1 is allocated a sleeping node at 15 s and killed at 20 s."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1), (0.0, 50.0, 1)))
     events = drive(
         simulation,
@@ -129,7 +129,7 @@ TIMES_S = st.sampled_from([0.0, 0.5, 3.0, 7.25, 40.0])
 
 @st.composite
 def platforms(draw: st.DrawFn, *, vary: bool = False) -> Platform:
-    """Return unlike nodes, some of them with power states."""
+    """Return a heterogeneous platform; some groups have power states."""
     groups = []
     for _ in range(draw(st.integers(1, 3))):
         processors = [
@@ -159,7 +159,7 @@ def platforms(draw: st.DrawFn, *, vary: bool = False) -> Platform:
 
 @st.composite
 def scenes(draw: st.DrawFn, *, vary: bool = False) -> Scene:
-    """Return a scene; all its times are multiples of 1/4 s, so that many things coincide."""
+    """Return a random scene whose times are multiples of 1/4 s, so that events coincide."""
     platform = draw(platforms(vary=vary))
     submits_s = sorted(draw(st.lists(st.integers(0, 60), min_size=1, max_size=10)))
     jobs = jobs_of(
@@ -179,7 +179,7 @@ def scenes(draw: st.DrawFn, *, vary: bool = False) -> Scene:
 
 
 class Monkey:
-    """Decides anything, also what can't be, but lets the run come to its end."""
+    """Makes random decisions, also invalid ones, but lets the run end."""
 
     def __init__(self, scene: Scene) -> None:
         self.random = Random(scene.seed)
@@ -212,7 +212,7 @@ class Monkey:
         return decisions
 
     def lay(self, job_id: int, free: list[int]) -> tuple[list[int], list[int]]:
-        """Return nodes and the tasks on each, mostly such as are free."""
+        """Return nodes and the number of tasks on each, mostly free ones."""
         job, capacity = self.view.queue[job_id], self.view.nodes.capacity.tolist()
         room = capacity if self.random.random() < 0.1 else list(free)
         if job.placement == "whole_nodes":
@@ -230,7 +230,7 @@ class Monkey:
 
 
 class Played(NamedTuple):
-    """A run that is over, what was told, and what was asked for and when."""
+    """A completed run with its events and decisions."""
 
     simulation: Simulation
     events: list[Event]
@@ -241,7 +241,7 @@ Look = Callable[[Simulation, View], None]
 
 
 def play(scene: Scene, look: Look = lambda *_: None) -> Played:
-    """Let a monkey schedule a scene to its end, somebody looking at it after each batch."""
+    """Schedule a scene at random to its end; call `look` after each batch."""
     rng = np.random.default_rng(scene.seed)
     simulation = Simulation(scene.platform, scene.jobs, scene.rules, rng)
     monkey, random = Monkey(scene), Random(scene.seed + 1)
@@ -263,7 +263,7 @@ def play(scene: Scene, look: Look = lambda *_: None) -> Played:
 
 
 def actions_of(decisions: Sequence[Decision]) -> list[oracle.Action]:
-    """Return decisions in the words of the oracle, alarms left out: they are the last."""
+    """Return decisions as actions of the oracle, without alarms, which come last."""
     actions: list[oracle.Action] = []
     for decision in decisions:
         match decision:

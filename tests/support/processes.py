@@ -1,4 +1,4 @@
-"""Servers and schedulers in processes of their own, and waiting for what they do."""
+"""Servers and schedulers as processes, with waiting for conditions."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ workload:
 scheduler: {{name: easy}}
 dynamic_jobs: true
 """
-SMALL, LONG = 40, 100_000  # jobs; of the latter a run takes minutes
+SMALL, LONG = 40, 100_000  # number of jobs; a run of `long` takes minutes
 SOON_S = 120.0
-"""Timeout for another process, in seconds: far longer than any needs on a busy machine."""
+"""Timeout for another process, s: ample on a busy machine."""
 WELL_INTO_A_RUN = 1_000
-"""Waits of a scheduler: it starts with a few, and a run of `long` takes 100 times as many."""
+"""Number of waits that shows that a scheduler has started; `long` has 100 times as many."""
 Results = dict[str, bytes]
 
 
@@ -46,11 +46,11 @@ def eventually(condition: Callable[[], Any], *, within_s: float = SOON_S) -> Any
     """Call a function until it returns a true value, and return that value.
 
     Args:
-        condition: what to call, every 10 ms.
-        within_s: timeout, in seconds.
+        condition: the function, called every 10 ms.
+        within_s: timeout, s.
 
     Raises:
-        AssertionError: the timeout is over.
+        AssertionError: the timeout has expired.
     """
     until_s = time.monotonic() + within_s
     while True:
@@ -62,7 +62,7 @@ def eventually(condition: Callable[[], Any], *, within_s: float = SOON_S) -> Any
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process is there, and no zombie."""
+    """Return whether a process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -70,7 +70,7 @@ def alive(pid: int) -> bool:
 
 
 def children(pid: int) -> dict[str, int]:
-    """Return the processes a process started, by the subcommand each is."""
+    """Return the child processes of a process, by subcommand."""
     found: dict[str, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -84,7 +84,7 @@ def children(pid: int) -> dict[str, int]:
 
 
 def waits(pid: int) -> int:
-    """Return how many times a process has waited, as a scheduler does for each reply."""
+    """Return the number of voluntary context switches of a process: one for each reply."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
@@ -95,7 +95,7 @@ def read(folder: Path) -> Results:
 
 
 class Processes:
-    """Starts processes, and leaves none of them alive."""
+    """Starts processes and kills the remaining ones at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -117,11 +117,11 @@ class Processes:
         return process
 
     def watch(self, *pids: int) -> None:
-        """See to the end of processes that others have started."""
+        """Add processes to kill at the end."""
         self._pids |= set(pids)
 
     def end(self) -> None:
-        """Kill what is left."""
+        """Kill the remaining processes."""
         for process in self._started:
             if process.poll() is None:
                 self._pids |= set(children(process.pid).values())
@@ -133,7 +133,7 @@ class Processes:
 
 
 class Server:
-    """A server in a process of its own."""
+    """A server in its own process."""
 
     def __init__(self, processes: Processes, *arguments: str | Path, out: Path) -> None:
         self.out = out
@@ -150,18 +150,18 @@ class Server:
         self.lines.extend(self.process.stderr)
 
     def log(self, event: str) -> list[dict[str, Any]]:
-        """Return the entries of a kind in its log so far."""
+        """Return the log entries of an event so far."""
         entries = [json.loads(line) for line in list(self.lines)]
         return [entry for entry in entries if entry["event"] == event]
 
     def end(self) -> int:
-        """Wait for it and return its exit status."""
+        """Wait for the process and return its exit status."""
         status = self.process.wait(SOON_S)
         self._reader.join(SOON_S)
         return status
 
     def results(self, session: str) -> Results:
-        """Return the results of a session, once they are written."""
+        """Wait for the results of a session and return them."""
         return read(eventually(lambda: list(self.out.glob(f"*-{session[:8]}")))[0])
 
 
@@ -176,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    """What starts processes for a test, and ends them."""
+    """A process starter that kills its processes after the test."""
     processes = Processes(tmp_path)
     yield processes
     processes.end()

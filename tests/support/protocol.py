@@ -38,5 +38,5 @@ def in_json(value: object) -> str:
 
 
 def name_of(struct: type[msgspec.Struct]) -> str:
-    """Return the name by which the specification speaks of a type."""
+    """Return the name of a type in the specification."""
     return snake_case(struct.__name__)

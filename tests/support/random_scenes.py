@@ -1,4 +1,4 @@
-"""Random clusters, jobs and decisions, played and replayed the slow way."""
+"""Random clusters, jobs and decisions, with a reference replay."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def processors(draw: st.DrawFn) -> Processor:
 
 @st.composite
 def rules(draw: st.DrawFn) -> Rules:
-    """Return what holds."""
+    """Return random options of a simulation."""
     return Rules(
         reference_ghz=draw(st.sampled_from([None, 1.0, 2.3])),
         kill_at_walltime=draw(st.booleans()),
@@ -52,7 +52,7 @@ def rules(draw: st.DrawFn) -> Rules:
 
 
 class Scene(NamedTuple):
-    """All that a run follows from."""
+    """All inputs of a run."""
 
     platform: Platform
     jobs: JobTable
@@ -61,7 +61,7 @@ class Scene(NamedTuple):
 
 
 class Monkey:
-    """A scheduler that does anything it may, at random, but lets the run come to its end."""
+    """A scheduler that makes random valid decisions and lets the run end."""
 
     def __init__(self, scene: Scene) -> None:
         self.random = Random(scene.seed)
@@ -72,7 +72,7 @@ class Monkey:
         self.submitted: dict[int, JobSubmitted] = {}
 
     def hear(self, events: Sequence[Event]) -> None:
-        """Take in what happened."""
+        """Apply events."""
         for event in events:
             if isinstance(event, JobSubmitted):
                 self.waiting[event.job_id] = self.submitted[event.job_id] = event
@@ -91,9 +91,9 @@ class Monkey:
                     self.free[node] += cores
 
     def decide(self) -> list[Decision]:
-        """Return what to do."""
+        """Return random decisions."""
         free, random = list(self.free), self.random
-        # The cores of those killed are not used in this message.
+        # Cores of jobs killed in this message stay unused until the next one.
         decisions: list[Decision] = [
             KillJob(job_id) for job_id in self.running if random.random() < 0.05
         ]
@@ -116,7 +116,7 @@ class Monkey:
         return decisions
 
     def lay(self, job: JobSubmitted, free: list[int]) -> dict[int, int]:
-        """Return a random layout of a job, tasks by node; empty: there is no room, or no luck."""
+        """Return a random allocation, tasks by node; empty if none was found."""
         nodes = [node for node, cores in enumerate(free) if cores]
         if job.placement == "whole_nodes":
             nodes = [node for node in nodes if free[node] == self.capacity[node]]
@@ -134,15 +134,15 @@ class Monkey:
 
 
 class Played(NamedTuple):
-    """A run that is over, and what was told and decided in it."""
+    """A completed run with its events and decisions."""
 
     simulation: Simulation
     events: list[Event]
-    decided: list[tuple[float, list[Decision]]]  # when they were carried out
+    decided: list[tuple[float, list[Decision]]]  # time at which they were carried out
 
 
 def play(scene: Scene) -> Played:
-    """Let a monkey schedule a scene to its end."""
+    """Schedule a scene at random to its end."""
     simulation = Simulation(scene.platform, scene.jobs, scene.rules)
     monkey, random = Monkey(scene), Random(scene.seed + 1)
     events: list[Event] = []
@@ -161,7 +161,7 @@ def play(scene: Scene) -> Played:
 
 
 class Span(NamedTuple):
-    """Where and when a job ran."""
+    """Allocation, start and end of a job."""
 
     start_s: float
     end_s: float
@@ -171,7 +171,7 @@ class Span(NamedTuple):
 
 
 def replay(scene: Scene, events: Sequence[Event]) -> dict[int, Span]:
-    """Put every task on its processor, in the order of the events, the first free core first."""
+    """Place every task on its processor in the order of the events, first free core first."""
     processors = [group.processors for group in scene.platform.nodes for _ in range(group.count)]
     submitted: dict[int, JobSubmitted] = {}
     busy: Counter[tuple[int, int]] = Counter()

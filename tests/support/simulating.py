@@ -1,4 +1,4 @@
-"""Small clusters, workloads and runs that tests are made of."""
+"""Small clusters, workloads and runs for tests."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def simulate(
 
 
 def starts(simulation: Simulation) -> dict[int, float]:
-    """Return when each job started, by number."""
+    """Return the start time of each job by job id."""
     recording = simulation.recording
     return dict(zip(recording.job_id, recording.start_s, strict=True))

@@ -1,4 +1,4 @@
-"""FCFS, EASY and conservative backfilling written from their definitions, slow and obvious."""
+"""Reference implementations of FCFS, EASY and conservative backfilling from their definitions."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class Job:
     reserved_s: float = math.nan
 
     def expected_end_s(self, now_s: float) -> float:
-        """Return when it ends as far as can be told; one that is overdue ends now."""
+        """Return the expected end; now if it is overdue."""
         return max(self.start_s + self.requested_s, now_s)
 
 
 @dataclass
 class Machine:
-    """What a reference scheduler sees at an instant."""
+    """The state that a reference scheduler sees at an instant."""
 
     capacity: int
     now_s: float = -1.0
     queue: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     new: list[Job] = field(default_factory=list)
-    surprise: bool = False  # a job ended at another time than it asked for
+    surprise: bool = False  # a job ended before its requested time
 
     def free(self) -> int:
-        """Return what no job holds."""
+        """Return the free cores of each node."""
         return self.capacity - sum(job.need for job in self.running)
 
     def start(self, job: Job) -> None:
-        """Start a job that waits."""
+        """Start a waiting job."""
         assert job.need <= self.free()
         self.queue.remove(job)
         job.start_s = self.now_s
@@ -51,7 +51,7 @@ class Machine:
 
 
 def reference(capacity: int, rows: list[tuple[float, float, int, float]], decide: Decide) -> Starts:
-    """Return when each job starts: time goes from event to event, `decide` is called at each."""
+    """Return the start time of each job; `decide` is called at each event."""
     jobs = [Job(i, *row) for i, row in enumerate(rows)]
     machine = Machine(capacity)
     while any(math.isnan(job.start_s) for job in jobs):
@@ -74,13 +74,13 @@ Starts = list[float]
 
 
 def fcfs(machine: Machine) -> None:
-    """Start jobs in order of submission; the first that does not fit ends it."""
+    """FCFS: start jobs in order of submission up to the first that does not fit."""
     while machine.queue and machine.queue[0].need <= machine.free():
         machine.start(machine.queue[0])
 
 
 def easy(machine: Machine) -> None:
-    """peers.md 3.2: shadow time and extra nodes of the head, at every event anew."""
+    """EASY: recompute shadow time and extra nodes of the head at every event."""
     fcfs(machine)
     if not machine.queue:
         return
@@ -103,10 +103,10 @@ def easy(machine: Machine) -> None:
 
 
 def conservative(machine: Machine) -> None:
-    """Reserve for every job; see the docstring of `heuristics/conservative.py`.
+    """Conservative backfilling, as in the docstring of `heuristics/conservative.py`.
 
-    At one instant jobs end before others are submitted, so the schedule is compressed before
-    the new jobs are given a place in it.
+    At one instant jobs end before others are submitted, so the schedule is compressed before new
+    jobs get their reservations.
     """
     now_s = machine.now_s
     kept = [(now_s, job.expected_end_s(now_s), job.need) for job in machine.running]
@@ -150,7 +150,7 @@ def conservative(machine: Machine) -> None:
 
 
 def fits(placement: str, cores: int, free: list[int], capacity: list[int]) -> bool:
-    """Tell whether there is room for a job."""
+    """Return whether a job fits."""
     if placement == "one_node":
         return max(free) >= cores
     if placement == "whole_nodes":
@@ -161,7 +161,7 @@ def fits(placement: str, cores: int, free: list[int], capacity: list[int]) -> bo
 
 
 def free_nodes(simulation: Simulation, rows: list[int]) -> list[int]:
-    """Return what would be free of each node if just these jobs ran, where they did."""
+    """Return the free cores of each node with only these jobs running."""
     recording = simulation.recording
     capacity = simulation.cluster.platform.cores_by_node()
     free = list(capacity)
@@ -173,7 +173,7 @@ def free_nodes(simulation: Simulation, rows: list[int]) -> list[int]:
 
 
 def shadow_s(simulation: Simulation, table: JobTable, head: int, now_s: float) -> float:
-    """Return when a job would start if, from now on, no job behind it ever did."""
+    """Return the start time of a job if no later job starts from now on."""
     recording = simulation.recording
     ahead = [
         row

@@ -1,4 +1,4 @@
-"""Machines in steps of a second, their jobs, and runs of step-based schedulers."""
+"""Machines with steps of a second, their jobs, and runs of step-based schedulers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Drawn(NamedTuple):
 
 
 def machines(cores: int = CORES) -> Platform:
-    """Return two machines, the second half as fast and a tenth as hungry."""
+    """Return two machines; the second has half the speed and a tenth of the power."""
     groups = (
         NodeGroup(1, (Processor(cores, clock_ghz, 0.0, dynamic_w, 0.0),))
         for clock_ghz, dynamic_w in zip(CLOCKS_GHZ, (10.0, 1.0), strict=True)
@@ -45,12 +45,12 @@ def table(drawn: list[Drawn]) -> JobTable:
 
 
 def simulated(policy: Policy, jobs: JobTable, cores: int = CORES) -> Simulation:
-    """Return the simulation of a workload, which is over."""
+    """Return the completed simulation of a workload."""
     return simulate(machines(cores), jobs, policy, Rules(reference_ghz=1.0))
 
 
 def schedule(policy: Policy, jobs: JobTable, cores: int = CORES) -> Schedule:
-    """Return when and where each job started."""
+    """Return start step and machine of each job."""
     recording = simulated(policy, jobs, cores).recording
     return {
         recording.job_id[row]: (recording.start_s[row], recording.nodes_of(row)[0])

@@ -1,7 +1,7 @@
-"""Energy-aware shortest job first on machines in steps, job by job: a slow reference.
+"""Reference implementation of energy-aware shortest job first on machines with time steps.
 
-No events, no queue but lists: at each step jobs end, jobs come, what is bound is laid out cell by
-cell, and pairs are bound as Esmaili, Pedram 2019, section III-D, has it.
+At each step jobs end, jobs are submitted, and pairs of job and machine are bound as in Esmaili,
+Pedram 2019, section III-D. The grid of cores and steps is updated cell by cell.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class StepJob:
     """A job; times in steps.
 
     Attributes:
-        number: its number.
-        submit: when it comes.
-        cores: how many it takes.
+        number: job id.
+        submit: submission step.
+        cores: number of cores.
         expected, actual: run times on each machine.
-        node, start: where and when it started.
+        node, start: machine and start step; -1 before the start.
     """
 
     number: int
@@ -33,24 +33,24 @@ class StepJob:
 
     @property
     def least(self) -> int:
-        """The least expected run time."""
+        """Lowest expected run time."""
         return min(self.expected)
 
 
 class Grid:
-    """Cores taken of each machine in each step from now on."""
+    """Cores in use on each machine in each step from now on."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self.cores = cores
         self.taken: dict[tuple[int, int], int] = {}
 
     def take(self, node: int, first: int, steps: int, cores: int) -> None:
-        """Take cores of a machine for some steps."""
+        """Occupy cores of a machine for a number of steps."""
         for step in range(first, first + steps):
             self.taken[node, step] = self.taken.get((node, step), 0) + cores
 
     def first(self, node: int, steps: int, cores: int) -> int:
-        """Return the first step from which on so many cores are free for so long."""
+        """Return the first step from which a number of cores is free for a duration."""
         step = 0
         while any(
             self.taken.get((node, step + after), 0) + cores > self.cores[node]
@@ -68,7 +68,7 @@ def reference_esjf(
     queue: int,
     now_only: bool,
 ) -> None:
-    """Run all jobs, and set where and when each started."""
+    """Run all jobs and set machine and start step of each."""
     bound: list[StepJob] = []
     now = 0
     while any(job.start < 0 for job in jobs):
@@ -77,7 +77,7 @@ def reference_esjf(
             if job.start >= 0 and now < job.start + job.actual[job.node]:
                 left = max(job.start + job.expected[job.node] - now, 1)
                 grid.take(job.node, 0, left, job.cores)
-        for job in tuple(bound):  # those that start leave it
+        for job in tuple(bound):  # started jobs leave the queue
             _lay(grid, job, bound, now)
         while (pair := _least(jobs, grid, bound, watts, now, horizon, queue, now_only)) is not None:
             job, job.node = pair

@@ -11,18 +11,18 @@ pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 
 from hpcosim_training.learners.power.cross_entropy import (
     AdaptiveSearch,
-    improved,
+    next_distribution,
     train_adaptive,
 )
 
 
 def test_a_generation_moves_to_its_elite() -> None:
-    """Where the cost is the distance to a point, the mean comes nearer and the spread shrinks."""
+    """For a cost that is the distance to a point, the mean moves there and the spread decreases."""
     goal, search = np.full((3, 9), 0.5), AdaptiveSearch(candidates=40, elite=8)
     mean, sd, rng = np.zeros((3, 9)), np.full((3, 9), 0.3), np.random.default_rng(1)
     costs = []
     for _ in range(12):
-        mean, sd, costs_j = improved(
+        mean, sd, costs_j = next_distribution(
             mean, sd, search, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
         )
         costs.append(costs_j[0])
@@ -46,7 +46,7 @@ scheduler: {name: easy, power_awareness: planned}
 
 @pytest.mark.slow
 def test_the_same_seed_learns_the_same_bytes(tmp_path: Path) -> None:
-    """In one process or two; another seed learns others."""
+    """The same seed writes the same bytes with one or two workers; another seed writes others."""
     path = tmp_path / "tiny.yaml"
     path.write_text(SCENARIO)
 

@@ -1,4 +1,4 @@
-"""Training Deep-EAS: the vector environment, its costs and baseline, learning, whole trainings."""
+"""Training Deep-EAS: the vector environment, costs and baseline, learning, whole trainings."""
 
 from __future__ import annotations
 
@@ -40,8 +40,13 @@ from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import Machines
 from hpcosim_training.environments.step_runs import StepRuns
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
-from hpcosim_training.learners.deep_eas.baseline import against_siblings
-from hpcosim_training.learners.deep_eas.play import BindingRuns, play_esjf, play_greedy, sampled
+from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
+from hpcosim_training.learners.deep_eas.play import (
+    BindingRuns,
+    make_sampler,
+    play_esjf,
+    play_greedy,
+)
 from hpcosim_training.learners.deep_eas.settings import FORMS, DeepEasTraining
 from hpcosim_training.learners.deep_eas.train import train_deep_eas
 from hpcosim_training.learning.agent import Agent
@@ -63,7 +68,7 @@ QUICK: dict[str, Any] = {"iterations": 2, "pool": 3, "sequences": 2, "trajectori
 
 
 def drawn_jobs(seed: int, count: int = 15) -> list[Drawn]:
-    """Return jobs, one a second."""
+    """Return random jobs, one submitted each second."""
     rng = np.random.default_rng(seed)
     return [
         Drawn(step, int(rng.integers(1, 9)), int(rng.integers(1, 9)), int(rng.integers(1, 5)))
@@ -72,7 +77,7 @@ def drawn_jobs(seed: int, count: int = 15) -> list[Drawn]:
 
 
 def runs_of(*drawn: list[Drawn], settings: DeepEas = SETTINGS) -> StepBindingVectorEnv:
-    """Return runs of these sequences."""
+    """Return the vector environment of these sequences."""
     view = View(machines())
     about = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
     jobs = step_jobs(settings, about.scale, [table(jobs) for jobs in drawn])
@@ -80,14 +85,14 @@ def runs_of(*drawn: list[Drawn], settings: DeepEas = SETTINGS) -> StepBindingVec
 
 
 def starts(runs: StepRuns, run: int) -> dict[int, tuple[float, int]]:
-    """Return when and where each job of a run started, by number."""
-    count = int(runs.jobs.there[run].sum())
+    """Return start time and machine of each job of a run, by job number."""
+    count = int(runs.jobs.valid[run].sum())
     pairs = zip(runs.start[run, :count].tolist(), runs.machine[run, :count].tolist(), strict=True)
     return {number: (float(start), node) for number, (start, node) in enumerate(pairs, 1)}
 
 
 def training_of(sees: Sees = "picture", form: str = "pairs", **changes: Any) -> DeepEasTraining:
-    """Return settings for the small machines."""
+    """Return training settings for the small machines."""
     settings = msgspec.structs.replace(SETTINGS, sees=sees)
     return dataclasses.replace(FORMS[form], settings=settings, **changes)
 
@@ -98,9 +103,9 @@ def explored(
     seed: int = 7,
     trajectories: int = 1,
 ) -> Rollout[SceneBatch]:
-    """Return what an agent decides with drawn actions."""
+    """Return a rollout of an agent with sampled actions."""
     rngs = [np.random.default_rng([seed, one]) for one in range(env.num_envs // trajectories)]
-    return collect(BindingRuns(env), sampled(agent.actor, rngs, trajectories), join)
+    return collect(BindingRuns(env), make_sampler(agent.actor, rngs, trajectories), join)
 
 
 @pytest.mark.slow
@@ -116,7 +121,7 @@ def test_the_policy_makes_the_same_schedules_in_the_simulator(
     sees: Sees,
     masked: bool,
 ) -> None:
-    """Every job starts when and where it does side by side, whatever the network has learned."""
+    """The policy and the vector environment give the same schedule with any network."""
     settings = DeepEas(
         cores=4, horizon=horizon, queue=4, backlog=60, since_arrival=60, sees=sees, masked=masked
     )
@@ -134,7 +139,7 @@ def test_the_policy_makes_the_same_schedules_in_the_simulator(
 @examples(50)
 @given(drawn=workloads)
 def test_esjf_side_by_side_is_esjf(drawn: list[Drawn]) -> None:
-    """It has the schedule of the policy `esjf`."""
+    """ESJF in the vector environment gives the schedule of the policy `esjf`."""
     env = runs_of(drawn, drawn_jobs(4))
     play_esjf(env)
     for run, jobs in enumerate((drawn, drawn_jobs(4))):
@@ -142,10 +147,11 @@ def test_esjf_side_by_side_is_esjf(drawn: list[Drawn]) -> None:
 
 
 def test_costs_by_hand() -> None:
-    """Rewards are minus what each decision costs; a job on the dear machine is counted late.
+    """Rewards equal a hand calculation of the cost.
 
-    Two jobs of 1 s and 4 cores (2 s on the second machine): 40 W there, 4 W x 2 s / 1 s here. The
-    first starts at once on the first machine, the second at 1 s on the second: 40 x 1 + 8 x 3.
+    Two jobs of 1 s and 4 cores (2 s on the second machine): 40 W on the first machine, 4 W x 2 s /
+    1 s on the second. The first job starts immediately on the first machine, the second job at 1 s
+    on the second machine: 40 x 1 + 8 x 3.
     """
     env = runs_of([Drawn(0, 1, 1, 4), Drawn(0, 1, 1, 4)])
     env.reset()
@@ -157,7 +163,7 @@ def test_costs_by_hand() -> None:
 
 
 def test_what_jobs_came_to_is_the_metric() -> None:
-    """Their mean is the server's `mean_normalised_edp` of the run."""
+    """The mean over the jobs equals the server's metric `mean_normalised_edp`."""
     env = runs_of(drawn_jobs(0))
     play_esjf(env)
     simulation = simulated(make_policy("esjf"), table(drawn_jobs(0)))
@@ -166,7 +172,7 @@ def test_what_jobs_came_to_is_the_metric() -> None:
 
 
 def test_costs_are_the_papers() -> None:
-    """Equation 2, second by second and job by job; they add up to all energy-delay products."""
+    """Costs equal equation 2 for each second and job, and sum to the energy-delay products."""
     env = runs_of(drawn_jobs(0))
     rollout = explored(new_agent(training_of(), 2), env)
     runs = env.runs
@@ -179,7 +185,7 @@ def test_costs_are_the_papers() -> None:
         machine, bound = runs.machine[0, job], runs.bound[0, job]
         submit, end = jobs.submit[0, job], runs.start[0, job] + jobs.actual[0, machine, job]
         for now in range(submit, end):
-            if now == bound:  # third term: what was counted too low so far
+            if now == bound:  # third term: correction of the cost since submission
                 expected[now] += (each[machine] - each.min()) * (now - submit)
             expected[now] += each[machine] if bound <= now else each.min()
     assert -np.diff(to_go) == pytest.approx(expected[:-1], abs=1e-9)
@@ -190,11 +196,11 @@ def test_costs_are_the_papers() -> None:
 
 @pytest.mark.parametrize("form", ["pairs", "paper"])
 def test_the_baseline_is_the_mean_of_the_runs_of_a_sequence(form: str) -> None:
-    """At the first step, returns relative to it add up to nothing; with PPO they have spread 1."""
+    """Relative returns of the first step sum to 0; with PPO their standard deviation is 1."""
     training = training_of(form=form, trajectories=3)
     env = runs_of(*[drawn_jobs(0)] * 3, *[drawn_jobs(1)] * 3)
     rollout = explored(new_agent(training, 2), env, trajectories=3)
-    relative = against_siblings(rollout, env.runs, training)
+    relative = subtract_sequence_baseline(rollout, env.runs, training)
     returns = discounted_returns(relative.rewards, relative.episode, np.zeros(6), 1.0)
     firsts = returns[np.unique(relative.episode, return_index=True)[1]].reshape(2, 3)
     assert firsts.sum(axis=1) == pytest.approx(0.0, abs=1e-6)
@@ -207,7 +213,7 @@ def test_the_baseline_is_the_mean_of_the_runs_of_a_sequence(form: str) -> None:
 
 
 def test_decisions_have_the_probabilities_of_what_was_chosen() -> None:
-    """Those of the network, for each observation; steps of a run go up."""
+    """Log-probabilities are those of the network, and the steps of a run increase."""
     agent, env = new_agent(training_of(), 2), runs_of(drawn_jobs(0), drawn_jobs(1))
     rollout = explored(agent, env)
     steps = rollout.observations.step.numpy()
@@ -218,7 +224,7 @@ def test_decisions_have_the_probabilities_of_what_was_chosen() -> None:
 
 
 def test_the_gradient_is_equation_5() -> None:
-    """It is that of minus the sum of log probabilities, each times its advantage, over the runs."""
+    """The loss is minus the sum of log-probability x advantage, averaged over the runs."""
     training = training_of(form="paper", trajectories=3)
     agent, env = new_agent(training, 2), runs_of(*[drawn_jobs(0)] * 3)
     rollout = explored(agent, env, trajectories=3)
@@ -227,7 +233,7 @@ def test_the_gradient_is_equation_5() -> None:
     logs = torch.log_softmax(agent.actor(rollout.observations.scene), dim=1)
     chosen = logs.gather(1, rollout.actions[:, None])[:, 0]
     right = -(chosen.double() * torch.from_numpy(better)).sum() / 3
-    relative = against_siblings(rollout, env.runs, training)
+    relative = subtract_sequence_baseline(rollout, env.runs, training)
     advantages = discounted_returns(relative.rewards, relative.episode, np.zeros(3), 1.0)
     evaluation = agent.evaluate(rollout.observations, rollout.actions)
     loss = policy_gradient(
@@ -240,14 +246,14 @@ def test_the_gradient_is_equation_5() -> None:
 @pytest.mark.parametrize(("sees", "rate"), [("picture", 1e-3), ("pairs", 1e-2)])
 @pytest.mark.parametrize("form", ["pairs", "paper"])
 def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) -> None:
-    """A job of 1 s comes to 40 x 1 on the fast machine and to 8 x 2 on the other: the better."""
+    """Training learns the machine with the lower cost, 8 x 2 instead of 40 x 1."""
     minibatch = {} if form == "paper" else {"minibatch": 16, "entropy_coefficient": 0.0}
     training = training_of(sees, form, learning_rate=rate, trajectories=16, **minibatch)
     agent = new_agent(training, 2)
     for turn in range(30):
         env = runs_of(*[[Drawn(0, 1, 1, 4)]] * 16)
         rollout = explored(agent, env, turn, trajectories=16)
-        relative = against_siblings(rollout, env.runs, training)
+        relative = subtract_sequence_baseline(rollout, env.runs, training)
         learn(agent, relative, training, np.random.default_rng(turn), 1.0)
     env = runs_of([Drawn(0, 1, 1, 4)])
     play_greedy(agent.actor, env)
@@ -257,7 +263,7 @@ def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", list(FORMS))
 def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> None:
-    """By the same seed; another seed writes others."""
+    """The same seed writes the same bytes; another seed writes others."""
     training = dataclasses.replace(FORMS[form], **QUICK)
     first, again, other = (
         train_deep_eas(
@@ -274,12 +280,14 @@ def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    """Stopped after its first iteration and resumed, it ends with the same bytes and curve."""
+    """An interrupted and resumed training writes the same bytes and learning curve."""
     training = DeepEasTraining(**QUICK)
 
     whole = train_deep_eas(SCENARIO, tmp_path / "whole", training, overrides=SHORT)
     with pytest.raises(StoppedError):
-        train_deep_eas(SCENARIO, tmp_path / "parts", training, overrides=SHORT, told=stop_at(1))
+        train_deep_eas(
+            SCENARIO, tmp_path / "parts", training, overrides=SHORT, on_iteration=stop_at(1)
+        )
     parts = train_deep_eas(SCENARIO, tmp_path / "parts", training, overrides=SHORT, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
     curves = [
@@ -290,7 +298,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 
 def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> None:
-    """They are not drawn anew for ever: the field at fault is named, and no folder is made."""
+    """A model that draws no jobs is an error that names the field; no folder is created."""
     overrides: dict[str, Scalar] = {
         "workload.synthetic.arrival_probability": 1e-5,
         "workload.synthetic.sequences": 10_000,
@@ -303,45 +311,45 @@ def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "message"),
     [
-        ("cores: 10", "cores: 4", "more than the 4 of a machine"),
-        ("short_probability: 0.5", "long_run_s: [31, 31]", "takes 31 steps at the least"),
-        ("clock_ghz: 2", "clock_ghz: 3", "a job is to end at no step"),
-        ("static_w: 0, dynamic_w: 1", "static_w: 5, dynamic_w: 1", "take no energy when idle"),
+        ("cores: 10", "cores: 4", "a machine has 4"),
+        ("short_probability: 0.5", "long_run_s: [31, 31]", "at least 31 steps"),
+        ("clock_ghz: 2", "clock_ghz: 3", "requested time .* not a whole number of steps"),
+        ("static_w: 0, dynamic_w: 1", "static_w: 5, dynamic_w: 1", "remove .* static_w"),
     ],
 )
-def test_what_can_not_be_learned_on_is_refused(
-    right: str, wrong: str, told: str, tmp_path: Path
+def test_an_unsuitable_scenario_is_an_error(
+    right: str, wrong: str, message: str, tmp_path: Path
 ) -> None:
-    """The scenario is at fault; it is told before anything is written."""
+    """A scenario that breaks an assumption of Deep-EAS is an error before files are written."""
     changed, out = tmp_path / "changed.yaml", tmp_path / "out"
     text = SCENARIO.read_text(encoding="utf-8")
     assert right in text
     changed.write_text(text.replace(right, wrong), encoding="utf-8")
-    with pytest.raises(ScenarioError, match=told):
+    with pytest.raises(ScenarioError, match=message):
         train_deep_eas(changed, out, DeepEasTraining(**QUICK))
     assert not out.exists()
 
 
-def test_jobs_that_come_between_steps_are_refused() -> None:
-    """All that is learned on happens at whole steps."""
+def test_submissions_between_steps_are_an_error() -> None:
+    """Submission times must be whole numbers of steps."""
     from support.simulating import jobs_of
 
-    with pytest.raises(ScenariosError, match="a job comes at no step"):
+    with pytest.raises(ScenariosError, match=r"submission time .* not a whole number of steps"):
         step_jobs(SETTINGS, np.array([0.5, 1.0]), [jobs_of((0.5, 2.0, 1))])
 
 
-def test_another_workload_is_refused(tmp_path: Path) -> None:
-    """A scenario that has no sequences to draw is at fault, and nothing is written."""
-    with pytest.raises(ScenarioError, match="not of the model bernoulli"):
+def test_another_workload_model_is_an_error(tmp_path: Path) -> None:
+    """A workload that is not of the model `bernoulli` is an error before files are written."""
+    with pytest.raises(ScenarioError, match="expected the workload model bernoulli"):
         train_deep_eas(FOLDER / "ineps" / "exp1.yaml", tmp_path / "out", DeepEasTraining(**QUICK))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
-    """It tells a line an iteration and where the network is; what is not given is the form's."""
+    """The command prints one line for each iteration and the path of the network, and resumes."""
     from typer.testing import CliRunner
 
     from hpcosim_cli.train import app

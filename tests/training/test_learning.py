@@ -1,4 +1,4 @@
-"""The learning algorithms, on small problems of their own: returns, losses, updates, sessions."""
+"""The learning algorithms on small problems: returns, losses, updates, sessions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from hpcosim_training.learning.returns import (  # noqa: E402
     generalised_advantages,
 )
 from hpcosim_training.learning.rollout import Rollout, collect, joined  # noqa: E402
-from hpcosim_training.learning.session import Learner, Outcome, TrainingSession  # noqa: E402
+from hpcosim_training.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
 from hpcosim_training.learning.settings import TrainingSettings, description  # noqa: E402
-from hpcosim_training.learning.update import clone, learn  # noqa: E402
+from hpcosim_training.learning.update import behaviour_cloning, learn  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
 
 # Returns and advantages
@@ -42,7 +42,7 @@ from support.interrupted import StoppedError, stop_at  # noqa: E402
 def advantages_by_definition(
     rewards: list[float], values: list[float], last: float, discount: float, gae_lambda: float
 ) -> list[float]:
-    """Return the advantages of one episode as equation 16 of the paper sums them."""
+    """Return the advantages of one episode by equation 16 of the paper."""
     states = [*values, last]
     errors = [reward + discount * states[at + 1] - states[at] for at, reward in enumerate(rewards)]
     return [
@@ -55,7 +55,7 @@ def advantages_by_definition(
 
 
 def returns_by_definition(rewards: list[float], last: float, discount: float) -> list[float]:
-    """Return the discounted sums of one episode's rewards."""
+    """Return the discounted returns of one episode."""
     all_rewards = [*rewards, last]
     return [
         sum(discount ** (later - at) * reward for later, reward in enumerate(all_rewards[at:], at))
@@ -76,7 +76,7 @@ share = st.sampled_from([0.0, 0.3, 0.95, 1.0])
 def test_advantages_are_those_of_the_definition(
     episodes: list[tuple[list[tuple[float, float]], float]], discount: float, gae_lambda: float
 ) -> None:
-    """Each episode by itself, bootstrapped by its last value; so are returns."""
+    """Advantages and returns equal their definitions, for each episode separately."""
     rewards = [[reward for reward, _ in steps] for steps, _ in episodes]
     values = [[value for _, value in steps] for steps, _ in episodes]
     last = [value for _, value in episodes]
@@ -104,7 +104,7 @@ def test_advantages_are_those_of_the_definition(
 
 
 def test_a_categorical_choice_by_hand() -> None:
-    """Log-probability and entropy are those of a softmax over what is allowed."""
+    """Log-probability and entropy are those of a softmax over the allowed actions."""
     logits = torch.tensor([[math.log(3.0), 0.0, -math.inf]])
     found = categorical(logits, torch.tensor([1]))
     assert found.log_probabilities.item() == pytest.approx(math.log(0.25))
@@ -113,7 +113,7 @@ def test_a_categorical_choice_by_hand() -> None:
 
 
 def test_categorical_actions_are_drawn_by_their_probabilities() -> None:
-    """As often as the softmax says, and what is not allowed never."""
+    """Sampled frequencies match the softmax; masked actions never occur."""
     logits = np.tile(np.array([math.log(3.0), 0.0, -np.inf], np.float32), (20_000, 1))
     noise = np.random.default_rng(0).exponential(size=logits.shape)
     actions, logs = sample_categorical(logits, noise)
@@ -133,7 +133,7 @@ def test_switches_by_hand() -> None:
 
 
 def test_switches_are_drawn_only_where_there_is_a_choice() -> None:
-    """As often as the logits say; what is not allowed never."""
+    """Sampled frequencies match the logits; masked values never occur."""
     logits = torch.zeros((20_000, 3, 2))
     logits[:, 0, 1] = 1.0
     allowed = np.ones((20_000, 3, 2), dtype=np.bool_)
@@ -148,35 +148,35 @@ def test_switches_are_drawn_only_where_there_is_a_choice() -> None:
 
 
 def evaluation_of(logs: Any, counted: Any = None) -> Evaluation:
-    """Return what an actor says that has these log-probabilities."""
+    """Return an evaluation with these log-probabilities."""
     counted = torch.ones_like(logs, dtype=torch.bool) if counted is None else counted
     return Evaluation(logs, torch.zeros_like(logs), counted)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "advantage", "gain"),
+    ("ratio", "advantage", "surrogate"),
     [(2.0, 1.0, 1.2), (0.5, 1.0, 0.5), (2.0, -1.0, -2.0), (0.5, -1.0, -0.8)],
 )
 def test_the_surrogate_is_clipped_only_where_that_is_less(
-    ratio: float, advantage: float, gain: float
+    ratio: float, advantage: float, surrogate: float
 ) -> None:
-    """A good action counts up to 1.2 times its probability, a bad one fully above 0.8."""
+    """The surrogate is the minimum of the clipped and the unclipped term."""
     logs = torch.tensor([[math.log(ratio)]])
     loss = clipped_surrogate(
         evaluation_of(logs), torch.zeros((1, 1)), torch.tensor([advantage]), clip=0.2
     )
-    assert loss.item() == pytest.approx(-gain)
+    assert loss.item() == pytest.approx(-surrogate)
 
 
 def test_losses_leave_out_parts_without_a_choice() -> None:
-    """PPO averages the parts with a choice, the policy gradient adds them up."""
+    """PPO averages the parts with a choice; the policy gradient sums them."""
     logs, counted = torch.log(torch.tensor([[0.5, 0.25]])), torch.tensor([[True, False]])
     said, advantages = evaluation_of(logs, counted), torch.tensor([2.0])
     assert policy_gradient(said, logs, advantages).item() == pytest.approx(-2.0 * math.log(0.5))
     assert clipped_surrogate(said, logs, advantages, 0.2).item() == pytest.approx(-2.0)
 
 
-# A problem: of two lamps the right one is to be chosen, for as many steps as a run has
+# A test problem: choose the lamp that is on
 
 
 class Lamps(NamedTuple):
@@ -185,12 +185,12 @@ class Lamps(NamedTuple):
     seen: Any
 
     def take(self, rows: Any) -> Lamps:
-        """Return some of the decisions."""
+        """Return the selected decisions."""
         return Lamps(self.seen[rows])
 
 
 class LampRuns:
-    """Runs of different lengths; the reward is 1 for the lamp that is on, else 0."""
+    """Runs of different lengths; the reward is 1 for the lamp that is on, otherwise 0."""
 
     def __init__(self, lengths: list[int], seed: int = 0) -> None:
         self._left, self._rng = np.array(lengths), np.random.default_rng(seed)
@@ -198,11 +198,11 @@ class LampRuns:
         self._on = self._rng.integers(0, 2, len(lengths))
 
     def observe(self) -> Lamps:
-        """See `Runs`."""
+        """Implement `Runs.observe`."""
         return Lamps(torch.eye(2)[self._on[self.active]])
 
     def step(self, actions: Ints) -> Floats:
-        """See `Runs`."""
+        """Implement `Runs.step`."""
         rewards: Floats = (actions == self._on[self.active]).astype(np.float64)
         self._left[self.active] -= 1
         self.active = self._left > 0
@@ -211,12 +211,12 @@ class LampRuns:
 
 
 def join(parts: Any) -> Lamps:
-    """Return all decisions."""
+    """Concatenate observations."""
     return Lamps(torch.cat([part.seen for part in parts]))
 
 
 def lamp_agent(settings: TrainingSettings, *, critic: bool = True) -> Agent[Any, Lamps]:
-    """Return an agent without any preference."""
+    """Return an agent with uniform action probabilities."""
     actor, values = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
     for weights in (*actor.parameters(), *values.parameters()):
         torch.nn.init.zeros_(weights)
@@ -243,12 +243,12 @@ def lamp_rollout(
 
 
 def chance_of_right(agent: Agent[Any, Lamps]) -> float:
-    """Return the probability of the right lamp."""
+    """Return the probability of the lamp that is on."""
     return float(torch.softmax(agent.actor(torch.eye(2)), dim=1).diagonal().mean().detach())
 
 
 def test_decisions_of_a_run_lie_one_behind_the_other() -> None:
-    """Runs end each in its time, and those that are not over are truncated."""
+    """The decisions of a run are consecutive, and unfinished runs are truncated."""
     rollout = lamp_rollout(lamp_agent(TrainingSettings()), [1, 4, 2], steps=3)
     assert rollout.episode.tolist() == [0, 1, 1, 1, 2, 2]
     assert rollout.truncated.tolist() == [False, True, False]
@@ -259,7 +259,7 @@ def test_decisions_of_a_run_lie_one_behind_the_other() -> None:
 
 
 def test_rollouts_are_joined_in_their_order() -> None:
-    """Episodes are numbered on, and decisions stay with their rewards."""
+    """Joined rollouts number their episodes consecutively and keep their rewards."""
     agent = lamp_agent(TrainingSettings())
     parts = [lamp_rollout(agent, [1, 2], 1), lamp_rollout(agent, [3], 2)]
     both = joined(parts, join)
@@ -270,7 +270,7 @@ def test_rollouts_are_joined_in_their_order() -> None:
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "reinforce"])
 def test_every_algorithm_learns(algorithm: Any) -> None:
-    """From a coin flip to the right lamp, with the same update."""
+    """Each algorithm learns to choose the lamp that is on."""
     settings = TrainingSettings(
         algorithm=algorithm, learning_rate=0.1, discount=0.0, epochs=2 if algorithm == "ppo" else 1
     )
@@ -282,7 +282,7 @@ def test_every_algorithm_learns(algorithm: Any) -> None:
 
 
 def test_the_critic_learns_returns() -> None:
-    """With a random actor half of the lamps are right: the value of a step is 0.5."""
+    """The critic learns the expected reward of a random actor, 0.5."""
     settings = TrainingSettings(learning_rate=1e-9, critic_learning_rate=0.05, discount=0.0)
     agent = lamp_agent(settings)
     for turn in range(30):
@@ -295,7 +295,7 @@ def test_the_critic_learns_returns() -> None:
 
 
 def test_a_truncated_run_is_bootstrapped() -> None:
-    """Its last decision's target is the reward and the value of the state that it came to."""
+    """The target of the last decision of a truncated run includes the value of the next state."""
     settings = TrainingSettings(learning_rate=1e-9, critic_learning_rate=0.05, discount=1.0)
     cut, whole = lamp_agent(settings), lamp_agent(settings)
     for agent in (cut, whole):
@@ -309,7 +309,7 @@ def test_a_truncated_run_is_bootstrapped() -> None:
 
 
 def test_an_update_ends_early_where_probabilities_fell_too_far() -> None:
-    """With a bound on the divergence fewer steps are taken."""
+    """`max_kl` ends an update early."""
     moved = []
     for max_kl in (None, 1e-6):
         settings = TrainingSettings(
@@ -322,10 +322,10 @@ def test_an_update_ends_early_where_probabilities_fell_too_far() -> None:
 
 
 def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A minibatch that goes through a network in parts leads to the same weights."""
+    """Splitting a minibatch into several forward passes gives the same weights."""
     weights = []
     for at_a_time in (1024, 7):
-        monkeypatch.setattr("hpcosim_training.learning.update.AT_A_TIME", at_a_time)
+        monkeypatch.setattr("hpcosim_training.learning.update.MAX_FORWARD_BATCH", at_a_time)
         settings = TrainingSettings(minibatch=None, epochs=2)
         agent = lamp_agent(settings)
         learn(agent, lamp_rollout(agent, [8] * 4), settings, np.random.default_rng(0), 1.0)
@@ -334,38 +334,38 @@ def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.Mon
 
 
 def test_an_actor_clones_demonstrations() -> None:
-    """It learns the actions shown, and the critic the returns."""
+    """Behaviour cloning learns the demonstrated actions and their returns."""
     settings = TrainingSettings(learning_rate=0.05, discount=1.0, cloning_epochs=60)
     agent = lamp_agent(settings)
     lamps, shown = Lamps(torch.eye(2).repeat(64, 1)), torch.tensor([1, 0]).repeat(64)
     rewards, episode = np.full(128, 3.0), np.arange(128)
     never, nothing = np.zeros(128, dtype=np.bool_), torch.zeros((128, 1))
     rollout = Rollout(lamps, shown, nothing, rewards, episode, None, never)
-    losses = clone(agent, rollout, settings, np.random.default_rng(0))
+    losses = behaviour_cloning(agent, rollout, settings, np.random.default_rng(0))
     assert chance_of_right(agent) < 0.1
     assert losses.policy < 0.1
     assert agent.value(lamps).mean().item() == pytest.approx(3.0, abs=0.3)
 
 
 @pytest.mark.parametrize(
-    ("settings", "shares"),
+    ("settings", "factors"),
     [
         (TrainingSettings(), [1.0, 1.0, 1.0]),
         (TrainingSettings(anneal=True), [1.0, 0.5, 0.2]),
         (TrainingSettings(swa=True), [1.0, 1.0, 0.5]),
     ],
 )
-def test_learning_rates_fall(settings: TrainingSettings, shares: list[float]) -> None:
-    """To nothing by annealing; to half for averaging; or not at all."""
-    found = [settings.learning_rate_share(progress) for progress in (0.0, 0.5, 0.8)]
-    assert found == pytest.approx(shares)
+def test_learning_rates_fall(settings: TrainingSettings, factors: list[float]) -> None:
+    """Learning rates stay constant, or decrease to 0 by annealing, or to half for averaging."""
+    found = [settings.learning_rate_factor(progress) for progress in (0.0, 0.5, 0.8)]
+    assert found == pytest.approx(factors)
 
 
 # Sessions
 
 
 class LampLearner(Learner):
-    """The lamps as a problem; `scores` are its validations, one after the other."""
+    """Learner of the lamps; `scores` are the results of its validations."""
 
     measures = ("right",)
 
@@ -375,16 +375,18 @@ class LampLearner(Learner):
         self.description = description(settings)
         self._scores = scores
 
-    def clone(self) -> Outcome:
-        """Nothing is shown."""
-        return Outcome("cloning")
+    def clone(self) -> IterationOutcome:
+        """Return an outcome without demonstrations."""
+        return IterationOutcome("cloning")
 
-    def iterate(self, done: int, remaining: float) -> Outcome:
-        """Learn once."""
+    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+        """Collect a rollout and update the agent."""
         rollout = lamp_rollout(self.agent, [4] * 4, done)
         rng = np.random.default_rng(done)
         losses = learn(self.agent, rollout, self.settings, rng, remaining)
-        return Outcome("", len(rollout), 0.0, losses, {"right": float(rollout.rewards.mean())})
+        return IterationOutcome(
+            "", len(rollout), 0.0, losses, {"right": float(rollout.rewards.mean())}
+        )
 
     def validate(self, _: Any) -> float:
         """Return the next score."""
@@ -393,7 +395,7 @@ class LampLearner(Learner):
 
 @pytest.mark.parametrize(("checkpoint_every", "last"), [(1, 7), (2, 6)])
 def test_a_session_resumes_where_it_was(tmp_path: Path, checkpoint_every: int, last: int) -> None:
-    """Interrupted and resumed, it ends with the same weights and curve, averages included."""
+    """An interrupted and resumed session ends with the same weights and learning curve."""
     settings = TrainingSettings(iterations=8, swa=True, checkpoint_every=checkpoint_every)
     whole = TrainingSession(LampLearner(settings), tmp_path / "whole")
     whole.run()
@@ -413,25 +415,25 @@ def test_a_session_resumes_where_it_was(tmp_path: Path, checkpoint_every: int, l
 
 
 def test_a_session_keeps_the_best_weights_and_gives_up(tmp_path: Path) -> None:
-    """The best validation wins; after two without improvement it ends."""
+    """A session keeps the weights of the best validation, and ends after `patience` validations."""
     settings = TrainingSettings(iterations=10, patience=2, learning_rate=0.1)
     learner = LampLearner(settings, scores=[3.0, 1.0, 2.0, 1.5, 0.0])
-    told: list[Iteration] = []
+    done_iterations: list[Iteration] = []
     best: list[Any] = []
 
-    def tell(done: Iteration) -> None:
-        told.append(done)
+    def record(done: Iteration) -> None:
+        done_iterations.append(done)
         best.append(learner.agent.actor.weight.detach().clone())
 
     session = TrainingSession(learner, tmp_path)
-    session.run(tell)
-    assert [done.validation for done in told] == [3.0, 1.0, 2.0, 1.5]
+    session.run(record)
+    assert [done.validation for done in done_iterations] == [3.0, 1.0, 2.0, 1.5]
     assert (session.progress.best, session.progress.best_at) == (1.0, 1)
     assert torch.equal(session.weights()["weight"], best[1])
 
 
 def test_a_session_validates_at_its_end(tmp_path: Path) -> None:
-    """Also where that is between two validations; without any there is none."""
+    """A session validates at its end too, unless validation is switched off."""
     for every, expected in ((4, [0, 4, 6]), (0, [])):
         settings = TrainingSettings(iterations=6, validate_every=every)
         TrainingSession(LampLearner(settings), tmp_path / str(every)).run()
@@ -440,13 +442,30 @@ def test_a_session_validates_at_its_end(tmp_path: Path) -> None:
         assert found == expected
 
 
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
-    """The file is named; so is one that is missing, or no checkpoint."""
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (TrainingSettings(validate_every=1), "set validate_every to 0"),
+        (TrainingSettings(validate_every=0, cloning_epochs=1), "set cloning_epochs to 0"),
+    ],
+)
+def test_settings_that_a_learner_does_not_support_are_an_error(
+    settings: TrainingSettings, message: str, tmp_path: Path
+) -> None:
+    """Validation and behaviour cloning require a learner that provides them."""
+    learner = LampLearner(settings)
+    learner.clone = learner.validate = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(ValueError, match=message):
+        TrainingSession(learner, tmp_path)
+
+
+def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
+    """A checkpoint of another training, a missing one and another file are errors."""
     with pytest.raises(CheckpointError, match=r"checkpoint\.safetensors can't be read"):
         TrainingSession(LampLearner(TrainingSettings()), tmp_path, resume=True)
     TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path).run()
     other = LampLearner(TrainingSettings(iterations=1, seed=1))
-    with pytest.raises(CheckpointError, match="is of another training"):
+    with pytest.raises(CheckpointError, match="belongs to a different training"):
         TrainingSession(other, tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(b"weights")
     with pytest.raises(CheckpointError, match="can't be read as"):
@@ -454,7 +473,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_curve_is_read_by_its_columns(tmp_path: Path) -> None:
-    """Columns that not all trainings have are measures, and those that are missing are NaN."""
+    """Unknown columns become measures, and missing columns are NaN."""
     path = tmp_path / "old.csv"
     path.write_text("iteration,decisions,normalised_edp,seconds\n3,40,1.5,0.25\n")
     (done,) = read_curve(path)

@@ -1,4 +1,4 @@
-"""The environment of power managers: observations, action masks, rewards, and whole runs."""
+"""The node-power environment: observations, action masks, rewards, and whole runs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from hpcosim_server.record.metrics import jobs_that_ran, measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import Interval, Reward
 from support.learned_power import drawn, new_scheduler, task_of
-from support.power_manager_runs import nodes_of
+from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate
 
 
 def test_features_by_hand() -> None:
-    """Every column, in the order of Table 2, of a small case worked out by hand."""
+    """All columns equal a hand calculation, in the order of Table 2."""
     jobs = jobs_of((0.0, 30.0, 1, 50.0), (2.0, 5.0, 3), (45.0, 5.0, 3))
     env = NodePowerEnv(task=task_of(nodes_of(3)), jobs=jobs)
     seen, info = env.reset()
-    assert seen[:, 0].tolist() == [0.0] * 3  # job 1 started at once
+    assert seen[:, 0].tolist() == [0.0] * 3  # job 1 started immediately
     assert np.allclose(seen[:, 1], 1 / 21)
     assert seen[:, 6].tolist() == [0.0, 1.0, 1.0]
     assert np.allclose(seen[:, 8], [50 / 3650, 0, 0])
     assert info["action_mask"].tolist() == [[0, 1], [1, 1], [1, 1]]
-    # Job 2 waits from 2 s on for all three; node 1 goes off at 0 and sleeps from 4 s on.
+    # Job 2 waits from 2 s on for all three; node 1 switches off at 0 s and sleeps from 4 s on.
     seen, reward, done, _, info = env.step(np.array([1, 0, 1]))
     assert not done
     wasted_j = np.array([0.0, 4 * 20 + 16 * 5, 20 * 100])
@@ -55,31 +55,31 @@ def test_features_by_hand() -> None:
 
 
 def test_nodes_on_their_way_and_nodes_of_jobs_have_no_choice() -> None:
-    """Only what is idle, or sleeps for nobody, can be asked to be other than it is."""
+    """Nodes that are switching or run a job have one allowed action."""
     jobs = jobs_of((0.0, 12.0, 1), (30.0, 100.0, 2), (31.0, 1.0, 1))
     env = NodePowerEnv(task=task_of(nodes_of(4), interval_s=3.0), jobs=jobs)
     env.reset()
-    seen, _, _, _, info = env.step(np.array([1, 0, 0, 1]))  # at 3 s, two are on their way off
+    seen, _, _, _, info = env.step(np.array([1, 0, 0, 1]))  # at 3 s, two are switching off
     assert np.allclose(seen[:, 5], [1, 1 / 3, 1 / 3, 1])
     assert info["action_mask"].tolist() == [[0, 1], [1, 0], [1, 0], [1, 1]]
     env.step(np.array([1, 0, 0, 1]))  # at 6 s both sleep
-    seen, _, _, _, info = env.step(np.array([1, 1, 0, 1]))  # at 9 s one is on its way on
+    seen, _, _, _, info = env.step(np.array([1, 1, 0, 1]))  # at 9 s one is switching on
     assert np.allclose(seen[:, 5], [1, 2 / 3, 0, 1])
     assert info["action_mask"].tolist() == [[0, 1], [0, 1], [1, 1], [1, 1]]
 
 
 def test_what_cannot_be_is_passed_over() -> None:
-    """A node that runs a job, or is on its way, stays as it is whatever is asked of it."""
+    """Masked actions are ignored."""
     env = NodePowerEnv(task=task_of(nodes_of(2), interval_s=3.0), jobs=jobs_of((0.0, 12.0, 1)))
     env.reset()
     env.step(np.array([0, 0]))
     env.step(np.array([0, 1]))
-    assert env.simulation.recording.power_history(0) == []
-    assert env.simulation.recording.power_history(1) == [(0.0, "switching_off"), (4.0, "sleeping")]
+    assert power_history(env.simulation.recording, 0) == []
+    assert power_history(env.simulation.recording, 1) == [(0.0, "switching_off"), (4.0, "sleeping")]
 
 
 def test_a_node_held_for_a_job_must_stay_on() -> None:
-    """On, but held until another node has booted, it can't be asked to be off; its job waits."""
+    """A node that is allocated while another one boots may not be switched off."""
     jobs = jobs_of((0.0, 30.0, 1), (21.0, 5.0, 2), (80.0, 1.0, 1))
     env = NodePowerEnv(
         task=task_of(nodes_of(2), interval_s=5.0, scheduler=lambda: make_policy("fcfs")), jobs=jobs
@@ -95,7 +95,7 @@ def test_a_node_held_for_a_job_must_stay_on() -> None:
 
 
 def test_a_node_that_is_always_on_cannot_be_asked_to_be_off() -> None:
-    """A node without power states has no choice."""
+    """A node without power states may not be switched off."""
     (switched,), (always_on,) = nodes_of(1).nodes, nodes_of(1, None).nodes
     task = task_of(Platform((switched, always_on)))
     _, info = NodePowerEnv(task=task, jobs=jobs_of((50.0, 12.0, 1))).reset()
@@ -105,7 +105,7 @@ def test_a_node_that_is_always_on_cannot_be_asked_to_be_off() -> None:
 @settings(max_examples=20)
 @given(seed=st.integers(0, 1000))
 def test_features_stay_within_their_bounds(seed: int) -> None:
-    """Whatever is decided, each feature is from 0 to 1, and each node may be asked something."""
+    """Features stay within 0 and 1, and each node has an allowed action."""
     rng = np.random.default_rng(seed)
     jobs = drawn(rng, 40)
     env = NodePowerEnv(task=task_of(nodes_of(5)), jobs=jobs)
@@ -121,7 +121,7 @@ def test_features_stay_within_their_bounds(seed: int) -> None:
 
 
 def test_rewards_by_hand() -> None:
-    """Both kinds, with and without a job that waited."""
+    """Both rewards equal a hand calculation, with and without a waiting job."""
     interval = Interval(wasted=0.25, waited_s=90.0, jobs=3, length_s=60.0)
     assert Reward().of(interval) == -(0.5 * 0.25 + 0.5 * 0.5)
     assert Reward().of(interval._replace(waited_s=0.0, jobs=0)) == -0.125
@@ -129,7 +129,7 @@ def test_rewards_by_hand() -> None:
 
 
 def test_the_linear_reward_adds_up_to_the_metrics() -> None:
-    """Summed over a run it is the wasted energy and the waits, weighed."""
+    """The rewards `linear` sum to the weighted wasted energy and waiting time."""
     rng = np.random.default_rng(3)
     jobs = drawn(rng, 40)
     env = NodePowerEnv(task=task_of(nodes_of(5), reward=Reward("linear", 2.0, 1e-3)), jobs=jobs)
@@ -146,7 +146,7 @@ def test_the_linear_reward_adds_up_to_the_metrics() -> None:
 
 
 def test_the_environment_is_the_run_itself() -> None:
-    """A manager that decides from within makes the same run as one that decides from without."""
+    """A power manager with the same actions gives the same run as the environment."""
     rng = np.random.default_rng(5)
     jobs = drawn(rng, 60)
     env = NodePowerEnv(task=task_of(nodes_of(5)), jobs=jobs)

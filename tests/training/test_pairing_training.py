@@ -1,4 +1,4 @@
-"""Training an agent that pairs jobs with nodes: its environment, teachers, whole trainings."""
+"""Training pairing agents: environment, teachers, whole trainings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
-from hpcosim_training.environments.pairing_task import PairingTask, usual_reward
+from hpcosim_training.environments.pairing_task import PairingTask, default_reward
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
 from support.interrupted import StoppedError, stop_at
@@ -35,12 +35,12 @@ QUICK = dataclasses.replace(FORESEEING, iterations=2, episodes=2, epochs=1, clon
 def environment_of(path: Path, pairing: Pairing) -> JobNodePairingEnv:
     """Return the environment of a scenario's platform and jobs."""
     library = Library([path])
-    task = PairingTask(library.first.platform, pairing, usual_reward(pairing.sees))
+    task = PairingTask(library.first.platform, pairing, default_reward(pairing.sees))
     return JobNodePairingEnv(task=task, jobs=library.first_jobs)
 
 
 def test_waiting_ends_by_its_bound() -> None:
-    """An agent that always waits where it may still runs every job, and not much later."""
+    """An agent that always waits still runs all jobs, because of `most_wait_s`."""
     environment = environment_of(EXPERIMENT_1, Pairing(wait_s=0.5, most_wait_s=2.0))
     environment.reset()
     while not environment.done:
@@ -51,7 +51,7 @@ def test_waiting_ends_by_its_bound() -> None:
 
 
 def test_one_placement_an_event() -> None:
-    """With `one`, no two jobs start at one instant."""
+    """With `placements_per_event: one`, no two jobs start at the same time."""
     environment = environment_of(
         EXPERIMENT_2, Pairing(sees="papers", placements_per_event="one", wait=False)
     )
@@ -63,25 +63,26 @@ def test_one_placement_an_event() -> None:
 
 
 @pytest.mark.parametrize("sees", ["papers", "foreseen"])
-def test_while_nothing_fits_nothing_is_asked(sees: str) -> None:
-    """With every pair masked there is no decision: the next comes when a job can go somewhere."""
+def test_without_a_feasible_pair_there_is_no_decision(sees: str) -> None:
+    """The next decision is at the next instant at which a job fits."""
     pairing = Pairing(sees=sees, wait=False)  # type: ignore[arg-type]
     task = PairingTask(cluster_of(1, 2, static_w=5.0, dynamic_w=1.0), pairing, "spent")
     environment = JobNodePairingEnv(task=task, jobs=jobs_of((0, 10, 2), (1, 10, 2), (2, 10, 2)))
     environment.reset()
-    asked_s = []
+    decided_s = []
     while not environment.done:
-        asked_s.append(environment.simulation.now_s)
+        decided_s.append(environment.simulation.now_s)
         assert len(environment.choices.rows) >= 1
         environment.choose(0)
-    assert asked_s == [0.0, 10.0, 20.0]
+    assert decided_s == [0.0, 10.0, 20.0]
 
 
 @pytest.mark.parametrize("sees", ["papers", "foreseen"])
 def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
-    """A job that may cost 100 J waits for the node it costs 70 J on; the other would take 520 J.
+    """A pair whose energy estimate exceeds the job's `max_energy_j` is masked.
 
-    10 s x (5 W + 2 x 1 W) = 70 J, and with 50 W for 5 W 520 J.
+    With max_energy_j = 100 J the job waits for the node with 10 s x (5 W + 2 x 1 W) = 70 J; the
+    other node would take 520 J.
     """
     processors = [Processor(2, 1.0, static_w, 1.0, 0.5) for static_w in (5.0, 50.0)]
     platform = Platform(tuple(NodeGroup(1, (processor,)) for processor in processors))
@@ -102,7 +103,7 @@ def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
 
 @pytest.mark.slow
 def test_same_seed_same_weights(tmp_path: Path) -> None:
-    """The same seed gives the same bytes, in one process or two; another seed gives others."""
+    """The same seed writes the same bytes with one or two workers; another seed writes others."""
     trained = train_pairing(EXPERIMENT_1, tmp_path / "first", QUICK)
     again = train_pairing(EXPERIMENT_1, tmp_path / "a", dataclasses.replace(QUICK, workers=2))
     other = train_pairing(EXPERIMENT_1, tmp_path / "b", dataclasses.replace(QUICK, seed=1))
@@ -112,19 +113,19 @@ def test_same_seed_same_weights(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    """Stopped by an error after a simulation and resumed, it ends with the same bytes."""
+    """An interrupted and resumed training writes the same bytes."""
     training = dataclasses.replace(QUICK, iterations=4)
     whole = train_pairing(EXPERIMENT_1, tmp_path / "whole", training)
 
     with pytest.raises(StoppedError):
-        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, told=stop_at(2))
+        train_pairing(EXPERIMENT_1, tmp_path / "parts", training, on_iteration=stop_at(2))
     parts = train_pairing(EXPERIMENT_1, tmp_path / "parts", training, resume=True)
     assert parts.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.slow
 def test_the_papers_form_trains(tmp_path: Path) -> None:
-    """The papers' networks learn with their settings, and the averaged actor is what is kept."""
+    """The papers' networks train with the papers' settings."""
     training = dataclasses.replace(
         PAPERS,
         pairing=Pairing(sees="papers", placements_per_event="one", wait=False),
@@ -139,13 +140,13 @@ def test_the_papers_form_trains(tmp_path: Path) -> None:
     assert about.pairing.placements_per_event == "one"
 
 
-def test_training_without_power_data_is_refused(tmp_path: Path) -> None:
-    """Where nodes draw no power, `train pairing` says so in one line and writes nothing."""
+def test_training_without_power_data_is_an_error(tmp_path: Path) -> None:
+    """`train pairing` reports a platform without power in one line and writes nothing."""
     dark = tmp_path / "dark.yaml"
     dark.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", EXPERIMENT_1.read_text()))
     out = tmp_path / "out"
     result = CliRunner().invoke(train_app, ["pairing", str(dark), "--out", str(out)])
     assert result.exit_code == 2
-    assert "draw no power" in result.output
+    assert "no energy to save" in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not out.exists()

@@ -20,8 +20,8 @@ from hpcosim_server.record.metrics import measure  # noqa: E402
 from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
 from hpcosim_training.environments.power_task import PowerTask  # noqa: E402
 from hpcosim_training.learners.power.curriculum import (  # noqa: E402
-    Workload,
-    stretches,
+    CurriculumWorkload,
+    split_by_time,
     workloads,
 )
 from hpcosim_training.learners.power.learner import PowerLearner  # noqa: E402
@@ -39,12 +39,12 @@ TINY = nets.Shape(embedding=16, heads=4, layers=2)
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Let torch add up in one order."""
+    """Make floating-point sums of torch deterministic."""
     torch.set_num_threads(1)
 
 
 def some_jobs(count: int = 40) -> JobTable:
-    """Return the same jobs every time."""
+    """Return a fixed workload."""
     return drawn(np.random.default_rng(1), count)
 
 
@@ -53,7 +53,7 @@ def some_jobs(count: int = 40) -> JobTable:
 
 @pytest.mark.parametrize("origin_s", [None, 3600.0])
 def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path: Path) -> None:
-    """Its run is that of the environment in which the best actions are taken."""
+    """A run of the learned manager equals that of the environment with its greedy actions."""
     shape = TINY._replace(features=11 if origin_s is None else 15)
     actor = nets.new_network(nets.Actor, shape, torch.Generator().manual_seed(8))
     path = tmp_path / "actor.safetensors"
@@ -73,7 +73,7 @@ def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path
 
 
 def tiny_learner(
-    algorithm: str, task: PowerTask, curriculum: list[Workload], **changes: Any
+    algorithm: str, task: PowerTask, curriculum: list[CurriculumWorkload], **changes: Any
 ) -> PowerLearner:
     """Return a learner with small networks."""
     small: dict[str, Any] = {"runs": 3, "steps": 4, "iterations": 1}
@@ -85,12 +85,12 @@ def tiny_learner(
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> None:
-    """And another seed others; the global random state is neither used nor changed."""
+    """The same seed writes the same bytes, and the global random state does not change."""
     written = []
     for at, seed in enumerate([0, 0, 1]):
         torch.manual_seed(at)
         before = torch.random.get_rng_state()
-        curriculum = [Workload("real", some_jobs())]
+        curriculum = [CurriculumWorkload("real", some_jobs())]
         learner = tiny_learner(algorithm, task_of(nodes_of(5)), curriculum, seed=seed)
         written.append(train(learner, tmp_path / str(at)).read_bytes())
         assert torch.equal(torch.random.get_rng_state(), before)
@@ -100,8 +100,8 @@ def test_the_same_seed_trains_the_same_bytes(algorithm: str, tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["a2c", "ppo"])
 def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None:
-    """With one job at a time on six nodes, the others learn to sleep."""
-    curriculum = [Workload("real", jobs_of((0.0, 600.0, 1), (650.0, 10.0, 1)))]
+    """With one job at a time on six nodes, training learns to switch the other nodes off."""
+    curriculum = [CurriculumWorkload("real", jobs_of((0.0, 600.0, 1), (650.0, 10.0, 1)))]
     how = {"learning_rate": 3e-3, "runs": 1, "steps": 12, "iterations": 16}
     learner = tiny_learner(algorithm, task_of(nodes_of(6)), curriculum, **how)
     wasted_j = [learner.iterate(done, 1.0).measures["wasted_j"] for done in range(16)]
@@ -109,11 +109,14 @@ def test_training_learns_to_switch_off_what_nobody_needs(algorithm: str) -> None
 
 
 def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_iteration(tmp_path: Path) -> None:
-    """Each workload so often, in order; the last actor is the one to use."""
-    told = list[Iteration]()
-    curriculum = [Workload("sampled", some_jobs(20)), Workload("real", some_jobs(10))]
+    """A training writes a learning curve, an actor for each iteration, and the final actor."""
+    done_iterations = list[Iteration]()
+    curriculum = [
+        CurriculumWorkload("sampled", some_jobs(20)),
+        CurriculumWorkload("real", some_jobs(10)),
+    ]
     learner = tiny_learner("a2c", task_of(nodes_of(5)), curriculum, iterations=2)
-    path = train(learner, tmp_path / "out", told=told.append)
+    path = train(learner, tmp_path / "out", on_iteration=done_iterations.append)
     curve = read_curve(path.parent)
     assert [(done.iteration, done.phase) for done in curve] == [
         (1, "sampled"),
@@ -121,21 +124,24 @@ def test_a_curriculum_leaves_a_curve_and_an_actor_of_each_iteration(tmp_path: Pa
         (3, "real"),
         (4, "real"),
     ]
-    assert [done.measures for done in curve] == [done.measures for done in told]
+    assert [done.measures for done in curve] == [done.measures for done in done_iterations]
     assert path.read_bytes() == (path.parent / "iteration-004-real.safetensors").read_bytes()
     assert nets.load_actor(path)[1].training["algorithm"] == "a2c"
 
 
 def test_a_training_resumes_where_it_was(tmp_path: Path) -> None:
-    """Interrupted in the middle of its curriculum and resumed, it writes the same bytes."""
+    """A training that is interrupted and resumed in its curriculum writes the same bytes."""
 
     def new() -> PowerLearner:
-        curriculum = [Workload("sampled", some_jobs(20)), Workload("real", some_jobs(10))]
+        curriculum = [
+            CurriculumWorkload("sampled", some_jobs(20)),
+            CurriculumWorkload("real", some_jobs(10)),
+        ]
         return tiny_learner("a2c", task_of(nodes_of(5)), curriculum, iterations=2)
 
     whole = train(new(), tmp_path / "whole")
     with pytest.raises(StoppedError):
-        train(new(), tmp_path / "parts", told=stop_at(3))
+        train(new(), tmp_path / "parts", on_iteration=stop_at(3))
     parts = train(new(), tmp_path / "parts", resume=True)
     assert parts.read_bytes() == whole.read_bytes()
 
@@ -155,7 +161,7 @@ scheduler: {name: easy, power_awareness: aware}
 
 
 def test_training_on_a_scenario(tmp_path: Path) -> None:
-    """From the file to an actor that runs beside the scenario's scheduler."""
+    """A scenario file is trained to an actor with its metadata."""
     (tmp_path / "small.yaml").write_text(SCENARIO)
     training = replace(
         A2C, curriculum=("sampled", "real"), iterations=1, interval_s=5000.0, calendar=True, seed=4
@@ -166,17 +172,17 @@ def test_training_on_a_scenario(tmp_path: Path) -> None:
 
 
 def test_training_needs_nodes_to_switch(tmp_path: Path) -> None:
-    """Without power states there is nothing to learn, and a name nobody knows is refused."""
+    """A platform without power states and an unknown workload name are errors."""
     always_on = re.sub(r"      power_states: \{.*?\}\n", "", SCENARIO, flags=re.DOTALL)
     (tmp_path / "on.yaml").write_text(always_on)
-    with pytest.raises(ScenarioError, match="no nodes with power_states"):
+    with pytest.raises(ScenarioError, match="no node group has power_states"):
         train_power(tmp_path / "on.yaml", tmp_path / "out", PowerTraining())
-    with pytest.raises(ScenarioError, match="no dataset 'reel'"):
+    with pytest.raises(ScenarioError, match="got 'reel'"):
         workloads(some_jobs(), ["reel"], 0)
 
 
 def test_a_dataset_is_the_same_wherever_it_stands() -> None:
-    """Curricula differ in their order alone."""
+    """A generated workload is independent of its position in the curriculum."""
     first, second = (
         {
             workload.name: workload.jobs.submit_s.tolist()
@@ -187,7 +193,7 @@ def test_a_dataset_is_the_same_wherever_it_stands() -> None:
     assert first == second
 
 
-def test_stretches_are_of_equal_time() -> None:
-    """Each job is in one of them; those of no job are left out."""
+def test_a_workload_is_split_into_parts_of_equal_duration() -> None:
+    """Each job is in one part; parts without jobs are left out."""
     jobs = jobs_of((0.0, 1.0, 1), (1.0, 1.0, 1), (25.0, 1.0, 1), (99.0, 1.0, 1), (100.0, 1.0, 1))
-    assert [part.job_id.tolist() for part in stretches(jobs, 4)] == [[1, 2], [3], [4, 5]]
+    assert [part.job_id.tolist() for part in split_by_time(jobs, 4)] == [[1, 2], [3], [4, 5]]

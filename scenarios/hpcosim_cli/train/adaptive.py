@@ -52,7 +52,9 @@ def adaptive(
             workers=workers,
         )
         overrides = overrides_of(changes, None, lenient)
-        rule = train_adaptive(scenario, out, search, overrides=overrides, told=_print_generation)
+        rule = train_adaptive(
+            scenario, out, search, overrides=overrides, on_generation=_print_generation
+        )
         typer.echo(f"rule: {rule}")
 
 

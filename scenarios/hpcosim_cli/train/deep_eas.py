@@ -90,6 +90,11 @@ def deep_eas(
         )
         overrides = overrides_of(changes, None, lenient=False)
         network = train_deep_eas(
-            scenario, out, training, resume=resume, overrides=overrides, told=print_iteration
+            scenario,
+            out,
+            training,
+            resume=resume,
+            overrides=overrides,
+            on_iteration=print_iteration,
         )
         typer.echo(f"network: {network}")

@@ -140,7 +140,7 @@ def pairing(
     """
     with training_into(out, force=force, resume=resume):
         from hpcosim_client.agents.pairing.settings import Pairing
-        from hpcosim_training.environments.pairing_task import usual_reward
+        from hpcosim_training.environments.pairing_task import default_reward
         from hpcosim_training.learners.pairing.settings import Windows, training_for
         from hpcosim_training.learners.pairing.train import train_pairing
 
@@ -154,7 +154,7 @@ def pairing(
                 wait_s=wait_s,
                 most_wait_s=most_wait_s,
             ),
-            reward=usual_reward(sees),
+            reward=default_reward(sees),
             windows=Windows(jobs, kinds),
             episodes=episodes,
             validation_windows=validation_windows,
@@ -173,6 +173,6 @@ def pairing(
             validation=validation,
             resume=resume,
             overrides=overrides_of(changes, None, lenient),
-            told=print_iteration,
+            on_iteration=print_iteration,
         )
         typer.echo(f"network: {network}")

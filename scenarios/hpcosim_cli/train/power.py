@@ -79,7 +79,12 @@ def power(
         )
         overrides = overrides_of(changes, None, lenient)
         network = train_power(
-            scenario, out, training, resume=resume, overrides=overrides, told=print_iteration
+            scenario,
+            out,
+            training,
+            resume=resume,
+            overrides=overrides,
+            on_iteration=print_iteration,
         )
         typer.echo(f"network: {network}")
 

@@ -1,1 +1,1 @@
-"""The checks of a client: the kit plays the server, with a real simulation behind it."""
+"""Checks of a client: the kit is the server and runs a real simulation."""

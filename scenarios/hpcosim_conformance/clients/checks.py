@@ -1,4 +1,4 @@
-"""The checks of a client. Each is a script, played to a process of its own."""
+"""The checks of a client. Each runs a script with a new process of the client."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 import msgspec
 import zmq
 
-from hpcosim_conformance.clients import answers
-from hpcosim_conformance.clients.answers import Map
+from hpcosim_conformance.clients import replies
 from hpcosim_conformance.clients.connection import ClientConnection
 from hpcosim_conformance.clients.conversation import Conversation
-from hpcosim_conformance.clients.program import started, words_of
+from hpcosim_conformance.clients.program import split_command, started
+from hpcosim_conformance.clients.replies import Map
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.clients.small_scenarios import (
     EVERY_PLACEMENT,
@@ -25,77 +25,77 @@ from hpcosim_conformance.errors import BrokenRuleError
 from hpcosim_conformance.rules import rules
 from hpcosim_conformance.verdict import Verdict, run_checks
 
-MIDDLE = 2  # the number of an answer in the middle of a session
+MIDDLE = 2  # number of a reply in the middle of a session
 
 
 def _stops(
-    name: str, rule: str, number: int, answer: Map | bytes | Callable[[Map], Map | bytes]
+    name: str, rule: str, number: int, reply: Map | bytes | Callable[[Map], Map | bytes]
 ) -> Script:
-    """Return the script in which the answer of a number makes the client stop."""
-    alter = answer if callable(answer) else lambda _: answer
+    """Return a script in which the client must stop after the reply of a number."""
+    alter = reply if callable(reply) else lambda _: reply
     return Script(name, rule, alter=alter, stops_at=number)
 
 
-def _impossible(name: str, answer: Map | bytes | Callable[[Map], Map | bytes]) -> Script:
-    return _stops(f"impossible_{name}", "R-impossible-answer", MIDDLE, answer)
+def _impossible(name: str, reply: Map | bytes | Callable[[Map], Map | bytes]) -> Script:
+    return _stops(f"impossible_{name}", "R-impossible-answer", MIDDLE, reply)
 
 
 SCRIPTS: Sequence[Script] = (
     Script("simulation", "R-in-order"),
-    # What a client reads
-    Script("type_last", "R-body", alter=answers.type_last),
-    Script("session_name", "R-session-name", alter=answers.long_session_name),
-    Script("defaults_left_out", "R-defaults", alter=answers.defaults_left_out),
-    Script("defaults_written_out", "R-defaults", alter=answers.defaults_written_out),
+    # Decoding
+    Script("type_last", "R-body", alter=replies.type_last),
+    Script("session_name", "R-session-name", alter=replies.long_session_name),
+    Script("defaults_left_out", "R-defaults", alter=replies.defaults_left_out),
+    Script("defaults_written_out", "R-defaults", alter=replies.defaults_written_out),
     Script("integers_for_floats", "R-numbers", alter=integers_for_floats),
     Script("large_numbers", "R-numbers", LARGE_NUMBERS),
     Script("number_widths", "R-widths", pack=widest),
-    Script("unknown_fields", "R-unknown-fields", alter=answers.unknown_fields),
-    Script("unknown_events", "R-unknown-events", alter=answers.unknown_events),
-    # What it decides
+    Script("unknown_fields", "R-unknown-fields", alter=replies.unknown_fields),
+    Script("unknown_events", "R-unknown-events", alter=replies.unknown_events),
+    # Decisions
     Script("placements", "R-placements", EVERY_PLACEMENT),
     Script("many_at_once", "R-batch", MANY_AT_ONCE),
     Script("rejected_decision", "R-rejected-job-waits", TWO_AT_ONCE, rejects_once=True),
-    Script("wake_on", "R-no-job-allocated", alter=answers.no_wake_on_allocation),
+    Script("wake_on", "R-no-job-allocated", alter=replies.no_wake_on_allocation),
     Script("alarms", "R-bad-time"),
-    # Delayed answers
+    # Delayed replies
     Script("late_welcome", "R-nonce", withheld=frozenset({0})),
     Script("late_answer", "R-resend", withheld=frozenset({MIDDLE})),
     # The end
-    Script("metrics", "R-metrics", alter=answers.no_metrics),
-    _stops("versions_refused", "R-versions", 0, answers.error("unsupported_version")),
-    _stops("fatal_error", "R-fatal", MIDDLE, answers.error("shutting_down", fatal=True)),
-    _stops("session_lost", "R-minimal", MIDDLE, answers.error("unknown_session", seq=MIDDLE)),
-    # Answers that can't be
-    _stops("impossible_version", "R-impossible-answer", 0, lambda answer: answer | {"version": 7}),
+    Script("metrics", "R-metrics", alter=replies.no_metrics),
+    _stops("versions_refused", "R-versions", 0, replies.error("unsupported_version")),
+    _stops("fatal_error", "R-fatal", MIDDLE, replies.error("shutting_down", fatal=True)),
+    _stops("session_lost", "R-minimal", MIDDLE, replies.error("unknown_session", seq=MIDDLE)),
+    # Invalid replies
+    _stops("impossible_version", "R-impossible-answer", 0, lambda reply: reply | {"version": 7}),
     _impossible("bytes", b"\xc1 what is this?"),
     _impossible("nothing", b""),
-    _impossible("half", answers.half),
-    _impossible("trailing_byte", answers.trailing_byte),
+    _impossible("half", replies.half),
+    _impossible("trailing_byte", replies.trailing_byte),
     _impossible("list", msgspec.msgpack.encode(["events", 2, 0.0, []])),
     _impossible("no_type", msgspec.msgpack.encode({"seq": MIDDLE, "events": []})),
     _impossible("goodbye", {"type": "goodbye"}),
-    _impossible("no_events", answers.without_events),
-    _impossible("no_cores", answers.job_without_cores),
+    _impossible("no_events", replies.without_events),
+    _impossible("no_cores", replies.job_without_cores),
 )
 
 
 def try_client(
     command: str, only: Sequence[str] = (), *, timeout_s: float = 20.0, delay_s: float = 7.0
 ) -> Iterator[Verdict]:
-    """Return the verdict of each check of a client, as the checks are made.
+    """Run the checks of a client and yield a verdict after each.
 
     Args:
-        command: the client's command line, split as by a shell; `{address}` stands for the
-            server's address.
-        only: names of checks; empty: all.
-        timeout_s: timeout for each request of the client, s.
-        delay_s: delay of the answers that the checks of late answers delay, s.
+        command: command line of the client, split as by a shell; `{address}` is replaced by the
+            address of the server.
+        only: names of the checks to run; empty: all checks.
+        timeout_s: timeout for each request of the client, wall s.
+        delay_s: delay of a reply in the checks `late_welcome` and `late_answer`, wall s.
 
     Raises:
-        CommandError: the command line is wrong, or there is no such check.
+        CommandError: the command line is invalid, or a check does not exist.
     """
-    words = words_of(command)
+    words = split_command(command)
     checks = {
         script.name: partial(_played, script, words, timeout_s, delay_s) for script in SCRIPTS
     }

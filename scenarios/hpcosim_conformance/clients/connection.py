@@ -1,4 +1,4 @@
-"""The socket to which a client connects, and the rules for a single request."""
+"""The server socket for a client under test, and the rules for a single request."""
 
 from __future__ import annotations
 
@@ -17,23 +17,28 @@ from hpcosim_protocol import (
     decode_client_message,
 )
 
-MOST_FRAMES = 6  # as the client sends them
+MAX_FRAMES = 6  # of a request, without the identity that the ROUTER adds
 POLL_MS = 20
 
 
 class Request(NamedTuple):
-    """A request, with the frames that go back before its answer."""
+    """A request.
+
+    Attributes:
+        envelope: frames before the body, which the reply repeats.
+        message: the decoded body.
+    """
 
     envelope: list[bytes]
     message: ClientMessage
 
 
 class ClientConnection:
-    """Receives a client's requests and sends the answers.
+    """Receives the requests of a client and sends the replies.
 
     Args:
-        socket: a bound ROUTER.
-        program: the client.
+        socket: a bound ROUTER socket.
+        program: the client under test.
     """
 
     def __init__(self, socket: zmq.Socket[bytes], program: Program) -> None:
@@ -41,13 +46,13 @@ class ClientConnection:
         self._socket = socket
 
     def receive(self, wait_s: float) -> Request | None:
-        """Return the next request; None: none came in time, or the client has ended.
+        """Return the next request; None: the timeout expired or the client has ended.
 
         Args:
-            wait_s: how long to wait, s.
+            wait_s: timeout, wall s.
 
         Raises:
-            BrokenRuleError: it is not a message of a client.
+            BrokenRuleError: the request is not a message of a client.
         """
         until_s = time.monotonic() + wait_s
         has_ended = False
@@ -56,32 +61,32 @@ class ClientConnection:
                 return _request_in(self._socket.recv_multipart())
             if has_ended or time.monotonic() >= until_s:
                 return None
-            # Its last request may still be on the way: poll once more.
+            # The last request can arrive after the client ended: poll once more.
             has_ended = self.program.status() is not None
 
-    def answer(self, request: Request, body: bytes) -> None:
-        """Send the answer to a request."""
+    def reply(self, request: Request, body: bytes) -> None:
+        """Send the reply to a request."""
         self._socket.send_multipart([*request.envelope, body])
 
 
 def _request_in(frames: list[bytes]) -> Request:
     identity, *sent = frames
-    holds = 1 <= len(sent) <= MOST_FRAMES
-    expect(holds, "R-frames", f"it sent a message of {len(sent)} frames")
+    holds = 1 <= len(sent) <= MAX_FRAMES
+    expect(holds, "R-frames", f"the client sent a message of {len(sent)} frames")
     envelope = [identity, *sent[:-1]]
     try:
         return Request(envelope, decode_client_message(sent[-1]))
     except UnsupportedVersionError as error:
-        what = f"its hello offers only versions {error.offered}"
+        what = f"the hello of the client offers only versions {error.offered}"
         expect(not error.offered, "R-hello", what)
         return Request(envelope, Hello(versions=[]))  # a ping
     except DecodeError as error:
-        what = f"it sent no message of version 1: {error}"
+        what = f"the client sent an invalid message: {error}"
         raise BrokenRuleError(_broken_by(error), what) from error
 
 
 def _broken_by(error: DecodeError) -> str:
-    """Return the id of the rule that an unreadable message breaks."""
+    """Return the id of the rule that an invalid message breaks."""
     if error.where.startswith("$.policy"):
         return "R-policy-limits"
     if error.where.startswith("$.wake_on"):

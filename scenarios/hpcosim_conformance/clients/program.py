@@ -1,4 +1,4 @@
-"""The client under test: a program that is started, watched, and ended with all it started."""
+"""The client under test, as a process."""
 
 from __future__ import annotations
 
@@ -20,33 +20,36 @@ LAST_LINES = 20
 POLL_S = 0.02
 
 
-def words_of(command: str) -> list[str]:
-    """Return the words of a command line, split as a shell does.
+def split_command(command: str) -> list[str]:
+    """Return the words of a command line, split as by a shell.
 
     Raises:
-        CommandError: it can't be split, or it lacks `{address}`.
+        CommandError: the command line cannot be split or lacks `{address}`.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise CommandError(f"{command!r} is no command: {error}") from None
+        raise CommandError(f"--client: {command!r} is not a valid command line: {error}") from None
     if not any(ADDRESS in word for word in words):
-        raise CommandError(f"{command!r} does not say where the server's {ADDRESS} goes")
+        raise CommandError(
+            f"--client: {command!r} lacks {ADDRESS}; add it where the program expects the address "
+            f"of the server, for example './scheduler {ADDRESS}'"
+        )
     return words
 
 
 @contextmanager
 def started(words: Sequence[str], address: str) -> Iterator[Program]:
-    """Start a program, yield it, and end it with all it started.
+    """Start a program and yield it. At the end of the block, kill its process group.
 
     Args:
-        words: the command; `{address}` stands for the server's address.
-        address: the server's address.
+        words: the command; `{address}` is replaced by the address.
+        address: address of the server.
 
     Raises:
-        CommandError: it can't be started.
+        CommandError: the program cannot be started.
     """
-    # A file, not a pipe: the program can print any amount though nothing reads it meanwhile.
+    # A file, not a pipe: a full pipe would block the program.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - the user's own command, no shell
@@ -54,14 +57,14 @@ def started(words: Sequence[str], address: str) -> Iterator[Program]:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a process group of its own, to end as a whole
+                start_new_session=True,  # a new process group, to kill its children too
             )
         except OSError as error:
-            raise CommandError(f"{words[0]} can't be started: {error.strerror}") from error
+            raise CommandError(f"--client: cannot start {words[0]}: {error.strerror}") from error
         try:
             yield Program(process, output)
         finally:
-            # The process is reaped only after this, so the number is still that of this group.
+            # The process is reaped after this, so its id cannot belong to another group yet.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -74,10 +77,10 @@ class Program:
         self._process, self._output = process, output
 
     def status(self, wait_s: float = 0.0) -> int | None:
-        """Return the exit status, negative after a signal; None: it still runs.
+        """Return the exit status, negative after a signal; None: the program still runs.
 
         Args:
-            wait_s: how long to wait for the end, s.
+            wait_s: timeout for the exit, wall s.
         """
         until_s = time.monotonic() + wait_s
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -90,13 +93,13 @@ class Program:
             time.sleep(POLL_S)
 
     def last_lines(self) -> str:
-        """Return the end of what it printed on standard output and standard error."""
+        """Return the last lines of standard output and standard error."""
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - LAST_BYTES))
         text = self._output.read(LAST_BYTES).decode(errors="replace")
         return "\n".join(text.splitlines()[-LAST_LINES:])
 
 
-def ending(status: int) -> str:
-    """Return in words how a program ended."""
+def describe_status(status: int) -> str:
+    """Return a description of an exit status, as in `ended with status 1`."""
     return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"

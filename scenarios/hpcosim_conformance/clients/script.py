@@ -1,4 +1,4 @@
-"""What the kit plays to a client in one check."""
+"""The script of one check of a client."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hpcosim_conformance.clients.answers import Map, unchanged
+from hpcosim_conformance.clients.replies import Map, unchanged
 from hpcosim_conformance.clients.small_scenarios import PLAIN, SmallScenario
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What the kit plays to a client in one check.
+    """The script of one check of a client.
 
-    Answers are numbered: 0 is the welcome, every other one has the `seq` of its request.
+    Replies are numbered: the welcome is 0, the others have the `seq` of their request.
 
     Attributes:
-        name: of the check.
-        rule: id of the rule that the check is about. A client that does not get through the
-            script breaks it, unless it broke another rule before.
+        name: name of the check.
+        rule: id of the rule that the check tests. A client that does not complete the script
+            broke this rule unless it broke another rule before.
         scenario: the cluster and the jobs to schedule.
-        alter: returns what is sent instead of an answer, a message or the bytes of a body.
-        stops_at: the number of an answer after which the client must stop. Only this one is
-            altered. None: all answers are altered, and the simulation goes on to its end.
+        alter: returns the replacement of a reply: a message or the bytes of a body.
+        stops_at: number of the reply after which the client must stop. Only this reply is
+            altered. None: all replies are altered, and the simulation continues to its end.
         pack: encodes a message.
-        withheld: numbers of the answers that are delayed.
-        rejects_once: the first allocation is rejected.
+        withheld: numbers of the delayed replies.
+        rejects_once: whether the kit rejects the first allocation.
     """
 
     name: str
@@ -39,6 +39,6 @@ class Script:
     withheld: frozenset[int] = frozenset()
     rejects_once: bool = False
 
-    def altered(self, number: int, answer: Map) -> Map | bytes:
-        """Return what is sent as the answer of a number."""
-        return self.alter(answer) if self.stops_at in (None, number) else answer
+    def altered(self, number: int, reply: Map) -> Map | bytes:
+        """Return the altered reply of a number."""
+        return self.alter(reply) if self.stops_at in (None, number) else reply

@@ -1,4 +1,4 @@
-"""Small scenarios for a client to schedule. They are simulated in this process."""
+"""Small scenarios that a client under test schedules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpcosim_workloads.table import PLACEMENTS, job_table
 
 
 class SmallJob(NamedTuple):
-    """A job: its number, submission, run time, cores and placement; see `JobTable`."""
+    """A job. The attributes are those of `JobTable`."""
 
     job_id: int
     submit_s: float
@@ -27,7 +27,7 @@ class SmallScenario:
     """A cluster and its jobs.
 
     Attributes:
-        jobs: in order of submission.
+        jobs: the jobs, in order of submission.
         platform: the cluster.
     """
 
@@ -35,7 +35,7 @@ class SmallScenario:
     platform: Platform
 
     def session(self, hello: Hello) -> Session:
-        """Return a new session in which it is simulated."""
+        """Return a new session that simulates the scenario in this process."""
         job_id, submit_s, run_s, cores, placement = zip(*self.jobs, strict=True)
         jobs = job_table(
             job_id=job_id,
@@ -54,7 +54,7 @@ def _processor(cores: int) -> Processor:
     return Processor(cores, 2.0, 40.0, 5.0, 0.5)
 
 
-# Seven cores: nodes 0 and 1 of two, node 2 of three, on two processors.
+# Seven cores: nodes 0 and 1 have two cores, node 2 has three on two processors.
 MIXED = Platform(
     (NodeGroup(2, (_processor(2),)), NodeGroup(1, (_processor(2), _processor(1)))),
 )
@@ -63,7 +63,7 @@ PLAIN = SmallScenario(
     jobs=(
         SmallJob(1, 1e6, 10.0, 1),
         SmallJob(2, 1e6, 25.0, 2),
-        SmallJob(3, 1e6, 30.5, 7),  # all cores: never starts where they are miscounted
+        SmallJob(3, 1e6, 30.5, 7),  # all cores: a client that miscounts them never starts it
         SmallJob(4, 1e6 + 12.0, 10.0, 3),
         SmallJob(5, 1e6 + 12.0, 40.0, 4),
         SmallJob(6, 1e6 + 200.0, 5.0, 5),
@@ -72,7 +72,7 @@ PLAIN = SmallScenario(
     platform=MIXED,
 )
 
-# Job numbers that neither a float64 nor a signed integer of 32 bits can hold.
+# Job numbers that exceed a float64 or a signed 32-bit integer.
 LARGE_NUMBERS = SmallScenario(
     jobs=tuple(
         SmallJob(job_id, 5.0 * number, 20.0, 1 + number % 4)
@@ -95,7 +95,7 @@ EVERY_PLACEMENT = SmallScenario(
     platform=MIXED,
 )
 
-# An allocation can be rejected while another job runs, and while jobs are still to come.
+# The rejected allocation happens while another job runs and before further submissions.
 TWO_AT_ONCE = SmallScenario(
     jobs=(
         SmallJob(1, 0.0, 30.0, 2),

@@ -1,1 +1,1 @@
-"""The checks of a server: the kit plays the client, and assumes nothing about the answers."""
+"""The checks of a server: the kit plays the client, and assumes nothing about the replies."""

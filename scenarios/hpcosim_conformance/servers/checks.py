@@ -1,4 +1,4 @@
-"""All checks of a server, in the order in which they are made."""
+"""The checks of a server, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Check(NamedTuple):
     """A check of a server.
 
     Attributes:
-        name: its name.
-        rule: id of the rule that it is about. It may find others broken.
-        run: makes the check; raises BrokenRuleError or NotTriedError.
+        name: name of the check.
+        rule: id of the rule that the check tests. It can also find other broken rules.
+        run: runs the check; raises BrokenRuleError or NotTriedError.
     """
 
     name: str
@@ -70,16 +70,16 @@ CHECKS: Sequence[Check] = (
 def try_server(
     address: str, only: Sequence[str] = (), *, scenario: str = "", timeout_s: float = 20.0
 ) -> Iterator[Verdict]:
-    """Return the verdict of each check of a server, as the checks are made.
+    """Run the checks of a server and yield a verdict after each.
 
     Args:
-        address: the server's address.
-        only: names of checks; empty: all.
-        scenario: one of the server's scenarios; empty: its first.
-        timeout_s: timeout for each answer, s.
+        address: address of the server.
+        only: names of the checks to run; empty: all checks.
+        scenario: name of a scenario of the server; empty: its first scenario.
+        timeout_s: timeout for each reply, wall s.
 
     Raises:
-        CommandError: the address is not valid, or there is no such check.
+        CommandError: the address is invalid, or a check does not exist.
     """
     checks = {
         check.name: partial(_verdict, check, address, scenario, timeout_s) for check in CHECKS
@@ -88,7 +88,7 @@ def try_server(
 
 
 def _verdict(check: Check, address: str, scenario: str, timeout_s: float) -> Verdict:
-    # A connection for each check: no late answer is taken for that of another check.
+    # Each check has its own connection, so that it cannot receive a late reply to another check.
     with connected(address, scenario, timeout_s) as server:
         try:
             check.run(server)

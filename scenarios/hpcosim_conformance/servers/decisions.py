@@ -1,4 +1,4 @@
-"""Checks of what a server makes of decisions."""
+"""Checks of a server: decisions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ def first_events(server: ServerUnderTest) -> None:
     session = server.open()
     began_s = session.now_s
     kinds = [event["type"] for event in session.decide()]
-    what = f"its first events are {kinds[:3]}"
+    what = f"the first events are {kinds[:3]}; expected simulation_began first"
     expect(kinds[:1] == ["simulation_began"], "R-first-events", what)
     stands = session.log[0]["time_s"] == began_s
-    expect(stands, "R-first-events", "time did not stand at the first submission")
+    what = "the time of simulation_began differs from now_s of the welcome"
+    expect(stands, "R-first-events", what)
 
 
 def rejected_decisions(server: ServerUnderTest) -> None:
-    """Each decision that can't be carried out is rejected at once; the others are carried out."""
+    """The server rejects impossible decisions immediately and executes the others."""
     session = server.open()
-    job = session.until_a_job_can_start()["job_id"]
+    job = session.advance_until_a_job_can_start()["job_id"]
     now_s, nodes = session.now_s, len(session.capacity)
-    due: Sequence[tuple[Map, str]] = (
+    expected: Sequence[tuple[Map, str]] = (
         ({"type": "allocate_job", "job_id": UNKNOWN_JOB, "nodes": [0]}, "unknown_job"),
         ({"type": "allocate_job", "job_id": job, "nodes": [nodes]}, "unknown_node"),
         ({"type": "allocate_job", "job_id": job, "nodes": []}, "bad_allocation"),
@@ -39,62 +40,68 @@ def rejected_decisions(server: ServerUnderTest) -> None:
         ({"type": "cancel_alarm", "alarm_id": 77}, "unknown_alarm"),
         ({"type": "set_node_power", "node": nodes, "state": "sleeping"}, "unknown_node"),
     )
-    events = session.decide(*(decision for decision, _ in due), wake_on=[])
-    expect(session.now_s == now_s, "R-always-wakes", "time passed beside rejected decisions")
+    events = session.decide(*(decision for decision, _ in expected), wake_on=[])
+    what = "time advanced although decisions were rejected"
+    expect(session.now_s == now_s, "R-always-wakes", what)
     rejections = {event["index"]: event for event in of_kind(events, "decision_rejected")}
-    for index, (decision, code) in enumerate(due):
+    for index, (decision, code) in enumerate(expected):
         event = rejections.get(index, {})
-        what = f"{decision}: {event.get('code') or 'not rejected'}"
+        what = f"{decision} led to {event.get('code')}; expected {code or None}"
         expect(event.get("code", "") == code, "R-rejected" if code else "R-others-stand", what)
         if event:
             _check_names(event, decision, session.seq)
     left = session.decide({"type": "cancel_alarm", "alarm_id": 5}, wake_on=["no_more_jobs"])
-    what = "the alarm set beside rejected decisions is not set"
+    what = "an alarm of a request with rejected decisions is not set"
     expect(not rejection_codes(left), "R-others-stand", what)
 
 
 def _check_names(event: Map, decision: Map, seq: int) -> None:
     named = (event["seq"], event["decision"], event.get("job_id"))
-    due = (seq, decision["type"], decision.get("job_id"))
-    expect(named == due, "R-rejected", f"a rejection names {named}, not {due}")
+    expected = (seq, decision["type"], decision.get("job_id"))
+    what = f"a rejection has seq, decision and job {named}; expected {expected}"
+    expect(named == expected, "R-rejected", what)
 
 
 def decisions_in_turn(server: ServerUnderTest) -> None:
-    """Later decisions see the effects of earlier ones, and each has its echo in that order."""
+    """Decisions see the effects of earlier ones, and their events are in the same order."""
     session = server.open()
-    allocation = session.until_a_job_can_start()
+    allocation = session.advance_until_a_job_can_start()
     kill = {"type": "kill_job", "job_id": allocation["job_id"]}
     events = session.decide(allocation, allocation, kill, kill)
-    told = [
+    got = [
         event["code"] if event["type"] == "decision_rejected" else event["type"]
         for event in events
         if event.get("job_id") == kill["job_id"] and event["type"] != "job_allocated"
     ]
-    due = ["job_started", "job_not_waiting", "job_completed", "job_not_running"]
-    expect(told == due, "R-in-turn", f"starting and killing a job twice brought {told}")
+    expected = ["job_started", "job_not_waiting", "job_completed", "job_not_running"]
+    what = f"starting and killing a job twice led to {got}; expected {expected}"
+    expect(got == expected, "R-in-turn", what)
 
 
 def reject_job(server: ServerUnderTest) -> None:
-    """A job that the client rejects is over at once."""
+    """A job that the client rejects is over immediately."""
     session = server.open()
-    number = session.until_a_job_can_start()["job_id"]
+    number = session.advance_until_a_job_can_start()["job_id"]
     now_s = session.now_s
     events = session.decide({"type": "reject_job", "job_id": number})
     over = {"type": "job_completed", "time_s": now_s, "job_id": number, "state": "rejected"}
-    expect(over in events, "R-in-turn", f"rejecting job {number} brought {events[:2]}")
+    what = f"reject_job of job {number} led to {events[:2]}; expected {over}"
+    expect(over in events, "R-in-turn", what)
 
 
 def submit_job(server: ServerUnderTest) -> None:
-    """A job may be added where the options say so, and nowhere else."""
+    """`submit_job` adds a job if the option `dynamic_jobs` is true, and is rejected otherwise."""
     session = server.open()
-    session.until_a_job_can_start()
+    session.advance_until_a_job_can_start()
     job = {"type": "submit_job", "job_id": UNKNOWN_JOB, "cores": 1, "run_s": 5.0}
     events = session.decide(job, job)
     codes = rejection_codes(events)
     if not session.options.get("dynamic_jobs"):
-        what = f"without the option, submit_job brought {codes}"
+        what = f"without dynamic_jobs, submit_job twice led to the codes {codes}"
         expect(codes == ["not_allowed"] * 2, "R-submit-job", what)
         return
     kinds = [event["type"] for event in events if event.get("job_id") == UNKNOWN_JOB]
-    expect(kinds[:1] == ["job_submitted"], "R-in-turn", f"it brought {kinds}")
-    expect(codes == ["job_exists"], "R-rejected", f"submitting it twice brought {codes}")
+    what = f"submit_job led to {kinds}; expected job_submitted first"
+    expect(kinds[:1] == ["job_submitted"], "R-in-turn", what)
+    what = f"submitting a job twice led to the codes {codes}; expected job_exists"
+    expect(codes == ["job_exists"], "R-rejected", what)

@@ -1,4 +1,4 @@
-"""The connection to a server under test. It can send anything at all."""
+"""The connection to a server under test. It can send arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -16,99 +16,102 @@ from hpcosim_conformance.servers.session import Map, OpenSession
 from hpcosim_protocol import DecodeError, decode_server_message
 
 DELIMITER = b""
-CHECK_S = 300.0  # for all requests of a check
+CHECK_S = 300.0  # timeout for all requests of a check, wall s
 POLL_MS = 50
 
 
 def expect_seq(error: Map, seq: int) -> None:
     """Check that an error has the `seq` of its request."""
-    what = f"the error's seq is {error.get('seq')}, not {seq}"
+    what = f"the error has seq {error.get('seq')}; expected {seq}"
     expect(error.get("seq") == seq, "R-error-seq", what)
 
 
 @contextmanager
 def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerUnderTest]:
-    """Yield a connection to a server. At the end of the block, leave all sessions it opened.
+    """Yield a connection to a server. At the end of the block, close its sessions.
 
     Args:
-        address: the server's address.
-        scenario: one of its scenarios; empty: its first.
-        timeout_s: timeout for each answer, s.
+        address: address of the server.
+        scenario: name of a scenario of the server; empty: its first scenario.
+        timeout_s: timeout for each reply, wall s.
 
     Raises:
-        CommandError: the address is not valid.
+        CommandError: the address is invalid.
     """
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         try:
             socket.connect(address)
         except zmq.ZMQError as error:
-            raise CommandError(f"{address!r} is no address: {error}") from error
+            raise CommandError(
+                f"--server: invalid address {address!r}; expected an address such as "
+                "tcp://127.0.0.1:28080"
+            ) from error
         server = ServerUnderTest(socket, scenario, timeout_s)
         yield server
-        server.leave()
+        server.close_sessions()
 
 
 class ServerUnderTest:
     """A connection to a server under test. See `connected`.
 
     Attributes:
-        body: the body of the last answer.
+        body: body of the last reply.
     """
 
     def __init__(self, socket: zmq.Socket[bytes], scenario: str, timeout_s: float) -> None:
         self.body = b""
         self._socket, self._scenario, self._timeout_s = socket, scenario, timeout_s
         self._until_s = time.monotonic() + CHECK_S
-        self._sessions: set[str] = set()  # names of those opened
+        self._sessions: set[str] = set()  # names of the opened sessions
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """Send a message of these frames."""
+        """Send a message that consists of these frames."""
         self._socket.send_multipart(list(frames))
 
     def receive(self) -> list[bytes]:
-        """Return the frames of the next answer. The last is a server's message: `read` it.
+        """Return the frames of the next reply. The last is the body; see `read`.
 
         Raises:
-            BrokenRuleError: there is no answer in time.
-            NotTriedError: the check takes too long as a whole.
+            BrokenRuleError: the timeout expired.
+            NotTriedError: the timeout of the whole check expired.
         """
         if time.monotonic() > self._until_s:
-            raise NotTriedError(f"what it asks for takes more than {CHECK_S:g} s")
+            raise NotTriedError(f"the check takes more than {CHECK_S:g} s")
         until_s = time.monotonic() + self._timeout_s
         while not self._socket.poll(POLL_MS):
-            what = f"it did not answer within {self._timeout_s:g} s"
+            what = f"the server did not reply within {self._timeout_s:g} s"
             expect(time.monotonic() < until_s, "R-in-order", what)
         return self._socket.recv_multipart()
 
     def read(self, body: bytes) -> Map:
-        """Return the message in the body of an answer.
+        """Return the message that the body of a reply encodes.
 
         Raises:
-            BrokenRuleError: it is no message of a server.
+            BrokenRuleError: the body is not a message of a server.
         """
         self.body = body
         try:
             decode_server_message(body)
         except DecodeError as error:
-            raise BrokenRuleError("R-body", f"its answer is no message: {error}") from error
-        answer: Map = msgspec.msgpack.decode(body)
-        return answer
+            raise BrokenRuleError("R-body", f"the reply is not a valid message: {error}") from error
+        reply: Map = msgspec.msgpack.decode(body)
+        return reply
 
-    def ask(self, message: Map | bytes) -> Map:
-        """Return the answer to a message, or to the bytes of a body.
+    def exchange(self, message: Map | bytes) -> Map:
+        """Send a message, or the bytes of a body, and return the reply.
 
         Raises:
-            BrokenRuleError: there is no answer, or it is no message of a server.
+            BrokenRuleError: there is no reply, or it is not a message of a server.
         """
         body = message if isinstance(message, bytes) else msgspec.msgpack.encode(message)
         self.send([DELIMITER, body])
-        *before, answer = self.receive()
-        what = f"its answer has the {len(before)} frames {before} before the body, not one that "
-        expect(before == [DELIMITER], "R-envelope", what + "is empty")
-        return self.read(answer)
+        *before, reply = self.receive()
+        what = f"the reply has the frames {before} before the body; expected one empty frame"
+        expect(before == [DELIMITER], "R-envelope", what)
+        return self.read(reply)
 
-    def refuses(
+    def expect_error(
         self,
         message: Map | bytes,
         code: str,
@@ -117,56 +120,57 @@ class ServerUnderTest:
         seq: int | None = None,
         request: str = "the request",
     ) -> Map:
-        """Check that the answer is an error that is not fatal, and return it.
+        """Send a request, check that the reply is a non-fatal error, and return it.
 
         Args:
-            message: the request.
-            code: the error code that is due.
-            rule_id: the rule that another answer breaks.
-            seq: the `seq` of the error that is due; None: any.
-            request: the request, in words.
+            message: the request, or the bytes of its body.
+            code: the expected error code.
+            rule_id: id of the rule that any other reply breaks.
+            seq: the expected `seq` of the error; None: any.
+            request: description of the request for the verdict.
 
         Raises:
-            BrokenRuleError: there is another answer.
+            BrokenRuleError: the reply differs from the expected error.
         """
-        answer = self.ask(message)
-        said = f"{answer['type']} {answer.get('code', '')}".strip()
-        what = f"it answered {request} with {said} where the error {code} was due"
-        expect(answer.get("code") == code, rule_id, what)
-        expect(not answer.get("fatal"), "R-not-fatal", f"the error for {request} is fatal")
+        reply = self.exchange(message)
+        got = f"{reply['type']} {reply.get('code', '')}".strip()
+        what = f"the reply to {request} is {got}; expected error {code}"
+        expect(reply.get("code") == code, rule_id, what)
+        expect(not reply.get("fatal"), "R-not-fatal", f"the error for {request} is fatal")
         if seq is not None:
-            expect_seq(answer, seq)
-        return answer
+            expect_seq(reply, seq)
+        return reply
 
     # Sessions
 
     def hello(self, **fields: Any) -> Map:
-        """Return a hello, not sent yet, with these fields."""
+        """Return a new hello with these fields."""
         named = {"type": "hello", "versions": [1], "client": "conformance"}
         return named | {"scenario": self._scenario, "nonce": secrets.token_hex(8)} | fields
 
     def welcome(self, hello: Map) -> Map:
-        """Return the welcome that answers a hello.
+        """Send a hello and return the welcome.
 
         Raises:
-            BrokenRuleError: there is another answer.
+            BrokenRuleError: the reply is not a welcome.
         """
-        answer = self.ask(hello)
-        what = f"it answered {answer['type']} {answer.get('code', '')}: {answer.get('message', '')}"
-        expect(answer["type"] == "welcome", "R-hello", what)
-        self._sessions.add(answer["session"])
-        return answer
+        reply = self.exchange(hello)
+        got = f"{reply['type']} {reply.get('code', '')}: {reply.get('message', '')}"
+        what = f"the reply to hello is {got}; expected welcome"
+        expect(reply["type"] == "welcome", "R-hello", what)
+        self._sessions.add(reply["session"])
+        return reply
 
     def open(self, **fields: Any) -> OpenSession:
-        """Return a new session, opened by a hello with these fields.
+        """Open a session with a hello that has these fields.
 
         Raises:
-            BrokenRuleError: there is no welcome.
+            BrokenRuleError: the reply is not a welcome.
         """
-        return OpenSession(self.ask, self.welcome(self.hello(**fields)))
+        return OpenSession(self.exchange, self.welcome(self.hello(**fields)))
 
-    def leave(self) -> None:
-        """Say bye in every session that was opened, whatever the answers are."""
+    def close_sessions(self) -> None:
+        """Send bye in every opened session and ignore the replies."""
         for session in sorted(self._sessions):
             with suppress(BrokenRuleError, NotTriedError):
-                self.ask({"type": "bye", "session": session})
+                self.exchange({"type": "bye", "session": session})

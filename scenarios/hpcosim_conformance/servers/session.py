@@ -1,4 +1,4 @@
-"""A session with a server under test: what the server told, and a plain policy to make progress."""
+"""A session with a server under test: its known state, and a first-come, first-served policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpcosim_protocol import DEFAULT_WAKE_ON
 Map = dict[str, Any]
 FoundT = TypeVar("FoundT")
 
-MOST_REQUESTS = 3000  # to reach a state; a scenario that takes more is too long for the checks
+MAX_REQUESTS = 3000  # to reach a state of the simulation; longer scenarios take too long
 
 
 def of_kind(events: Sequence[Map], kind: str) -> list[Map]:
@@ -27,21 +27,21 @@ def rejection_codes(events: Sequence[Map]) -> list[str]:
 
 @dataclass(slots=True)
 class OpenSession:
-    """A session, and what is known of it.
+    """A session with the state that the server has reported.
 
     Attributes:
-        ask: returns the server's answer to a message.
-        welcome: the answer to the hello.
-        seq: of the last request answered.
-        now_s: simulated time.
-        waiting: the jobs that wait, as they were submitted, by number.
-        running: the cores by node that a job holds or will hold, by its number.
-        free: free cores by node.
-        metrics: of the simulation; None: it has not ended.
+        exchange: sends a message and returns the reply.
+        welcome: the reply to the hello.
+        seq: `seq` of the last answered request.
+        now_s: simulated time, s.
+        waiting: events `job_submitted` of the waiting jobs, by job number.
+        running: cores that a job holds on each node, by job number and node.
+        free: number of free cores of each node.
+        metrics: metrics of the simulation; None: it has not ended.
         log: all events so far.
     """
 
-    ask: Callable[[Map], Map]
+    exchange: Callable[[Map], Map]
     welcome: Map
     seq: int = 0
     now_s: float = 0.0
@@ -57,63 +57,64 @@ class OpenSession:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the session."""
         name: str = self.welcome["session"]
         return name
 
     @property
     def options(self) -> Map:
-        """Its options."""
+        """Options of the session."""
         options: Map = self.welcome["options"]
         return options
 
     @property
     def capacity(self) -> list[int]:
-        """Cores of each node."""
+        """Number of cores of each node."""
         return [
             sum(processor["cores"] for processor in group["processors"])
             for group in self.welcome["platform"]["nodes"]
             for _ in range(group["count"])
         ]
 
-    # Requests and answers
+    # Requests and replies
 
     def request(self, *decisions: Map, **fields: Any) -> Map:
-        """Return the next request, not sent yet."""
+        """Return the next request without sending it."""
         named = {"type": "decisions", "session": self.name, "seq": self.seq + 1}
         return named | {"decisions": list(decisions)} | fields
 
     def decide(self, *decisions: Map, **fields: Any) -> list[Map]:
-        """Send decisions and return the events of the answer; none: the simulation ended.
+        """Send decisions and return the events of the reply; empty: the simulation ended.
 
         Raises:
-            BrokenRuleError: the answer is of another type, or its events are not in order.
+            BrokenRuleError: the reply has a wrong type, or its events are out of order.
         """
-        answer = self.ask(self.request(*decisions, **fields))
-        return self.take(answer, by_default=not fields)
+        reply = self.exchange(self.request(*decisions, **fields))
+        return self.read_reply(reply, by_default=not fields)
 
-    def take(self, answer: Map, *, by_default: bool = False) -> list[Map]:
-        """Read the answer to the next request and return its events.
+    def read_reply(self, reply: Map, *, by_default: bool = False) -> list[Map]:
+        """Apply the reply to the next request and return its events.
 
         Args:
-            answer: the answer.
-            by_default: the request had no `wake_on` and no `elapsed_s`.
+            reply: the reply.
+            by_default: whether the request had neither `wake_on` nor `elapsed_s`.
 
         Raises:
-            BrokenRuleError: the answer is of another type, or its events are not in order.
+            BrokenRuleError: the reply has a wrong type, or its events are out of order.
         """
-        kind = answer["type"]
-        what = f"it answered {kind} {answer.get('code', '')}: {answer.get('message', '')}"
+        kind = reply["type"]
+        got = f"{kind} {reply.get('code', '')}: {reply.get('message', '')}"
+        what = f"the reply to decisions is {got}; expected events"
         expect(kind in ("events", "simulation_ended"), "R-in-order", what)
         self.seq += 1
-        what = f"it answered seq {answer['seq']}, not {self.seq}"
-        expect(answer["seq"] == self.seq, "R-answered-seq", what)
-        expect(answer["now_s"] >= self.now_s, "R-time", f"now_s fell to {answer['now_s']}")
-        self.now_s = answer["now_s"]
+        what = f"the reply has seq {reply['seq']}; expected {self.seq}"
+        expect(reply["seq"] == self.seq, "R-answered-seq", what)
+        expect(reply["now_s"] >= self.now_s, "R-time", f"now_s decreased to {reply['now_s']}")
+        self.now_s = reply["now_s"]
         if kind == "simulation_ended":
-            self.metrics = answer["metrics"]
+            self.metrics = reply["metrics"]
             return []
-        events: list[Map] = answer["events"]
+        events: list[Map] = reply["events"]
         self._check_events(events, by_default=by_default)
         for event in events:
             self._apply(event)
@@ -121,13 +122,13 @@ class OpenSession:
         return events
 
     def _check_events(self, events: Sequence[Map], *, by_default: bool) -> None:
-        expect(bool(events), "R-never-empty", "it answered with no events")
+        expect(bool(events), "R-never-empty", "the reply has no events")
         times = [event["time_s"] for event in events]
-        expect(times == sorted(times), "R-time", f"its events are of {times} s, in this order")
-        expect(times[-1] <= self.now_s, "R-time", f"an event is after {self.now_s} s")
+        expect(times == sorted(times), "R-time", f"the times of the events are not sorted: {times}")
+        expect(times[-1] <= self.now_s, "R-time", f"an event is after now_s, {self.now_s} s")
         if by_default:
             late = [e for e in events if e["type"] in DEFAULT_WAKE_ON and e["time_s"] < self.now_s]
-            expect(not late, "R-wake-on", f"at {self.now_s} s it first told of {late[:1]}")
+            expect(not late, "R-wake-on", f"the server reported {late[:1]} only at {self.now_s} s")
 
     def _apply(self, event: Map) -> None:
         if event["type"] == "job_submitted":
@@ -140,7 +141,7 @@ class OpenSession:
     # First come, first served
 
     def step(self) -> list[Map]:
-        """Start waiting jobs, first come, first served, and return the events that follow."""
+        """Start waiting jobs, first come, first served, and return the events of the reply."""
         decisions = []
         for job_id, job in list(self.waiting.items()):
             place = self._place(job)
@@ -154,7 +155,7 @@ class OpenSession:
         return self.decide(*decisions)
 
     def allocation(self) -> Map | None:
-        """Return the decision that starts the first waiting job with room; None: there is none."""
+        """Return the decision that starts the first waiting job that fits; None: none fits."""
         for job in self.waiting.values():
             place = self._place(job)
             if place is not None:
@@ -162,7 +163,7 @@ class OpenSession:
         return None
 
     def _place(self, job: Map) -> dict[int, int] | None:
-        """Return the cores that a job would hold on the first nodes with room; None: no room."""
+        """Return the cores of a job on the first suitable nodes; None: it does not fit."""
         placement, missing = job.get("placement", "cores"), job["cores"]
         held = {}
         for node, (free, cores) in enumerate(zip(self.free, self.capacity, strict=True)):
@@ -175,32 +176,34 @@ class OpenSession:
                 return held
         return None
 
-    def until(self, find: Callable[[], FoundT | None], what: str, *, idle: bool = False) -> FoundT:
-        """Make progress until a function finds something, and return it.
+    def advance_until(
+        self, find: Callable[[], FoundT | None], what: str, *, idle: bool = False
+    ) -> FoundT:
+        """Continue the simulation until a function returns a value, and return this value.
 
         Args:
-            find: returns what it finds, or None.
-            what: the state that is looked for, in words.
-            idle: start no jobs meanwhile.
+            find: returns the value; None: continue.
+            what: description of the state that `find` tests, a clause.
+            idle: whether to start no jobs meanwhile.
 
         Raises:
-            NotTriedError: the scenario does not get there.
+            NotTriedError: the simulation does not reach the state.
         """
-        for _ in range(MOST_REQUESTS):
+        for _ in range(MAX_REQUESTS):
             found = find()
             if found is not None:
                 return found
             if self.metrics is not None:
-                raise NotTriedError(f"the scenario has no time at which {what}")
+                raise NotTriedError(f"the scenario has no instant at which {what}")
             if idle:
                 self.decide()
             else:
                 self.step()
-        raise NotTriedError(f"{what} not within {MOST_REQUESTS} requests")
+        raise NotTriedError(f"after {MAX_REQUESTS} requests there was no instant at which {what}")
 
-    def until_a_job_can_start(self) -> Map:
-        """Make progress until a job can start, and return the decision that starts it."""
-        return self.until(self.allocation, "a job waits that could start")
+    def advance_until_a_job_can_start(self) -> Map:
+        """Continue until a waiting job fits, and return the decision that starts it."""
+        return self.advance_until(self.allocation, "a waiting job fits")
 
 
 def _allocate(job: Map, place: dict[int, int]) -> Map:

@@ -63,7 +63,7 @@ def serve_scenarios(
             sessions=sessions,
             folder_per_session=folder_per_session,
             also=also,
-            tell=tell,
+            report=tell,
         )
         serve(service, address)
     except (ScenarioError, WorkloadError, BindError) as error:

@@ -68,7 +68,7 @@ def find_one(case: Case, model: Path, sequences: int, steps: int) -> Row:
     tables = [sequence(short, rng) for _ in range(sequences)]
     jobs = step_jobs(machines.settings, machines.scale, tables)
     bounds = [_bound(machines, jobs, one) for one in range(sequences)]
-    count = int(jobs.there.sum())
+    count = int(jobs.valid.sum())
     return {
         "steps": steps,
         "jobs": count / sequences,
@@ -87,11 +87,11 @@ def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEn
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
     alone = jobs.take([one])
-    there = alone.there[0]
+    valid = alone.valid[0]
     # A machine on which nothing runs could start what it is to start later, so all is over in an
     # optimal schedule once all could have run one after the other.
-    longest = alone.actual[0].max(axis=0)[there].sum()
-    return optimum(machines, alone, int(alone.submit[0][there].max() + longest))
+    longest = alone.actual[0].max(axis=0)[valid].sum()
+    return optimum(machines, alone, int(alone.submit[0][valid].max() + longest))
 
 
 def summary(rows: Rows) -> str:

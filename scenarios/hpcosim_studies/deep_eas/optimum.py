@@ -77,7 +77,7 @@ def optimum(machines: Machines, jobs: StepJobs, within: int) -> Bound:
 def _starts(machines: Machines, jobs: StepJobs, within: int) -> _Starts:
     cost = weights(machines, jobs)[0]
     parts = []
-    for job in range(int(jobs.there[0].sum())):
+    for job in range(int(jobs.valid[0].sum())):
         submit = int(jobs.submit[0, job])
         for machine in range(len(machines.watts)):
             ran = int(jobs.actual[0, machine, job])

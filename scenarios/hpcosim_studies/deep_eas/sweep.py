@@ -14,7 +14,7 @@ from hpcosim_studies.deep_eas.training import MEASURE
 from hpcosim_studies.figures import panels, titled
 from hpcosim_studies.measures import change, document, table
 from hpcosim_studies.rows import Row, Rows, where
-from hpcosim_studies.runs import Run
+from hpcosim_studies.runs import StudyRun
 from hpcosim_studies.study import Study
 
 ESJF = "esjf"
@@ -65,7 +65,7 @@ def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
     """
     schedulers = {**{name: name for name in HEURISTICS}, ELSEWHERE: f"deep-eas:{busiest}"}
     runs = [
-        Run(case.path, {"case": case, "scheduler": label}, scheduler)
+        StudyRun(case.path, {"case": case, "scheduler": label}, scheduler)
         for case in sweep.cases
         for label, scheduler in schedulers.items()
     ]

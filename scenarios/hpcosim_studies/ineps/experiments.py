@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as changed
 
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
-from hpcosim_training.environments.pairing_task import usual_reward
+from hpcosim_training.environments.pairing_task import default_reward
 from hpcosim_training.learners.pairing.settings import FORESEEING, PairingTraining, Windows
 
 PAPERS, OURS, UNTRAINED = "papers", "foreseen", "untrained"
@@ -144,7 +144,7 @@ class PairingRun(NamedTuple):
             experiment.ours if form.sees == "foreseen" else experiment.papers,
             pairing=changed(form, objective=self.objective),
             seed=self.seed,
-            reward=usual_reward(form.sees),
+            reward=default_reward(form.sees),
         )
         if self.trained:
             return training

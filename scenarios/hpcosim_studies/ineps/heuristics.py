@@ -17,7 +17,7 @@ from hpcosim_studies.figures import horizontal_bars, panels
 from hpcosim_studies.measures import Measure, deviation, document, table
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.rows import Row, Rows, groups
-from hpcosim_studies.runs import Run, run_all
+from hpcosim_studies.runs import StudyRun, run_all
 from hpcosim_studies.study import Study, carry_out
 
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
@@ -75,10 +75,10 @@ def run_heuristics(experiments: Sequence[str], workers: int | None = None) -> li
     return run_all(runs_of(experiments), workers, "heuristics")
 
 
-def runs_of(experiments: Sequence[str]) -> list[Run]:
+def runs_of(experiments: Sequence[str]) -> list[StudyRun]:
     """Return a run for each experiment, scheduler and seed."""
     return [
-        Run(
+        StudyRun(
             scenario_path("ineps", experiment),
             {"experiment": experiment, "scheduler": scheduler, "seed": seed},
             scheduler,

@@ -27,7 +27,7 @@ from hpcosim_studies.node_centric.paper import (
 )
 from hpcosim_studies.node_centric.runs import platforms
 from hpcosim_studies.rows import Rows, where
-from hpcosim_studies.runs import Run, simulate
+from hpcosim_studies.runs import StudyRun, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def _draw_counts(axes: Axes, counts: Any) -> list[Any]:
     return [five, every]
 
 
-def draw_week(out: Path, cap: str, runs: Sequence[Run]) -> None:
+def draw_week(out: Path, cap: str, runs: Sequence[StudyRun]) -> None:
     """Draw the paper's figures 4 and 5 for the week of these runs."""
     shown = (PAPERS_DUPLEX, "duplex", *OURS)
     curves = [curve_of(run) for name in shown for run in runs if run.scheduler == name]
@@ -108,7 +108,7 @@ def draw_week(out: Path, cap: str, runs: Sequence[Run]) -> None:
     _draw_jobs(out / f"jobs-{cap}.png", f"Jobs in the system, {title}", curves)
 
 
-def curve_of(run: Run) -> WeekCurves:
+def curve_of(run: StudyRun) -> WeekCurves:
     """Return the curves of a week under a scheduler."""
     record = simulate(run).simulation.record()
     recording, start_s, end_s = record.recording, record.start_s, record.end_s

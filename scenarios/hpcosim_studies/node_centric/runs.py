@@ -22,7 +22,7 @@ from hpcosim_studies.node_centric.paper import (
     Floats,
     base,
 )
-from hpcosim_studies.runs import Run, simulate
+from hpcosim_studies.runs import StudyRun, simulate
 from hpcosim_workloads import shaping
 from hpcosim_workloads.table import JobTable
 
@@ -46,10 +46,10 @@ def weeks_of(jobs: JobTable) -> Iterator[tuple[int, JobTable]]:
             yield week, shaping.window_by_time(jobs, from_s, to_s)
 
 
-def runs_of(jobs: JobTable, cap: str) -> list[Run]:
+def runs_of(jobs: JobTable, cap: str) -> list[StudyRun]:
     """Return a run per week and scheduler for a cap."""
     return [
-        Run(
+        StudyRun(
             base(),
             {"cap": cap, "week": week, "scheduler": scheduler, "jobs": len(part)},
             scheduler,
@@ -61,7 +61,7 @@ def runs_of(jobs: JobTable, cap: str) -> list[Run]:
     ]
 
 
-def measured(run: Run) -> dict[str, float]:
+def measured(run: StudyRun) -> dict[str, float]:
     """Simulate a week under a scheduler, and return all measures in all interpretations."""
     simulation, _, jobs = simulate(run)
     makespan_s = simulation.now_s - simulation.start_s

@@ -12,7 +12,7 @@ from hpcosim_studies.measures import Measure, table
 from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent
 from hpcosim_studies.power.paper import Cluster
 from hpcosim_studies.rows import Rows, groups
-from hpcosim_studies.runs import NO_OVERRIDES, Run
+from hpcosim_studies.runs import NO_OVERRIDES, StudyRun
 
 ALWAYS_ON = "always-on"
 TIMEOUT = "timeout"
@@ -78,7 +78,7 @@ def run_of(
     *,
     kind: str = "",
     seed: int | None = None,
-) -> Run:
+) -> StudyRun:
     """Return a run of a manager.
 
     Args:
@@ -106,15 +106,15 @@ def run_of(
         **place.overrides,
         **({"workload.jobs": None} if place.whole else {}),
     }
-    return Run(place.scenario, labels, overrides=overrides)
+    return StudyRun(place.scenario, labels, overrides=overrides)
 
 
-def always_on(place: Place) -> Run:
+def always_on(place: Place) -> StudyRun:
     """Return the run in which nothing is switched."""
     return run_of(place, "always on", {"name": ALWAYS_ON})
 
 
-def timeouts(place: Place, minutes: Iterable[float], awareness: str) -> list[Run]:
+def timeouts(place: Place, minutes: Iterable[float], awareness: str) -> list[StudyRun]:
     """Return a run for each timeout, in minutes."""
     runs = []
     for each in minutes:
@@ -123,7 +123,7 @@ def timeouts(place: Place, minutes: Iterable[float], awareness: str) -> list[Run
     return runs
 
 
-def priced(place: Place, prices_w: Iterable[float]) -> list[Run]:
+def priced(place: Place, prices_w: Iterable[float]) -> list[StudyRun]:
     """Return timeouts beside planned schedulers that let jobs wait where that saves enough.
 
     A price is the energy that a second of a job's wait is worth, J/s.
@@ -137,7 +137,7 @@ def priced(place: Place, prices_w: Iterable[float]) -> list[Run]:
     return runs
 
 
-def keep_idle(place: Place, warm: Iterable[int], awareness: str) -> list[Run]:
+def keep_idle(place: Place, warm: Iterable[int], awareness: str) -> list[StudyRun]:
     """Return a run for each number of idle nodes kept on; the others go off at once."""
     return [
         run_of(place, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
@@ -145,7 +145,7 @@ def keep_idle(place: Place, warm: Iterable[int], awareness: str) -> list[Run]:
     ]
 
 
-def slurm(place: Place, awareness: str) -> list[Run]:
+def slurm(place: Place, awareness: str) -> list[StudyRun]:
     """Return the run of Slurm's power saving, if it goes with a job scheduler so aware."""
     if awareness not in SLURM_GOES_WITH:
         return []
@@ -153,14 +153,14 @@ def slurm(place: Place, awareness: str) -> list[Run]:
     return [run_of(place, f"slurm {SLURM_S / 60:g} min", power, awareness)]
 
 
-def oracle(place: Place) -> tuple[list[Run], list[str]]:
+def oracle(place: Place) -> tuple[list[StudyRun], list[str]]:
     """Return the run of the oracle, or a sentence that says why there is none."""
     if not importlib.util.find_spec("scipy"):
         return [], ["No oracle: SciPy is missing (`pip install 'hpcosim[oracle]'`)."]
     return [run_of(place, "oracle, no wait", {"name": ORACLE})], []
 
 
-def of_agents(place: Place, agents: Sequence[Agent]) -> list[Run]:
+def of_agents(place: Place, agents: Sequence[Agent]) -> list[StudyRun]:
     """Return a run for each agent, beside the job scheduler it was trained beside."""
     runs = []
     for agent in agents:

@@ -15,7 +15,7 @@ from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent, contenders
 from hpcosim_studies.power.managers import RULE, TIMEOUT, Place, of_agents, timeouts
 from hpcosim_studies.power.paper import AWARENESSES, CLUSTERS, COLUMNS, TIMEOUTS_MIN, WAIT, WASTED
 from hpcosim_studies.rows import Row, Rows, groups, where
-from hpcosim_studies.runs import Run
+from hpcosim_studies.runs import StudyRun
 from hpcosim_studies.study import Study
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def study(
     return Study(title, runs, COLUMNS, {"summary.md": text}, {"sensitivity.png": draw})
 
 
-def runs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[Run]:
+def runs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[StudyRun]:
     """Return the runs on every cluster."""
     runs = []
     for family in CLUSTERS.values():

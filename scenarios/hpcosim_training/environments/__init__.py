@@ -1,1 +1,1 @@
-"""Environments, one class for each problem: learners train in it, Gymnasium offers it to others."""
+"""Gymnasium environments, one module for each problem. The learners train in them too."""

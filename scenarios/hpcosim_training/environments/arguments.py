@@ -1,4 +1,4 @@
-"""What environments are made of: a scenario's file, or a task and jobs."""
+"""Constructor arguments that the environments share: a scenario file, or a task and jobs."""
 
 from __future__ import annotations
 
@@ -27,51 +27,50 @@ def task_and_jobs(
     """Return the task and the workload of an environment.
 
     Args:
-        scenario: the scenario's file; None: `task` and `jobs` are given.
-        overrides: values of the scenario to change, by dotted path.
-        task: the task to learn.
-        jobs: the workload.
-        task_of: returns the task of a scenario.
+        scenario: path of the scenario file; None if `task` and `jobs` are given.
+        overrides: values that replace those of the scenario, by dotted path.
+        task: the task; requires `jobs`.
+        jobs: the workload; requires `task`.
+        task_of: builds the task from a scenario.
 
     Raises:
         ScenarioError, WorkloadError: the scenario is invalid.
-        ValueError: the arguments are neither a scenario nor a task and jobs.
+        ValueError: the arguments are neither a scenario nor a task with jobs.
     """
     if scenario is None:
         if task is None or jobs is None or overrides is not None:
             raise ValueError(
-                "an environment is made of scenario=FILE, with overrides if need be, or of both "
-                "task= and jobs="
+                "pass either scenario=FILE (overrides= is optional), or both task= and jobs="
             )
         return task, jobs
     if task is not None or jobs is not None:
-        raise ValueError("scenario= says task and jobs; give it without task= and jobs=")
+        raise ValueError("scenario= already defines task and jobs; remove task= and jobs=")
     library = Library([Path(scenario)], overrides)
     return task_of(library.first), library.first_jobs
 
 
 def check_power(platform: Platform, path: Path | None) -> None:
-    """Check that the nodes draw power, so that there is energy to save.
+    """Check that at least one node draws power. Otherwise every action costs the same energy.
 
     Args:
         platform: the cluster.
-        path: the scenario's file, for the message; None: there is none.
+        path: the scenario file, for the message; None: there is none.
 
     Raises:
-        ScenarioError: no node draws any power.
+        ScenarioError: static_w and dynamic_w of all processors are 0.
     """
     processors = [processor for group in platform.nodes for processor in group.processors]
     if all(processor.static_w == processor.dynamic_w == 0.0 for processor in processors):
         raise ScenarioError(
-            "has nodes that draw no power, static_w and dynamic_w of all are 0: no choice of node "
-            "saves energy, and nothing can be learned",
+            "static_w and dynamic_w of all processors are 0, so an agent has no energy to save; "
+            "set a power above 0 on at least one processor",
             path,
             field="$.platform.nodes",
         )
 
 
 def totals(simulation: Simulation) -> dict[str, float]:
-    """Return what a run came to, by the names and definitions of `metrics`."""
+    """Return energy, energy-delay product and makespan of a run, as defined in `metrics`."""
     record = simulation.record()
     energies = metrics.energies(record)
     return {

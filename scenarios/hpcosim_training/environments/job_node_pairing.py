@@ -1,47 +1,4 @@
-"""Pairing jobs with nodes as a Gymnasium environment, `hpcosim/JobNodePairing-v1`.
-
-With S = `window_jobs` slots and N nodes:
-
-| space | what |
-|---|---|
-| observation | Box, float32[S x N + 1, F], each value from 0 to 1, without a unit |
-| action | Discrete(S x N + 1); slot x N + node: start the job there; the last, S x N: wait |
-
-Row a of an observation describes action a; it is zeros where that action is not allowed. The
-client's `Rounds` decides what is seen and allowed, here and wherever the agent schedules.
-
-| `sees` | F | columns |
-|---|---|---|
-| `papers` | 10 | see `papers_rows`; the row of waiting is always zeros |
-| `papers_no_energy` | 7 | the first seven of these |
-| `foreseen` | `foreseen_rows.COLUMNS` | see there; of equal choices the first is offered |
-
-| `reward` | objective `energy` | objective `edp` |
-|---|---|---|
-| `spent` | -(energy until the next decision), J | that times the time until then, J s |
-| `foreseen` | -(what the choice adds to the energy foreseen), J | -(to energy x makespan), J s |
-
-All are divided by `reward_scale`. Those of `foreseen` add up to minus the run's objective, those of
-`spent` to minus its energy; under `edp` those of `spent` add up to neither, see `PairingTask`.
-Without `reward`, it is `foreseen` for an agent that sees `foreseen`, else `spent`.
-
-| info | when | what |
-|---|---|---|
-| `action_mask` | always | int8[S x N + 1], 1: allowed |
-| `action_taken` | with `invalid="first"`, each step | the action that was carried out |
-| `energy_j`, `edp_js`, `makespan_s` | when terminated | of the whole run, see `metrics` |
-
-An episode is a whole workload. It is terminated when every job is over, and truncated when
-`most_decisions` were taken before that. A terminated episode has an observation of zeros, and a
-mask that allows waiting alone, so that probabilities can still be computed from it.
-
-A forbidden action is an error, because a learner that ignores the mask would learn from wrong data.
-With `invalid="first"` the first allowed action is carried out instead, for callers that sample
-`action_space` without the mask, such as Gymnasium's `check_env`.
-
-The seed of `reset` replaces the task's, but a run of this agent draws nothing: the same actions
-give the same episode. Where the workload is drawn, `overrides={"seed": 2}` gives another one.
-"""
+"""The Gymnasium environment `hpcosim/JobNodePairing-v1`: assign queued jobs to nodes."""
 
 from __future__ import annotations
 
@@ -71,43 +28,122 @@ from hpcosim_training.environments.pairing_task import (
     Reward,
     check_arguments,
     check_task,
-    forbidden,
+    forbidden_message,
     task_of,
 )
 from hpcosim_workloads.table import JobTable
 
-NOT_BEGUN = "no episode has begun"
+NOT_STARTED = "no episode has started"
 
 
 class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
-    """A simulation that stops at each decision of a pairing agent; see the module.
+    """Assign queued jobs to nodes, one decision at a time.
 
-    The same choices give the same run as the policy `pairing`. It is made of a scenario, or of a
-    task and jobs.
+    ## Description
+
+    A cluster simulation stops whenever at least one queued job fits on a node. The agent starts a
+    job on a node, or waits for the next event. The aim is to run the workload with little energy or
+    a small energy-delay product (EDP, energy x time). The same actions give the same run as the
+    policy `pairing`. Below, S is `window_jobs`, the number of queued jobs that are visible, and N
+    is the number of nodes.
+
+    ## Action Space
+
+    `Discrete(S x N + 1)`. Action `slot x N + node` starts the job of that slot on that node. The
+    last action, `S x N`, waits. The action mask gives the allowed actions. A masked action raises
+    an error, so that a learner that ignores the mask does not train on wrong data. With
+    `invalid="first"` the environment executes the first allowed action instead, for callers that
+    sample `action_space` without the mask, such as `check_env`.
+
+    ## Observation Space
+
+    `Box(0, 1, (S x N + 1, F), float32)`. Row a describes action a; the row of a masked action is 0.
+    All columns are without unit. The setting `sees` selects the columns:
+
+    | `sees` | F | columns |
+    |---|---|---|
+    | `papers` | 10 | the table below; the row of the wait action is 0 |
+    | `papers_no_energy` | 7 | columns 0 to 6 of the table below |
+    | `foreseen` | `foreseen_rows.COLUMNS` | see `hpcosim_client.agents.pairing.foreseen_rows` |
+
+    | column | name | unit before scaling | range |
+    |---|---|---|---|
+    | 0 | wait time of the job t, as t / (t + time_s) | s | 0 to 1 |
+    | 1 | requested time t, as t / (t + time_s) | s | 0 to 1 |
+    | 2 | submit time t after the first job, as t / (t + time_s) | s | 0 to 1 |
+    | 3 | requested cores, over the cores of the largest node | cores | 0 to 1 |
+    | 4 | free cores of the node, over its cores | cores | 0 to 1 |
+    | 5 | operations per second of a core, over the fastest core | 1/s | 0 to 1 |
+    | 6 | the job can start on the node | - | 1 |
+    | 7 | static power of the node, over the largest of all nodes | W | 0 to 1 |
+    | 8 | dynamic power of the busy cores, over the largest of a node | W | 0 to 1 |
+    | 9 | energy estimate e of the pair, as e / (e + energy_j) | J | 0 to 1 |
+
+    Under `foreseen`, of several equivalent pairs only the first is allowed.
+
+    ## Rewards
+
+    | `reward` | objective `energy` | objective `edp` |
+    |---|---|---|
+    | `spent` | -(energy until the next decision), J | -(energy x time until then), J s |
+    | `foreseen` | -(increase of the predicted energy), J | -(increase of the predicted EDP), J s |
+
+    Rewards are divided by `reward_scale`. The rewards `foreseen` of an episode sum to minus its
+    objective, the rewards `spent` to minus its energy; under `edp` the sum of `spent` has no such
+    meaning, see `PairingTask`.
+
+    ## Starting State
+
+    The first decision of the workload: the first instant at which a submitted job fits on a node.
+    The seed of `reset` replaces the task's seed. An episode draws no random numbers: the same
+    actions give the same episode. `overrides={"seed": 2}` draws other jobs of a synthetic workload.
+
+    ## Episode End
+
+    - Terminated: all jobs have finished. The observation is 0, and the mask allows only the wait
+      action.
+    - Truncated: `max_decisions` decisions were taken before that.
+
+    ## Information
+
+    | key | when | value |
+    |---|---|---|
+    | `action_mask` | always | int8[S x N + 1], 1: allowed |
+    | `action_taken` | each step, with `invalid="first"` | the action that was executed |
+    | `energy_j`, `edp_js`, `makespan_s` | on termination | metrics of the whole run |
+
+    `action_masks()` returns the mask as expected by `sb3_contrib.MaskablePPO`.
+
+    ## Arguments
+
+    Pass either `scenario`, or both `task` and `jobs`.
 
     Args:
-        scenario: a scenario's file; its own scheduler is ignored.
-        overrides: values of the scenario to change, by dotted path.
-        reward: see the module; None: `foreseen` for an agent that sees `foreseen`, else `spent`.
-        reward_scale: rewards are divided by this.
-        usual_costs: what placing a job of a kind usually costs, J or J s: a baseline that is added
-            to the reward of placing one. Every job is placed once, so the baseline adds the same
-            sum to every run.
-        most_decisions: an episode is truncated after so many; None: never.
-        invalid: what happens on a forbidden action: `raise` an error, or take the `first` allowed.
-        task: the task, settings and reward included.
+        scenario: path of a scenario file; its scheduler is ignored.
+        overrides: values that replace those of the scenario, by dotted path.
+        reward: `spent` or `foreseen`; None: `foreseen` if `sees` is `foreseen`, else `spent`.
+        reward_scale: divisor of the rewards, above 0.
+        baseline_costs: mean cost of a job by its kind, J or J s, added to the reward of placing
+            such a job. Each job is placed once, so this adds the same sum to every episode.
+        max_decisions: number of decisions after which an episode is truncated; None: no limit.
+        invalid: handling of a masked action: `raise` an error, or execute the `first` allowed.
+        task: the task, including settings and reward.
         jobs: the workload.
-        **settings: fields of `Pairing`: `sees`, `objective`, `window_jobs`, `wait` and so on.
+        **settings: fields of `Pairing`, such as `sees`, `objective`, `window_jobs`, `wait`.
 
     Attributes:
         task: the task.
         simulation: the simulation of this episode.
-        choices: what is allowed now, the compact form of observation and mask.
-        done: every job is over; also True before the first episode.
+        choices: the allowed actions and their rows, without the masked ones.
+        done: True once all jobs have finished, and before the first episode.
 
     Raises:
         ScenarioError, WorkloadError: the scenario is invalid, or its nodes draw no power.
         ValueError: an argument is invalid, or the arguments contradict each other.
+
+    ## Version History
+
+    - v1: initial version.
     """
 
     simulation: Simulation
@@ -120,25 +156,28 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         overrides: Mapping[str, Scalar] | None = None,
         reward: Reward | None = None,
         reward_scale: float = 1.0,
-        usual_costs: Mapping[Kind, float] | None = None,
-        most_decisions: int | None = None,
+        baseline_costs: Mapping[Kind, float] | None = None,
+        max_decisions: int | None = None,
         invalid: Invalid = "raise",
         task: PairingTask | None = None,
         jobs: JobTable | None = None,
         **settings: Any,
     ) -> None:
-        check_arguments(reward_scale, most_decisions, invalid)
+        check_arguments(reward_scale, max_decisions, invalid)
         if task is not None and (settings or reward is not None):
-            raise ValueError("a task says settings and reward itself; change them there")
-        how = partial(task_of, settings, reward)
-        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, how)
+            raise ValueError(
+                "task= already defines settings and reward; change them in the task, or pass "
+                "scenario= instead"
+            )
+        new_task = partial(task_of, settings, reward)
+        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, new_task)
         check_task(self.task, None if scenario is None else Path(scenario))
         self.reward_scale = reward_scale
-        self._usual_costs = usual_costs or {}
-        self._most_decisions = most_decisions
+        self._baseline_costs = baseline_costs or {}
+        self._max_decisions = max_decisions
         self._invalid = invalid
         self._decisions = 0
-        self._over = NOT_BEGUN  # why there is no next step; empty: there is
+        self._over = NOT_STARTED  # why `step` is an error; empty while an episode runs
         self.done = True
         pairing = self.task.settings
         actions = pairing.window_jobs * self.task.platform.node_count + 1
@@ -157,7 +196,11 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Rows, dict[str, Any]]:
-        """Begin a new episode; a seed replaces the task's. There are no options.
+        """Start a new episode.
+
+        Args:
+            seed: replaces the task's seed; None: keep it.
+            options: ignored.
 
         Raises:
             PolicyError: a job needs more than one node, or no job can be placed.
@@ -166,7 +209,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         if seed is not None:
             self.task = replace(self.task, seed=seed)
         task = self.task
-        self._over = NOT_BEGUN
+        self._over = NOT_STARTED
         rng, wakes = switching_chance(task.seed), task.rules.wake_on_allocation
         self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
         self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
@@ -175,60 +218,62 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         self._before = (0.0, self.simulation.start_s)
         self._advance()
         if self.done:
-            raise PolicyError("there is nothing to decide: no job of the workload can be placed")
+            raise PolicyError(
+                "no job of the workload fits on a node, so the agent has no decision to take"
+            )
         self._decisions, self._over = 0, ""
         return self._observation(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Rows, float, bool, bool, dict[str, Any]]:
-        """Carry an action out, and simulate until the next decision.
+        """Execute an action and simulate until the next decision.
 
         Raises:
-            ResetNeeded: the episode is over, or has not begun.
-            InvalidAction: there is no such action, or it is not allowed now.
-            PolicyError: a job that was submitted meanwhile needs more than one node.
+            ResetNeeded: the episode is over or has not started.
+            InvalidAction: the action does not exist or is masked.
+            PolicyError: a job submitted in the meantime needs more than one node.
         """
         if self._over:
-            raise ResetNeeded(f"{self._over}: reset before the next step")
+            raise ResetNeeded(f"{self._over}; call reset() before step()")
         choice = self._choice(action)
         taken = int(self.choices.actions[choice])
         reward = self.choose(choice)
-        truncated = not self.done and self._decisions == self._most_decisions
+        truncated = not self.done and self._decisions == self._max_decisions
         if truncated:
-            self._over = f"the episode was truncated after {self._decisions} decisions"
+            self._over = f"the episode is truncated after {self._decisions} decisions"
         info = self._info()
         if self._invalid == "first":
             info["action_taken"] = taken
         return self._observation(), reward, self.done, truncated, info
 
     def choose(self, choice: int) -> float:
-        """Take one of `choices`, and return the reward: `step` without observation and mask.
+        """Take one of `choices` and return the reward: `step` without observation and mask.
 
         Args:
-            choice: the index of the choice; the episode must not be over.
+            choice: index into `choices`; the episode must not be over.
         """
         pair = self.choices.pair(choice)
-        usual = 0.0 if pair is None else self._usual_costs.get(kind_of(pair[0]), 0.0)
+        baseline = 0.0 if pair is None else self._baseline_costs.get(kind_of(pair[0]), 0.0)
         self._rounds.take(self._view, self.choices, choice)
         self._advance()
         self._decisions += 1
         if self.done:
-            self._over = "the episode was terminated, every job is over"
-        return self._reward(usual)
+            self._over = "the episode is terminated, all jobs have finished"
+        return self._reward(baseline)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions are allowed now; sb3-contrib asks for a method of this name.
+        """Return the action mask, bool[S x N + 1]; sb3-contrib calls a method of this name.
 
         Raises:
-            ResetNeeded: no episode has begun.
+            ResetNeeded: no episode has started.
         """
-        if self._over == NOT_BEGUN:
-            raise ResetNeeded(f"{self._over}: reset before asking for the mask")
+        if self._over == NOT_STARTED:
+            raise ResetNeeded(f"{self._over}; call reset() before action_masks()")
         mask = np.zeros(self._shape[0], dtype=np.bool_)
         mask[-1 if self.done else self.choices.actions] = True
         return mask
 
     def _advance(self) -> None:
-        """Simulate until there is something to choose from, or every job is over."""
+        """Simulate until the next decision, or until all jobs have finished."""
         view, simulation, rounds = self._view, self.simulation, self._rounds
         while not self.done:
             choices = rounds.look(view)
@@ -243,19 +288,19 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
             if not self.done:
                 rounds.begin(view)
 
-    def _reward(self, usual: float) -> float:
-        """Return the reward since the last decision, with the usual cost of its job added."""
+    def _reward(self, baseline: float) -> float:
+        """Return the reward since the last decision, plus the baseline cost of the placed job."""
         (before, before_s), self._before = self._before, self._cost()
         after, after_s = self._before
         if self.task.reward == "foreseen":
-            return (before - after + usual) / self.reward_scale
+            return (before - after + baseline) / self.reward_scale
         time_s = after_s - before_s if self.task.settings.objective == "edp" else 1.0
-        return (usual - (after - before) * time_s) / self.reward_scale
+        return (baseline - (after - before) * time_s) / self.reward_scale
 
     def _cost(self) -> tuple[float, float]:
-        """Return what rewards are differences of, J or J s, and the time, s.
+        """Return the cost whose differences are the rewards, J or J s, and the time, s.
 
-        The energy spent, or the objective as foreseen; at the end the objective itself.
+        The cost is the energy spent, or the predicted objective; at the end the actual objective.
         """
         now_s = self.simulation.now_s
         if self.task.reward == "spent":
@@ -288,13 +333,13 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         try:
             number = index(action)
         except TypeError:
-            raise InvalidAction(f"{action!r} is no action; one is a whole number") from None
+            raise InvalidAction(f"action: expected an integer, got {action!r}") from None
         if not 0 <= number < self._shape[0]:
-            raise InvalidAction(f"there is no action {number}, only 0 to {self._shape[0] - 1}")
+            raise InvalidAction(f"action: expected 0 to {self._shape[0] - 1}, got {number}")
         actions = self.choices.actions
         choice = int(actions.searchsorted(number))
         if choice < len(actions) and actions[choice] == number:
             return choice
         if self._invalid == "first":
             return 0
-        raise InvalidAction(forbidden(self.choices, number))
+        raise InvalidAction(forbidden_message(self.choices, number))

@@ -1,21 +1,4 @@
-"""Switching nodes as a Gymnasium environment, `hpcosim/NodePower-v1`.
-
-| space | what |
-|---|---|
-| observation | Box, float32[nodes, 11 or 15], see `hpcosim_client.power.features` |
-| action | MultiBinary(nodes), 0: be off, 1: be on; what is not allowed is ignored |
-| reward | see `power_task.Reward` |
-
-| info | when | what |
-|---|---|---|
-| `action_mask` | always | int8[nodes, 2], what is allowed for each node: to be off, to be on |
-| `energy_j`, `edp_js`, `makespan_s` | at the end | of the whole run, see `metrics` |
-
-An episode is a whole workload, and begins with all nodes on. It is terminated when every job is
-over. It is truncated only by `max_episode_steps` of `gymnasium.make`. Every episode is the same,
-except for the draws of the job scheduler and of varying switching times. These follow the seed of
-the last `reset` that had one, and the scenario's or the task's before that.
-"""
+"""The Gymnasium environment `hpcosim/NodePower-v1`: switch nodes on and off."""
 
 from __future__ import annotations
 
@@ -49,29 +32,92 @@ from hpcosim_workloads.table import JobTable
 
 
 class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
-    """A simulation that stops at each decision of a power manager; see the module.
+    """Switch the nodes of a cluster on and off at regular intervals.
 
-    The same actions give the same run as `managed(scheduler, learned(...))`. It is made of a
-    scenario, or of a task and jobs.
+    ## Description
+
+    A job scheduler runs the workload, and the agent manages the power states of the nodes. Every
+    `interval_s` seconds it decides for each node whether it is on or off. The aim is to waste
+    little energy on idle nodes without making jobs wait for nodes to boot. The same actions give
+    the same run as `managed(scheduler, learned(...))`.
+
+    ## Action Space
+
+    `MultiBinary(nodes)`; 0: off, 1: on. Actions that the mask forbids are ignored.
+
+    ## Observation Space
+
+    `Box(0, 1, (nodes, 11), float32)`, or `(nodes, 15)` with `origin_s`. Each row describes a node;
+    columns 0 to 4 are the same for all nodes. `hpcosim_client.power.features` defines the scales.
+
+    | column | name | unit before scaling | range |
+    |---|---|---|---|
+    | 0 | queued jobs | jobs | 0 to 1 |
+    | 1 | arrival rate: submissions of the last hour | jobs/h | 0 to 1 |
+    | 2 | mean wait so far of the queued jobs | s | 0 to 1 |
+    | 3 | wasted energy of all nodes, over the energy of all nodes computing | J | 0 to 1 |
+    | 4 | mean requested time of the queued jobs | s | 0 to 1 |
+    | 5 | power state: 0 sleeping, 1/3 switching off, 2/3 switching on, 1 on | - | 0 to 1 |
+    | 6 | idle: on and without a job | - | 0 or 1 |
+    | 7 | idle time | s | 0 to 1 |
+    | 8 | time until the last job is expected to end | s | 0 to 1 |
+    | 9 | wasted energy of the node, over its energy computing | J | 0 to 1 |
+    | 10 | time spent switching, over the elapsed time | s | 0 to 1 |
+    | 11, 12 | sine and cosine of the time of day (with `origin_s`) | - | -1 to 1 |
+    | 13, 14 | sine and cosine of the time of week (with `origin_s`) | - | -1 to 1 |
+
+    ## Rewards
+
+    Minus the weighted sum of wasted energy and waiting time in the interval, see `Reward`; the
+    maximum is 0.
+
+    ## Starting State
+
+    All nodes are on, at the first decision of the workload. Episodes differ only by the random
+    numbers of the job scheduler and of random switching times. Their seed is the last one that was
+    passed to `reset`; before that, the seed of the scenario or task.
+
+    ## Episode End
+
+    - Terminated: all jobs have finished.
+    - Truncated: only by `max_episode_steps` of `gymnasium.make`.
+
+    ## Information
+
+    | key | when | value |
+    |---|---|---|
+    | `action_mask` | always | int8[nodes, 2], 1: the node may be off (column 0), on (column 1) |
+    | `energy_j`, `edp_js`, `makespan_s` | on termination | metrics of the whole run |
+
+    ## Arguments
+
+    Pass either `scenario`, or both `task` and `jobs`.
 
     Args:
-        scenario: a scenario's file; its own power manager is ignored.
-        overrides: values of the scenario to change, by dotted path.
-        interval_s, origin_s, reward: see `PowerTask`; with a scenario.
+        scenario: path of a scenario file; its power manager is ignored.
+        overrides: values that replace those of the scenario, by dotted path.
+        interval_s: time between two decisions, s; only with `scenario`; default 1800.
+        origin_s: second of the week, from Monday 00:00, at simulated time 0; only with `scenario`;
+            default: no calendar columns.
+        reward: the reward; only with `scenario`; default `Reward()`.
         task: the task.
         jobs: the workload.
 
     Attributes:
         task: the task.
         simulation: the simulation of this episode.
-        view: the scheduler's view of it.
-        observation: the last one.
+        view: the scheduler's view of the simulation.
+        observation: the last observation.
         allowed: bool[nodes, 2], the last action mask.
-        done: every job is over; also True before the first episode.
+        done: True once all jobs have finished, and before the first episode.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
         ValueError: the arguments contradict each other.
+
+    ## Version History
+
+    - v1: initial version.
     """
 
     simulation: Simulation
@@ -90,12 +136,15 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         task: PowerTask | None = None,
         jobs: JobTable | None = None,
     ) -> None:
-        said = {"interval_s": interval_s, "origin_s": origin_s, "reward": reward}
-        changes = {name: value for name, value in said.items() if value is not None}
+        given = {"interval_s": interval_s, "origin_s": origin_s, "reward": reward}
+        changes = {name: value for name, value in given.items() if value is not None}
         if task is not None and changes:
-            raise ValueError(f"a task says {', '.join(changes)} itself; change it there")
-        how = partial(task_of, changes)
-        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, how)
+            raise ValueError(
+                f"task= already defines {', '.join(changes)}; change the task, or pass scenario= "
+                "instead"
+            )
+        new_task = partial(task_of, changes)
+        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, new_task)
         platform = self.task.platform
         check_power_states(platform, None if scenario is None else Path(scenario))
         low = np.zeros((platform.node_count, self.task.columns), dtype=np.float32)
@@ -106,13 +155,18 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
 
     @property
     def account(self) -> Account:
-        """The scheduler's account of this episode."""
+        """The energy and waiting-time account of this episode."""
         return self._rounds.account
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a new episode, up to its first decision; a seed replaces the task's. No options."""
+        """Start a new episode and simulate until its first decision.
+
+        Args:
+            seed: replaces the task's seed; None: keep it.
+            options: ignored.
+        """
         super().reset(seed=seed)
         if seed is not None:
             self.task = replace(self.task, seed=seed)
@@ -128,13 +182,13 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
     def step(
         self, action: NDArray[np.integer]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Switch nodes, and simulate until the next decision.
+        """Switch nodes and simulate until the next decision.
 
         Raises:
-            ResetNeeded: the episode is over, or has not begun.
+            ResetNeeded: the episode is over or has not started.
         """
         if self.done:
-            raise ResetNeeded("every job is over, or none has come yet: reset before the next step")
+            raise ResetNeeded("the episode is over or has not started; call reset() before step()")
         account = self.account
         wasted_j, waited_s = account.wasted_j.sum(), account.waited_s
         account.begin_interval()
@@ -150,7 +204,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         return observation, self.task.reward.of(interval), self.done, False, info
 
     def _advance(self) -> tuple[Observation, dict[str, Any]]:
-        """Simulate until the next decision, or until every job is over."""
+        """Simulate until the next decision, or until all jobs have finished."""
         view, simulation, due = self.view, self.simulation, False
         while not due and not self.done:
             batch = simulation.advance(

@@ -1,4 +1,4 @@
-"""The task of a pairing agent: what it decides, what it sees, and what rewards it."""
+"""The task of a pairing agent: its decisions, observations and reward."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from hpcosim_training.environments.arguments import check_power
 Reward = Literal["spent", "foreseen"]
 Invalid = Literal["raise", "first"]
 
-MOST_NAMED = 12  # actions in a message
+MAX_LISTED = 12  # actions listed in an error message
 
 
-def usual_reward(sees: Sees) -> Reward:
-    """Return the reward that suits what an agent sees."""
+def default_reward(sees: Sees) -> Reward:
+    """Return the default reward for an observation type."""
     return "foreseen" if sees == "foreseen" else "spent"
 
 
 @dataclass(frozen=True, slots=True)
 class PairingTask:
-    """The task of a pairing agent, whatever the jobs.
+    """The task of a pairing agent, without the workload.
 
     Attributes:
         platform: the cluster.
-        settings: what is decided, and the objective.
+        settings: decisions, observation and objective.
         reward: the reward of a decision. `spent`: minus the energy spent until the next decision,
-            J; under the objective `edp`, times the time until then, J s, as in Lopez, Stafford,
-            Bosque 2025, section 3.3.3 (these do not add up to the product). `foreseen`: minus what
-            the decision adds to the foreseen objective of all jobs placed so far. The last reward
-            corrects the forecast, so the rewards of a run add up to minus its objective. Only an
-            agent that sees `foreseen` can have it.
+            J; under the objective `edp`, multiplied by the time until then, J s, as in Lopez,
+            Stafford, Bosque 2025, section 3.3.3 (the sum of these products is not the EDP of the
+            run). `foreseen`: minus the increase of the predicted objective of all jobs placed so
+            far. The last reward replaces the prediction by the actual objective, so the rewards of
+            a run sum to minus its objective. `foreseen` requires `sees: foreseen`.
         rules: the rules of the simulation.
-        seed: seed of switching times that vary.
+        seed: seed of random switching times.
     """
 
     platform: Platform
@@ -59,8 +59,8 @@ def task_of(
     """Return the task of a scenario.
 
     Args:
-        settings: the settings, or fields of them by name.
-        reward: the reward; None: the `usual_reward`.
+        settings: the settings, or some of their fields by name.
+        reward: the reward; None: `default_reward`.
         scenario: the scenario; its scheduler is ignored.
 
     Raises:
@@ -69,8 +69,8 @@ def task_of(
     try:
         pairing = settings if isinstance(settings, Pairing) else msgspec.convert(settings, Pairing)
     except msgspec.ValidationError as error:
-        raise ValueError(f"settings of a pairing agent: {error}") from None
-    reward = reward or usual_reward(pairing.sees)
+        raise ValueError(f"invalid settings of a pairing agent: {error}") from None
+    reward = reward or default_reward(pairing.sees)
     return PairingTask(scenario.platform, pairing, reward, rules_of(scenario), scenario.seed)
 
 
@@ -79,44 +79,47 @@ def check_task(task: PairingTask, path: Path | None) -> None:
 
     Args:
         task: the task.
-        path: the scenario's file, for messages; None: there is none.
+        path: the scenario file, for messages; None: there is none.
 
     Raises:
         ScenarioError: no node draws power.
-        ValueError: the reward is unknown, or the agent can't have it.
+        ValueError: the reward is unknown or does not fit the observation.
     """
     if task.reward not in get_args(Reward):
-        raise ValueError(
-            f"reward must be one of {', '.join(get_args(Reward))}, not {task.reward!r}"
-        )
+        expected = ", ".join(get_args(Reward))
+        raise ValueError(f"reward: expected one of {expected}, got {task.reward!r}")
     if task.reward == "foreseen" and task.settings.sees != "foreseen":
-        raise ValueError(f"who sees {task.settings.sees} foresees no reward; reward must be spent")
+        raise ValueError(
+            f"reward foreseen requires sees=foreseen, not sees={task.settings.sees}; set "
+            "reward=spent, or sees=foreseen"
+        )
     check_power(task.platform, path)
 
 
-def check_arguments(reward_scale: float, most_decisions: int | None, invalid: str) -> None:
+def check_arguments(reward_scale: float, max_decisions: int | None, invalid: str) -> None:
     """Check the other arguments of the environment.
 
     Raises:
-        ValueError: one is invalid.
+        ValueError: an argument is out of range.
     """
     if not 0.0 < reward_scale < np.inf:
-        raise ValueError(f"reward_scale must be above 0 and finite, not {reward_scale}")
-    if most_decisions is not None and most_decisions < 1:
-        raise ValueError(f"most_decisions must be 1 or more, or None, not {most_decisions}")
+        raise ValueError(f"reward_scale: expected a finite number > 0, got {reward_scale}")
+    if max_decisions is not None and max_decisions < 1:
+        raise ValueError(f"max_decisions: expected an integer >= 1 or None, got {max_decisions}")
     if invalid not in get_args(Invalid):
-        raise ValueError(f"invalid must be one of {', '.join(get_args(Invalid))}, not {invalid!r}")
+        expected = ", ".join(get_args(Invalid))
+        raise ValueError(f"invalid: expected one of {expected}, got {invalid!r}")
 
 
-def forbidden(choices: Choices, action: int) -> str:
-    """Return the message about a forbidden action: what it would do, and what is allowed."""
+def forbidden_message(choices: Choices, action: int) -> str:
+    """Return the error message for a masked action: its meaning, and the allowed actions."""
     if action == choices.waiting:
-        what = f"action {action} waits"
+        what = f"action {action} (wait)"
     else:
         slot, node = divmod(action, choices.nodes)
         jobs = choices.jobs
-        job = f"job {jobs[slot].job_id}" if slot < len(jobs) else "without a job"
-        what = f"action {action} pairs slot {slot} ({job}) with node {node}"
+        job = f"job {jobs[slot].job_id}" if slot < len(jobs) else "empty"
+        what = f"action {action} (slot {slot}, {job}, on node {node})"
     allowed = choices.actions.tolist()
-    named = ", ".join(map(str, allowed[:MOST_NAMED])) + ", ..." * (len(allowed) > MOST_NAMED)
-    return f"{what}, which the mask forbids; of {len(allowed)} allowed actions: {named}"
+    named = ", ".join(map(str, allowed[:MAX_LISTED])) + ", ..." * (len(allowed) > MAX_LISTED)
+    return f"{what} is masked; {len(allowed)} allowed actions: {named}"

@@ -1,4 +1,4 @@
-"""The task of a power manager: when it decides, and what rewards it."""
+"""The task of a power manager: decision interval, observation and reward."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.library import rules_of
 from hpcosim_server.engine.simulation import Rules
 
-NewPolicy = Callable[[], Policy]
-"""Returns a job scheduler without any state."""
+PolicyFactory = Callable[[], Policy]
+"""Returns a new job scheduler in its initial state."""
 
 
 class Interval(NamedTuple):
-    """What happened between two decisions.
+    """Measurements of the interval between two decisions.
 
     Attributes:
-        wasted: energy not spent computing, over that of all nodes computing for `length_s`.
-        waited_s: seconds that jobs waited, summed over jobs.
-        jobs: how many jobs waited for a time above 0.
-        length_s: from one decision to the next, even if the last job ended before the next.
+        wasted: energy not spent computing, divided by the energy of all nodes computing for
+            `length_s`.
+        waited_s: waiting time in the interval, summed over jobs, s.
+        jobs: number of jobs that waited longer than 0 s in the interval.
+        length_s: the nominal length, s, also if the last job ended earlier.
     """
 
     wasted: float
@@ -39,19 +40,24 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """The reward of an interval, 0 at best.
+    """The reward of an interval; the maximum is 0.
 
     `shares` is equation (12) of "Improving the Efficiency of a Deep Reinforcement Learning-Based
     Power Management System for HPC Clusters Using Curriculum Learning": alpha R1 + beta R2. The
-    paper's formulas (10), (11) and (13) are read so: R1 is minus the energy wasted in the
-    interval over nodes x power computing x length. R2 is minus the seconds that jobs waited in it
-    over (jobs in the queue at some time in it) x length, 0 where there was none. A job that
-    starts the instant it is submitted was never in the queue; one whose nodes boot is in it. So R2
-    is the mean share of the interval for which a job waited, however many did.
+    paper's equations (10), (11) and (13) are interpreted as follows. R1 is minus the energy wasted
+    in the interval, divided by nodes x power computing x length. R2 is minus the waiting time in
+    the interval, divided by (number of jobs queued at some time in it) x length; it is 0 without
+    such jobs. A job that starts when it is submitted was never queued; a job whose nodes boot
+    counts as queued. R2 is thus minus the mean fraction of the interval that a queued job waited.
 
-    `linear` is -(alpha x (share wasted, as above) + beta x (seconds waited)): its sum over a run
-    orders policies as a weighted sum of wasted energy and mean wait does, which `shares` does
-    not. Its beta is per second; 1e-6 to 1e-4 are sensible.
+    `linear` is -(alpha x (wasted fraction, as above) + beta x (waiting time, s)). Its sum over a
+    run ranks policies as a weighted sum of wasted energy and mean wait does; the sum of `shares`
+    does not. Sensible values of its beta are 1e-6 to 1e-4 per second.
+
+    Attributes:
+        kind: `shares` or `linear`.
+        alpha: weight of the wasted energy.
+        beta: weight of the waiting time; per second for `linear`.
     """
 
     kind: Literal["shares", "linear"] = "shares"
@@ -68,21 +74,21 @@ class Reward:
 
 @dataclass(frozen=True, slots=True)
 class PowerTask:
-    """The task of a power manager, whatever the jobs.
+    """The task of a power manager, without the workload.
 
     Attributes:
         platform: the cluster.
-        scheduler: makes the job scheduler beside it, a new one for each run.
-        interval_s: seconds between two decisions.
-        origin_s: the second of the week at which simulated time is 0, see `features.features`;
-            None: no calendar is observed.
+        scheduler: creates the job scheduler, a new one for each episode.
+        interval_s: time between two decisions, s.
+        origin_s: second of the week, from Monday 00:00, at simulated time 0, see
+            `features.features`; None: the observation has no calendar columns.
         reward: the reward.
         rules: the rules of the simulation.
-        seed: seed of the job scheduler's draws, and of switching times that vary.
+        seed: seed of the job scheduler and of random switching times.
     """
 
     platform: Platform
-    scheduler: NewPolicy
+    scheduler: PolicyFactory
     interval_s: float = 1800.0
     origin_s: float | None = None
     reward: Reward = field(default_factory=Reward)
@@ -91,7 +97,7 @@ class PowerTask:
 
     @property
     def columns(self) -> int:
-        """How many features of a node are observed."""
+        """Number of features of each node in the observation."""
         return FEATURES if self.origin_s is None else FEATURES + CALENDAR
 
 
@@ -99,28 +105,33 @@ def task_of(changes: Mapping[str, Any], scenario: Scenario) -> PowerTask:
     """Return the task of a scenario.
 
     Args:
-        changes: fields of the task that differ from their defaults.
-        scenario: the scenario; its own power manager is ignored.
+        changes: fields of the task that replace their defaults.
+        scenario: the scenario; its power manager is ignored.
 
     Raises:
-        PolicyError: its scheduler is invalid.
+        PolicyError: the scenario's scheduler is invalid.
     """
     own = scenario.scheduler
     scheduler = partial(make_policy, own.name, awareness_of(own))
-    scheduler()  # an invalid one is reported now, not at the first run
+    scheduler()  # reports an invalid scheduler now instead of at the first reset
     task = PowerTask(scenario.platform, scheduler, rules=rules_of(scenario), seed=scenario.seed)
     return replace(task, **changes)
 
 
 def check_power_states(platform: Platform, path: Path | None) -> None:
-    """Check that nodes can be switched.
+    """Check that at least one node can be switched.
 
     Args:
         platform: the cluster.
-        path: the scenario's file, for the message; None: there is none.
+        path: the scenario file, for the message; None: there is none.
 
     Raises:
         ScenarioError: no node has power states.
     """
     if all(group.power_states is None for group in platform.nodes):
-        raise ScenarioError("has no nodes with power_states: nothing can be learned", path)
+        raise ScenarioError(
+            "no node group has power_states, so a power manager has nothing to switch; "
+            "add power_states to at least one group",
+            path,
+            field="$.platform.nodes",
+        )

@@ -1,34 +1,6 @@
-"""Binding jobs to machines, step by step, as Gymnasium environments, `hpcosim/StepBinding-v1`.
+"""The Gymnasium environments `hpcosim/StepBinding-v1`: bind jobs to machines in whole steps.
 
-The decision of Deep-EAS, on machines of equal numbers of cores. All times are whole steps.
-`StepBindingVectorEnv` runs many sequences of jobs as arrays; `StepBindingEnv` is one of them.
-With M machines, Q slots of waiting jobs and a horizon of H steps:
-
-| observation | Box, int16 | what, in steps or cores |
-|---|---|---|
-| `used` | [M, H] | cores taken in each row of the plans, from now on |
-| `cores` | [Q] | of the job in each slot; 0: there is none |
-| `waited` | [Q] | how long it has waited |
-| `steps` | [M, Q] | how many steps it is expected to take |
-| `rows` | [M, Q] | the row at which it would start; -1: not within the horizon |
-| `behind` | [1] | jobs that wait behind those in slots |
-| `since_arrival` | [1] | steps since the last job was submitted |
-
-| space | what |
-|---|---|
-| action | Discrete(M x Q + 1); machine x Q + slot: bind that job; the last, M x Q: hold |
-| reward | -(what was added to the cost since the last decision), see `step_costs.accrued` |
-
-An action that is not possible holds, as in the paper. Rewards add up to minus the sum of the
-normalised energy-delay products of the jobs. `info["action_mask"]`, int8[M x Q + 1], says which
-actions are possible. An episode is a sequence of jobs, terminated when every job has begun; its
-last reward accounts for all that is still to run. It is never truncated.
-
-Once an agent has held for H steps on an idle cluster, the environment does in its place what
-energy-aware shortest job first would do, as the client's policy does.
-
-The vector environment does not reset by itself. It ignores the actions of runs that are over, and
-returns their last observation, and the reward 0. Its arrays change with the next step.
+`StepBindingVectorEnv` runs many job sequences as arrays; `StepBindingEnv` runs one.
 """
 
 from __future__ import annotations
@@ -50,7 +22,7 @@ from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
-from hpcosim_training.environments.step_costs import accrued, prices
+from hpcosim_training.environments.step_costs import accrued_cost, cost_rates
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
 from hpcosim_training.environments.step_runs import StepRuns
@@ -58,32 +30,92 @@ from hpcosim_training.environments.step_runs import StepRuns
 Observation = dict[str, NDArray[np.int16]]
 Bools = NDArray[np.bool_]
 
-MOST = np.iinfo(np.int16).max
+MAX_STEPS = np.iinfo(np.int16).max
 OBSERVED = ("used", "cores", "waited", "steps", "rows", "behind", "since_arrival")
-ALL_JOBS = np.iinfo(np.int64).max
+END_OF_RUN = np.iinfo(np.int64).max
 
 
 class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
-    """Runs of sequences of jobs side by side; see the module.
+    """Bind jobs to machines, in many runs side by side.
 
-    It is made of a scenario, whose model `bernoulli` draws a new sequence for each run at each
-    reset, or of machines and jobs, which are the same at each reset.
+    ## Description
+
+    The scheduling problem of Deep-EAS: machines with the same number of cores, and times in whole
+    steps. The agent binds a waiting job to a machine, or holds until the next step. The aim is a
+    small normalised energy-delay product of each job. Below, M is the number of machines, Q
+    (`queue`) the number of visible waiting jobs, H (`horizon`) the number of planned steps.
+
+    After an agent held for H steps on an idle cluster, the environment executes the action of
+    energy-aware shortest job first instead, as the client's policy does.
+
+    ## Action Space
+
+    `Discrete(M x Q + 1)` for each run. Action `machine x Q + slot` binds the job of that slot to
+    that machine. The last action, `M x Q`, holds. An infeasible action also holds, as in the paper.
+
+    ## Observation Space
+
+    A `Dict` of `Box` spaces, int16. Every array has the runs as an additional first dimension.
+
+    | key | shape | name | unit | range |
+    |---|---|---|---|---|
+    | `used` | [M, H] | busy cores in each step of the plan, from now on | cores | 0 and up |
+    | `cores` | [Q] | cores of the job in each slot; 0: empty slot | cores | 0 to machine size |
+    | `waited` | [Q] | time the job has waited | steps | 0 and up |
+    | `steps` | [M, Q] | expected run time of the job on each machine | steps | 0 and up |
+    | `rows` | [M, Q] | step of its earliest start; -1: beyond the horizon | steps | -1 to H - 1 |
+    | `behind` | [1] | waiting jobs without a slot | jobs | 0 and up |
+    | `since_arrival` | [1] | time since the last submission | steps | 0 and up |
+
+    The arrays are views and change with the next step.
+
+    ## Rewards
+
+    Minus the cost accrued since the last decision, see `step_costs.accrued_cost`. The rewards of an
+    episode sum to minus the sum of the normalised energy-delay products of its jobs.
+
+    ## Starting State
+
+    The submission of the first job, with empty machines. A scenario's model `bernoulli` draws a new
+    sequence for each run at each reset; `jobs` are the same at each reset.
+
+    ## Episode End
+
+    - Terminated: all jobs have started. The last reward includes the cost of the running jobs.
+    - Truncated: never.
+
+    The environment does not reset runs automatically (`AutoresetMode.DISABLED`). It ignores the
+    actions of terminated runs, and returns their last observation with the reward 0.
+
+    ## Information
+
+    | key | when | value |
+    |---|---|---|
+    | `action_mask` | always | int8[runs, M x Q + 1], 1: the action is feasible |
+
+    ## Arguments
+
+    Pass either `scenario`, or both `machines` and `jobs`.
 
     Args:
-        num_envs: how many runs there are; with `jobs`, as many as these have.
-        scenario: a scenario's file; its own scheduler is ignored.
-        overrides: values of the scenario to change, by dotted path.
-        machines: the machines and settings.
-        jobs: the sequences, one a run.
-        **settings: fields of `DeepEas`: `horizon`, `queue`, `step_s` and so on; with a scenario.
+        num_envs: number of runs; ignored with `jobs`, which set it.
+        scenario: path of a scenario file; its scheduler is ignored.
+        overrides: values that replace those of the scenario, by dotted path.
+        machines: machines and settings.
+        jobs: job sequences, one for each run.
+        **settings: fields of `DeepEas`, such as `horizon`, `queue`, `step_s`; only with `scenario`.
 
     Attributes:
-        machines: the machines and settings.
-        runs: the state of the runs, from the first reset on.
+        machines: machines and settings.
+        runs: the state of the runs; set by the first reset.
 
     Raises:
         ScenarioError, WorkloadError: the scenario is invalid.
         ValueError: the arguments contradict each other, or a setting is invalid.
+
+    ## Version History
+
+    - v1: initial version.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}  # noqa: RUF012
@@ -106,11 +138,11 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
             self._model, self._seed = model_of(library.first, path), library.first.seed
             self.machines = machines_of(library.first, _settings(settings), path)
         elif machines is not None and jobs is not None and not settings and scenario is None:
-            self.machines, num_envs = machines, len(jobs.there)
+            self.machines, num_envs = machines, len(jobs.valid)
         else:
             raise ValueError(
-                "an environment is made of scenario=FILE, with overrides and settings if need be, "
-                "or of both machines= and jobs="
+                "pass either scenario=FILE (overrides= and settings are optional), or both "
+                "machines= and jobs="
             )
         self._rngs: list[np.random.Generator] = []
         self.num_envs = num_envs
@@ -122,37 +154,40 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin new episodes in all runs. There are no options.
+        """Start a new episode in every run.
 
         Args:
-            seed: seed of the sequences: one for each run, or one for the first, which counts up;
-                None: go on drawing, at first from the scenario's seed.
+            seed: seeds of the job sequences: one for each run, or an integer s for s, s + 1, ...;
+                None: continue the random number streams, which start from the scenario's seed.
             options: ignored.
 
         Raises:
-            WorkloadError: no sequence of many had a job.
-            ScenariosError: a job takes no whole number of steps, or fits on no machine.
+            WorkloadError: the model draws sequences without jobs.
+            ScenariosError: a job's time is not a whole number of steps, or it fits on no machine.
         """
         jobs = self._jobs if self._jobs is not None else self._drawn(seed)
         self.runs = StepRuns(self.machines, jobs)
-        self._prices = prices(self.runs)
+        self._cost_rates = cost_rates(self.runs)
         self._accrued = self._cost(np.arange(self.num_envs))
         return self._observation(), self._info()
 
     def step(self, actions: Ints) -> tuple[Observation, Floats, Bools, Bools, dict[str, Any]]:
-        """Carry out an action in each run that is not over, and go on to its next decision.
+        """Execute an action in each run that is not over, and advance it to its next decision.
+
+        Args:
+            actions: int64[runs].
 
         Raises:
-            ResetNeeded: every run is over, or none has begun.
-            InvalidAction: there is no such action.
+            ResetNeeded: all runs are over, or none has started.
+            InvalidAction: an action is out of range.
         """
         active = self.runs.active() if hasattr(self, "runs") else np.zeros(0, dtype=np.int64)
         if not len(active):
-            raise ResetNeeded("every run is over, or none has begun: reset before the next step")
+            raise ResetNeeded("all runs are over or not started; call reset() before step()")
         chosen = np.asarray(actions)[active]
         if (chosen < 0).any() or (chosen >= self.machines.settings.actions).any():
-            most = self.machines.settings.actions - 1
-            raise InvalidAction(f"there are actions 0 to {most}, not {chosen.tolist()}")
+            last = self.machines.settings.actions - 1
+            raise InvalidAction(f"action: expected 0 to {last}, got {chosen.tolist()}")
         self.runs.take(active, chosen)
         rewards = np.zeros(self.num_envs)
         cost = self._cost(active)
@@ -172,9 +207,11 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         return step_jobs(self.machines.settings, self.machines.scale, tables)
 
     def _cost(self, some: Ints) -> Floats:
-        """Return what some runs have cost so far, float64[runs]; of those over, altogether."""
+        """Return the cost so far of some runs, float64[selected]; the total of finished runs."""
         runs = self.runs
-        return accrued(runs, self._prices, some, np.where(runs.done, ALL_JOBS, runs.now)[some])
+        return accrued_cost(
+            runs, self._cost_rates, some, np.where(runs.done, END_OF_RUN, runs.now)[some]
+        )
 
     def _observation(self) -> Observation:
         parts = self.runs.scene._asdict()
@@ -188,24 +225,32 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
 
 
 class StepBindingEnv(gymnasium.Env[Observation, np.int64]):
-    """One run; see the module. Its arguments are those of `StepBindingVectorEnv`."""
+    """One run of `StepBindingVectorEnv`, which documents it; arrays have no dimension of runs.
+
+    Args:
+        scenario: path of a scenario file.
+        **arguments: the other arguments of `StepBindingVectorEnv`, except `num_envs`.
+
+    Raises:
+        ValueError: `jobs` has more than one run.
+    """
 
     def __init__(self, scenario: str | Path | None = None, **arguments: Any) -> None:
         self._envs = StepBindingVectorEnv(1, scenario, **arguments)
         if self._envs.num_envs != 1:
-            raise ValueError(f"jobs must be of one run, not {self._envs.num_envs}")
+            raise ValueError(f"jobs: expected the jobs of one run, got {self._envs.num_envs} runs")
         self.observation_space = self._envs.single_observation_space
         self.action_space = self._envs.single_action_space
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a new episode, see `StepBindingVectorEnv.reset`."""
+        """Start a new episode, see `StepBindingVectorEnv.reset`."""
         super().reset(seed=seed)
         return _first(*self._envs.reset(seed=seed, options=options))
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Carry an action out, see `StepBindingVectorEnv.step`."""
+        """Execute an action, see `StepBindingVectorEnv.step`."""
         observations, rewards, terminated, truncated, info = self._envs.step(np.array([action]))
         observation, info = _first(observations, info)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
@@ -219,19 +264,19 @@ def _settings(fields: Mapping[str, Any]) -> DeepEas:
     try:
         return msgspec.convert(fields, DeepEas)
     except msgspec.ValidationError as error:
-        raise ValueError(f"settings of Deep-EAS: {error}") from None
+        raise ValueError(f"invalid settings of Deep-EAS: {error}") from None
 
 
 def _space(settings: DeepEas) -> gymnasium.spaces.Dict:
     machines, queue, horizon = settings.machines, settings.queue, settings.horizon
     bounds = {
-        "used": (0, MOST, (machines, horizon)),
+        "used": (0, MAX_STEPS, (machines, horizon)),
         "cores": (0, settings.cores, (queue,)),
-        "waited": (0, MOST, (queue,)),
-        "steps": (0, MOST, (machines, queue)),
+        "waited": (0, MAX_STEPS, (queue,)),
+        "steps": (0, MAX_STEPS, (machines, queue)),
         "rows": (-1, horizon - 1, (machines, queue)),
-        "behind": (0, MOST, (1,)),
-        "since_arrival": (0, MOST, (1,)),
+        "behind": (0, MAX_STEPS, (1,)),
+        "since_arrival": (0, MAX_STEPS, (1,)),
     }
     boxes: dict[str, gymnasium.Space[Any]] = {
         name: Box(low, high, shape, np.int16) for name, (low, high, shape) in bounds.items()

@@ -1,4 +1,4 @@
-"""Jobs of sequences as arrays, in whole steps."""
+"""Job sequences as arrays, with times in whole steps."""
 
 from __future__ import annotations
 
@@ -15,63 +15,64 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_workloads.table import JobTable
 
-LATER = np.iinfo(np.int32).max
+AFTER_ALL = np.iinfo(np.int32).max
 
 
 class StepJobs(NamedTuple):
-    """The jobs of some runs, those of a run in the order of their submission.
+    """The jobs of several runs, in submission order within each run.
 
     Attributes:
-        there: bool[runs, jobs]; False: padding behind the last job of a run.
-        submit: int64[runs, jobs], the step at which it is submitted.
-        cores: int16[runs, jobs], the cores it takes.
-        expected, actual: int16[runs, machines, jobs], the steps it is expected to take, and takes.
+        valid: bool[runs, jobs]; False: padding after the last job of a run.
+        submit: int64[runs, jobs], step of submission.
+        cores: int16[runs, jobs], requested cores.
+        expected: int16[runs, machines, jobs], expected run time, steps.
+        actual: int16[runs, machines, jobs], actual run time, steps.
     """
 
-    there: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
     submit: Ints
     cores: Counts
     expected: Counts
     actual: Counts
 
     def take(self, which: Sequence[int] | Ints) -> StepJobs:
-        """Return some of the runs, each as often as it is named."""
+        """Return the selected runs; an index may occur several times."""
         return StepJobs(*(part[np.asarray(which)] for part in self))
 
 
 def step_jobs(settings: DeepEas, scale: Floats, tables: Sequence[JobTable]) -> StepJobs:
-    """Return sequences of jobs in steps.
+    """Convert job sequences to whole steps.
 
     Args:
-        settings: the length of a step, the cores of a machine, and the horizon of the plan.
-        scale: requested and run times are multiplied by this on each machine, float64[machines].
-        tables: one sequence each.
+        settings: length of a step, cores of a machine, and planning horizon.
+        scale: float64[machines], factor of requested and run times on each machine.
+        tables: the sequences, one for each run.
 
     Raises:
-        ScenariosError: a job takes no whole number of steps, or fits on no machine.
+        ScenariosError: a time is not a whole number of steps, or a job fits on no machine.
     """
     shape = (len(tables), max(len(table) for table in tables))
-    there = np.zeros(shape, dtype=np.bool_)
-    submit, cores = np.full(shape, LATER, dtype=np.int64), np.zeros(shape, dtype=np.int16)
+    valid = np.zeros(shape, dtype=np.bool_)
+    submit, cores = np.full(shape, AFTER_ALL, dtype=np.int64), np.zeros(shape, dtype=np.int16)
     expected, actual = (np.zeros((shape[0], len(scale), shape[1]), np.int16) for _ in range(2))
     for run, table in enumerate(tables):
         some = slice(len(table))
-        there[run, some] = True
-        submit[run, some] = _whole(table.submit_s / settings.step_s, "comes")
+        valid[run, some] = True
+        submit[run, some] = _whole(table.submit_s / settings.step_s, "submission")
         cores[run, some] = table.cores
         requested, ran = (np.outer(scale, each) for each in (table.requested_s, table.run_s))
-        expected[run, :, some] = np.maximum(_whole(requested / settings.step_s, "is to end"), 1)
-        actual[run, :, some] = _whole(ran / settings.step_s, "ends")
+        expected[run, :, some] = np.maximum(_whole(requested / settings.step_s, "requested"), 1)
+        actual[run, :, some] = _whole(ran / settings.step_s, "run")
         _check(settings, table, expected[run, :, some])
-    return StepJobs(there, submit, cores, expected, actual)
+    return StepJobs(valid, submit, cores, expected, actual)
 
 
 def _whole(steps: Floats, what: str) -> Floats:
     rounded = np.rint(steps)
     if (np.abs(steps - rounded) > INSTANT_S).any() or (rounded >= np.iinfo(np.int16).max).any():
         raise ScenariosError(
-            f"a job {what} at no step: Deep-EAS learns on jobs and machines whose times are whole "
-            "steps, fewer than 32,767"
+            f"the {what} time of a job is not a whole number of steps below 32,767; Deep-EAS "
+            "requires times that are multiples of step_s on every machine"
         )
     return rounded
 
@@ -79,11 +80,11 @@ def _whole(steps: Floats, what: str) -> Floats:
 def _check(settings: DeepEas, table: JobTable, expected: Counts) -> None:
     if (table.cores > settings.cores).any():
         raise ScenariosError(
-            f"a job asks for {table.cores.max()} cores, more than the {settings.cores} of a machine"
+            f"a job requests {table.cores.max()} cores; a machine has {settings.cores}"
         )
     longest = int(expected.min(axis=0).max())
     if longest > settings.horizon:
         raise ScenariosError(
-            f"a job takes {longest} steps at the least; a horizon of {settings.horizon} is too "
-            "short for it"
+            f"a job takes at least {longest} steps, longer than the horizon of {settings.horizon}; "
+            "increase horizon"
         )

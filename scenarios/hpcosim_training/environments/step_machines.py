@@ -1,4 +1,4 @@
-"""The machines of a scenario, and sequences of jobs like its own."""
+"""The machines of a scenario, and job sequences drawn from its model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.table import JobTable
 
-DRAWN_ANEW = 100  # attempts to draw a sequence with a job
+MAX_DRAWS = 100  # attempts to draw a sequence with at least one job
 
 
 class Machines(NamedTuple):
-    """The machines, whatever the jobs.
+    """The machines, without the workload.
 
     Attributes:
-        settings: what is decided.
-        watts: of a busy core of each machine, float64[machines].
-        scale: requested and run times are multiplied by this on each machine, float64[machines].
+        settings: settings of Deep-EAS.
+        watts: float64[machines], dynamic power of a busy core, W.
+        scale: float64[machines], factor of requested and run times on each machine.
     """
 
     settings: DeepEas
@@ -38,12 +38,12 @@ class Machines(NamedTuple):
 
 
 def machines_of(scenario: Scenario, settings: DeepEas, path: Path) -> Machines:
-    """Return the machines of a scenario, with settings for as many.
+    """Return the machines of a scenario.
 
     Args:
         scenario: the scenario.
-        settings: what is decided; `machines` and `cores` are replaced.
-        path: the scenario's file, for messages.
+        settings: settings; the platform replaces `machines` and `cores`.
+        path: the scenario file, for messages.
 
     Raises:
         ScenarioError: nodes differ in their number of cores.
@@ -51,8 +51,8 @@ def machines_of(scenario: Scenario, settings: DeepEas, path: Path) -> Machines:
     cores = scenario.platform.cores_by_node()
     if len(set(cores)) > 1:
         raise ScenarioError(
-            f"has nodes of {min(cores)} and of {max(cores)} cores; Deep-EAS takes machines of as "
-            "many cores each",
+            f"nodes have {min(cores)} to {max(cores)} cores; Deep-EAS requires the same number of "
+            "cores on every node",
             path,
             field="$.platform.nodes",
         )
@@ -62,16 +62,15 @@ def machines_of(scenario: Scenario, settings: DeepEas, path: Path) -> Machines:
 
 
 def model_of(scenario: Scenario, path: Path) -> Bernoulli:
-    """Return the model that the sequences of a scenario are drawn from.
+    """Return the workload model of a scenario.
 
     Raises:
-        ScenarioError: its workload is not of the model `bernoulli`.
+        ScenarioError: the model is not `bernoulli`.
     """
     model = scenario.workload.synthetic
     if not isinstance(model, Bernoulli):
         raise ScenarioError(
-            "has a workload that is not of the model bernoulli: agents are trained on sequences of "
-            "that model",
+            "expected the workload model bernoulli, which draws the job sequences of a training",
             path,
             field="$.workload.synthetic",
         )
@@ -79,13 +78,13 @@ def model_of(scenario: Scenario, path: Path) -> Bernoulli:
 
 
 def sequence(model: Bernoulli, rng: np.random.Generator) -> JobTable:
-    """Return one sequence with at least one job.
+    """Draw one sequence with at least one job.
 
     Raises:
-        WorkloadError: no sequence of many had a job.
+        WorkloadError: `MAX_DRAWS` sequences in a row had no job.
     """
     arguments = msgspec.structs.asdict(model) | {"sequences": 1}
-    for _ in range(DRAWN_ANEW):
+    for _ in range(MAX_DRAWS):
         with suppress(WorkloadError):
             return bernoulli(rng, **arguments)
     return bernoulli(rng, **arguments)

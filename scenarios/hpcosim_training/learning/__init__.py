@@ -1,1 +1,1 @@
-"""Learning algorithms that know no problem: rollouts, losses, updates, and the training session."""
+"""Learning algorithms that are independent of the problem: rollouts, losses, updates, sessions."""

@@ -1,4 +1,4 @@
-"""An agent: actor, critic, their optimisers, and the mean of past actors."""
+"""An agent: actor, critic, their optimisers, and the averaged actor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from hpcosim_training.learning.checkpoint import flat, restore_flat
+from hpcosim_training.learning.checkpoint import flatten_state, restore_state
 from hpcosim_training.learning.distributions import Evaluation
 from hpcosim_training.learning.settings import TrainingSettings
 
@@ -23,14 +23,14 @@ class Agent(Generic[A, Obs]):
 
     Args:
         actor: the actor.
-        critic: the critic; None: it learns without.
-        evaluate: returns what an actor says of actions, given the observations.
-        value: returns what a critic says of observations, float32[decisions].
-        settings: learning rates and the gradients' largest norm.
+        critic: the critic; None: learning without a critic.
+        evaluate: evaluates actions under an actor, given the observations.
+        value: returns the critic's values of observations, float32[decisions].
+        settings: learning rates and maximum gradient norm.
 
     Attributes:
         actor, critic: the networks.
-        averaged: the mean of actors so far; None: there is none yet.
+        averaged: the mean of the averaged actors; None before the first `average`.
     """
 
     def __init__(
@@ -56,28 +56,32 @@ class Agent(Generic[A, Obs]):
         }
 
     def evaluate(self, observations: Obs, actions: Tensor) -> Evaluation:
-        """Return what the actor says of actions."""
+        """Evaluate actions under the actor."""
         return self._evaluate(self.actor, observations, actions)
 
     def value(self, observations: Obs) -> Tensor:
-        """Return the critic's values, float32[decisions]; there must be a critic."""
+        """Return the critic's values, float32[decisions]; requires a critic."""
         return self._value(self.critic, observations)
 
-    def set_learning_rates(self, share: float) -> None:
-        """Set the learning rates to a share of those of the settings."""
+    def set_learning_rates(self, factor: float) -> None:
+        """Set the learning rates to a multiple of those of the settings.
+
+        Args:
+            factor: the multiple, 0 to 1.
+        """
         for name, optimiser in self._optimisers.items():
             for group in optimiser.param_groups:
-                group["lr"] = share * self._parts[name][1]
+                group["lr"] = factor * self._parts[name][1]
 
     def descend(self) -> None:
-        """Take a step along the gradients of all networks, shortened if need be; reset them."""
+        """Clip the gradients, take an optimiser step in all networks, and reset the gradients."""
         for name, optimiser in self._optimisers.items():
             nn.utils.clip_grad_norm_(self._parts[name][0].parameters(), self._max_grad_norm)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
 
     def average(self) -> None:
-        """Include the present actor in the mean."""
+        """Include the current actor in the averaged actor."""
         if self.averaged is None:
             self.averaged = copy.deepcopy(self.actor)
         self._averaged_of += 1
@@ -86,23 +90,23 @@ class Agent(Generic[A, Obs]):
                 mean.lerp_(one, 1.0 / self._averaged_of)
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything that further learning depends on, as tensors by name."""
+        """Return the state that training resumes from, as tensors by name."""
         state = {AVERAGED_OF: torch.tensor(self._averaged_of)}
         for name, part in self._stateful().items():
-            state |= flat(name, part)
+            state |= flatten_state(name, part)
         return state
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore a state.
 
         Raises:
-            KeyError, RuntimeError, ValueError: it is the state of a different agent.
+            KeyError, RuntimeError, ValueError: the state belongs to a different agent.
         """
         self._averaged_of = int(state[AVERAGED_OF])
         if self._averaged_of:
             self.averaged = copy.deepcopy(self.actor)
         for name, part in self._stateful().items():
-            restore_flat(name, part, state)
+            restore_state(name, part, state)
 
     def _stateful(self) -> dict[str, nn.Module | torch.optim.Optimizer]:
         networks = {name: network for name, (network, _) in self._parts.items()}

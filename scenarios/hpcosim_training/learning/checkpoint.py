@@ -1,4 +1,4 @@
-"""Checkpoints of trainings: safetensors, as every learned file."""
+"""Training checkpoints in the safetensors format."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FORMAT = "hpcosim training checkpoint 2"
 BEST = "best"
 
 
-class Progress(msgspec.Struct, kw_only=True):
+class TrainingProgress(msgspec.Struct, kw_only=True):
     """The progress of a training.
 
     Attributes:
-        training: the training as text; only the same training can resume from here.
-        iterations: how many are over.
-        best: the best validation score so far, the lowest; None: there is none.
-        best_at: the iteration after which it was reached.
-        best_weights: the weights of that actor; empty: there is none.
-        since_best: validations since then.
+        training: text description of the training; a resumed training must have the same.
+        iterations: number of completed iterations.
+        best: best (lowest) validation score so far; None before the first validation.
+        best_at: iteration after which it was reached.
+        best_weights: weights of that actor; empty before the first validation.
+        since_best: number of validations since then.
     """
 
     training: str
@@ -39,16 +39,16 @@ class Progress(msgspec.Struct, kw_only=True):
     since_best: int = 0
 
 
-def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: Progress) -> None:
-    """Write a checkpoint into a folder, whole or not at all.
+def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: TrainingProgress) -> None:
+    """Write a checkpoint into a folder atomically.
 
     Args:
         out: the folder.
-        state: the state that learning resumes from, by dotted names.
+        state: the state that training resumes from, by dotted names.
         progress: the progress.
 
     Raises:
-        OSError: it can't be written.
+        OSError: the file cannot be written.
     """
     best = {f"{BEST}.{name}": tensor for name, tensor in progress.best_weights.items()}
     scratch = out / f"{CHECKPOINT}.part"
@@ -59,38 +59,38 @@ def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: Progress)
 
 def read_checkpoint(
     out: Path, restore: Callable[[Mapping[str, Tensor]], None], training: str
-) -> Progress:
-    """Restore the state of the checkpoint in a folder, and return its progress.
+) -> TrainingProgress:
+    """Restore the state of a checkpoint and return its progress.
 
     Args:
-        out: the folder.
-        restore: restores the state; raises KeyError, RuntimeError or ValueError for that of another
-            agent.
-        training: the training as text.
+        out: the folder of the checkpoint.
+        restore: restores the state; raises KeyError, RuntimeError or ValueError for the state of a
+            different agent.
+        training: text description of the training.
 
     Raises:
-        CheckpointError: there is no checkpoint, or it is of another training.
+        CheckpointError: the checkpoint is missing or belongs to a different training.
     """
     path = out / CHECKPOINT
     try:
-        progress, tensors = read_network(path, FORMAT, Progress, "checkpoint of a training")
+        progress, tensors = read_network(path, FORMAT, TrainingProgress, "checkpoint of a training")
     except PolicyError as error:
         raise CheckpointError(str(error)) from None
     if progress.training != training:
         raise CheckpointError(
-            f"{path} is of another training: {progress.training}, not {training}; resume with the "
-            "same settings, or train into another folder"
+            f"{path}: the checkpoint belongs to a different training: expected {training}, got "
+            f"{progress.training}; resume with the same settings, or choose another folder"
         )
     try:
         restore(tensors)
     except (KeyError, RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{path} does not fit the agent: {error}") from None
-    progress.best_weights = below(tensors, BEST)
+        raise CheckpointError(f"{path}: the checkpoint does not fit the agent: {error}") from None
+    progress.best_weights = with_prefix(tensors, BEST)
     return progress
 
 
-def flat(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the state of a network or an optimiser as tensors, each name led by `name`."""
+def flatten_state(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the state of a network or an optimiser as tensors, with `name.` as prefix."""
     if isinstance(part, torch.nn.Module):
         return {f"{name}.{key}": value.clone() for key, value in part.state_dict().items()}
     return {
@@ -100,15 +100,15 @@ def flat(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, 
     }
 
 
-def restore_flat(
+def restore_state(
     name: str, part: torch.nn.Module | torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> None:
-    """Restore a network or an optimiser from what `flat` returned for it, among others.
+    """Restore a network or an optimiser from tensors that include those of `flatten_state`.
 
     Raises:
-        KeyError, RuntimeError, ValueError: the tensors are of a different network or optimiser.
+        KeyError, RuntimeError, ValueError: the tensors belong to a different network or optimiser.
     """
-    own = below(tensors, name)
+    own = with_prefix(tensors, name)
     if isinstance(part, torch.nn.Module):
         part.load_state_dict(own)
         return
@@ -119,7 +119,7 @@ def restore_flat(
     part.load_state_dict(part.state_dict() | {"state": by_parameter})
 
 
-def below(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """Return the tensors whose names are led by `name`, by the rest of their names."""
+def with_prefix(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with `name.`, without that prefix."""
     start = f"{name}."
     return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}

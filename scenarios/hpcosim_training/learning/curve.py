@@ -1,4 +1,4 @@
-"""Learning curves: a line for each iteration, in a table and in TensorBoard's logs."""
+"""Learning curves: one row for each iteration, as CSV and for TensorBoard."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TENSORBOARD = "tensorboard"
 
 
 class Iteration(NamedTuple):
-    """What came of an iteration; NaN: it was not measured.
+    """A row of the learning curve. NaN: not measured.
 
     Attributes:
-        iteration: counted from 1; 0: before the first, after behaviour cloning.
-        phase: the workload it learned from, or `cloning`, or empty.
-        decisions: the decisions of its rollout.
-        mean_return: mean over its episodes of the sum of rewards.
-        policy_loss, value_loss: means over the steps of its updates.
-        entropy: mean entropy of a choice, nats.
-        validation: the validation score of the best actor, lower is better.
-        seconds: wall time.
-        measures: what else the learner measured, by name.
+        iteration: number of the iteration, from 1; 0: before the first, after behaviour cloning.
+        phase: name of the training workload, `cloning`, or empty.
+        decisions: number of decisions in the rollout.
+        mean_return: mean return (undiscounted sum of rewards) of its episodes.
+        policy_loss, value_loss: mean losses over the optimiser steps.
+        entropy: mean entropy of a decision, nats.
+        validation: validation score of the better of current and averaged actor; lower is better.
+        seconds: wall-clock time, s.
+        measures: additional metrics of the learner, by name.
     """
 
     iteration: int
@@ -45,16 +45,16 @@ class Iteration(NamedTuple):
 COMMON = Iteration._fields[:-1]
 
 
-class Curve:
-    """Writes `curve.csv` and TensorBoard's logs, a line for each iteration.
+class LearningCurve:
+    """Writer of `curve.csv` and TensorBoard logs, one row for each iteration.
 
     Args:
         out: the folder.
-        measures: the names of the learner's measures, columns behind the common ones.
-        after: keep the lines of the iterations up to this one; None: none.
+        measures: names of the learner's metrics; columns after the common ones.
+        after: keep existing rows up to this iteration (resumed training); None: start empty.
 
     Raises:
-        OSError: they can't be written.
+        OSError: the files cannot be written.
     """
 
     def __init__(self, out: Path, measures: tuple[str, ...], after: int | None = None) -> None:
@@ -67,7 +67,7 @@ class Curve:
         self._table.writerows(row for row in kept if int(row[0]) <= (after or 0))
         self._board = _board(out / TENSORBOARD, after)
 
-    def __enter__(self) -> Curve:
+    def __enter__(self) -> LearningCurve:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +75,7 @@ class Curve:
         self._board.close()
 
     def add(self, done: Iteration) -> None:
-        """Write a line."""
+        """Write a row."""
         values = done._asdict() | dict(done.measures)
         values["seconds"] = f"{done.seconds:.2f}"
         self._table.writerow([values.get(name, math.nan) for name in (*COMMON, *self._measures)])
@@ -88,11 +88,11 @@ def read_curve(path: Path) -> list[Iteration]:
     """Return the learning curve of a training.
 
     Args:
-        path: the table, or the folder it is in. Columns are found by name; those that are not
-            common to all trainings are measures.
+        path: the CSV file or its folder. Columns are found by name; columns that are not common to
+            all trainings become `measures`.
 
     Raises:
-        OSError: there is none.
+        OSError: the file is missing.
     """
     head, *rows = _lines(path / CURVE if path.is_dir() else path)
     return [_iteration(dict(zip(head, row, strict=True))) for row in rows]

@@ -1,4 +1,4 @@
-"""Probabilities of actions. A decision has one part or several, each an independent choice."""
+"""Action distributions. A decision has one or several parts, each an independent choice."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hpcosim_client.job import Floats, Ints
 
 
 class Evaluation(NamedTuple):
-    """What an actor says of decisions that were made.
+    """An actor's evaluation of decisions.
 
     Attributes:
         log_probabilities: float32[decisions, parts], of the actions, nats.
         entropies: float32[decisions, parts], of the distributions, nats.
-        counted: bool[decisions, parts], True where there was a choice.
+        counted: bool[decisions, parts]; False where only one action is allowed.
     """
 
     log_probabilities: Tensor
@@ -27,18 +27,18 @@ class Evaluation(NamedTuple):
 
 
 def mean_where(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of the counted values; 0 where none is counted."""
+    """Return the mean of the counted values; 0 if there are none."""
     return (values * counted).sum() / counted.sum().clamp(min=1)
 
 
-# One of several actions: decisions of one part.
+# Categorical distributions: decisions with one part.
 
 
 def categorical(logits: Tensor, actions: Tensor) -> Evaluation:
     """Evaluate actions of categorical distributions.
 
     Args:
-        logits: float32[decisions, actions], minus infinity for what is not allowed.
+        logits: float32[decisions, actions]; minus infinity for masked actions.
         actions: int64[decisions].
     """
     logs = torch.log_softmax(logits, dim=1)
@@ -49,14 +49,14 @@ def categorical(logits: Tensor, actions: Tensor) -> Evaluation:
 
 
 def sample_categorical(logits: NDArray[np.float32], noise: Floats) -> tuple[Ints, Floats]:
-    """Draw actions of categorical distributions: the largest of the logits with Gumbel noise.
+    """Sample actions of categorical distributions by the Gumbel-max method.
 
     Args:
-        logits: float32[decisions, actions], minus infinity for what is not allowed.
-        noise: float64[decisions, actions], drawn from the standard exponential distribution.
+        logits: float32[decisions, actions]; minus infinity for masked actions.
+        noise: float64[decisions, actions], samples of the standard exponential distribution.
 
     Returns:
-        int64[decisions], and the log-probabilities, float64[decisions].
+        Actions, int64[decisions], and their log-probabilities, float64[decisions].
     """
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -64,14 +64,14 @@ def sample_categorical(logits: NDArray[np.float32], noise: Floats) -> tuple[Ints
     return actions, np.take_along_axis(logs, actions[:, None], axis=1)[:, 0]
 
 
-# On or off, for each of several parts. The logits are float32[decisions, parts, 2], off and on.
+# Bernoulli distributions: each part is off or on. Logits are float32[decisions, parts, 2].
 
 
 def switches(logits: Tensor, actions: Tensor, counted: Tensor) -> Evaluation:
-    """Evaluate actions that are on or off, each part by itself.
+    """Evaluate on/off actions, each part independently.
 
     Args:
-        logits: see above.
+        logits: float32[decisions, parts, 2], of off and on.
         actions: int64[decisions, parts], 0: off, 1: on.
         counted: bool[decisions, parts], True where both are allowed.
     """
@@ -87,15 +87,15 @@ def switches(logits: Tensor, actions: Tensor, counted: Tensor) -> Evaluation:
 def sample_switches(
     logits: Tensor, allowed: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Ints, NDArray[np.float32]]:
-    """Draw actions that are on or off.
+    """Sample on/off actions.
 
     Args:
-        logits: see above.
-        allowed: bool[decisions, parts, 2]; where one is allowed, that is taken.
-        rng: what draws.
+        logits: float32[decisions, parts, 2], of off and on.
+        allowed: bool[decisions, parts, 2]; if only one is allowed, it is taken.
+        rng: random number generator.
 
     Returns:
-        int64[decisions, parts], and the log-probabilities, float32[decisions, parts].
+        Actions, int64[decisions, parts], and their log-probabilities, float32[decisions, parts].
     """
     on = torch.sigmoid(_margin(logits)).numpy()
     drawn = rng.random(on.shape, dtype=np.float32) < on
@@ -105,5 +105,5 @@ def sample_switches(
 
 
 def _margin(logits: Tensor) -> Tensor:
-    """Return the logits of on minus those of off; the sigmoid is the probability of on."""
+    """Return the logit of on minus the logit of off; its sigmoid is the probability of on."""
     return logits[..., 1] - logits[..., 0]

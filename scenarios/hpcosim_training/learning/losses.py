@@ -1,4 +1,4 @@
-"""Losses of an actor, one function for each algorithm, all for the same update."""
+"""Policy losses, one function for each algorithm."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hpcosim_training.learning.distributions import Evaluation, mean_where
 from hpcosim_training.learning.settings import TrainingSettings
 
 Loss = Callable[[Evaluation, Tensor, Tensor], Tensor]
-"""Takes what the actor says now, the log-probabilities when the actions were drawn, float32[D, P],
-and the advantages, float32[D]; returns the loss, the mean over the decisions."""
+"""Takes the current evaluation, the log-probabilities at sampling time, float32[D, P], and the
+advantages, float32[D], of D decisions with P parts; returns the mean loss of the decisions."""
 
 
 def clipped_surrogate(
@@ -21,13 +21,13 @@ def clipped_surrogate(
 ) -> Tensor:
     """Return the loss of PPO (Schulman et al. 2017, equation 7).
 
-    Each part of a decision has a ratio and a clip of its own, under the advantage that all parts
-    share, and the loss is the mean over all parts with a choice. One ratio for all parts, the
-    product of a hundred, would leave the clip at once, and nothing would be learned from it.
+    Each part of a decision has its own ratio and clip; all parts share the decision's advantage.
+    The loss is the mean over all parts with a choice. A single ratio for all parts, a product of
+    hundreds of ratios, would exceed the clip range after the first steps and stop learning.
 
     Args:
-        evaluation: what the actor says now.
-        before: the log-probabilities when the actions were drawn, float32[D, P].
+        evaluation: the current evaluation.
+        before: float32[D, P], log-probabilities at sampling time.
         advantages: float32[D].
         clip: epsilon.
     """
@@ -37,18 +37,17 @@ def clipped_surrogate(
 
 
 def policy_gradient(evaluation: Evaluation, _before: Tensor, advantages: Tensor) -> Tensor:
-    """Return the loss of A2C and of REINFORCE: minus log-probability times advantage.
+    """Return the loss of A2C and REINFORCE: minus log-probability times advantage.
 
-    The two differ in the advantages: those of A2C come from a critic, those of REINFORCE are
-    returns, minus a baseline. The log-probability of a decision is the sum over its parts with a
-    choice.
+    The algorithms differ in the advantages: A2C uses a critic, REINFORCE uses returns minus a
+    baseline. The log-probability of a decision is the sum over its parts with a choice.
     """
     logs = (evaluation.log_probabilities * evaluation.counted).sum(dim=1)
     return -(logs * advantages).mean()
 
 
 def loss_of(settings: TrainingSettings) -> Loss:
-    """Return the loss of the algorithm of some settings."""
+    """Return the loss function of the algorithm in the settings."""
     if settings.algorithm == "ppo":
         return partial(clipped_surrogate, clip=settings.clip)
     return policy_gradient

@@ -1,11 +1,11 @@
-"""Returns and advantages of decisions. The decisions of an episode lie one behind the other.
+"""Returns and advantages. The decisions of an episode are consecutive.
 
-All functions take, for D decisions of E episodes:
+Arguments of all functions, for D decisions of E episodes:
 
 - rewards: float64[D].
-- episode: int64[D], the number of each decision's episode.
-- last_values: float64[E], the value of the state after the last decision of each episode; 0 where
-  the episode is over.
+- episode: int64[D], the episode of each decision.
+- last_values: float64[E], value of the state after the last decision of each episode; 0 for
+  terminated episodes.
 - discount: gamma, 0 to 1.
 """
 
@@ -19,7 +19,7 @@ from hpcosim_client.job import Floats, Ints
 def discounted_returns(
     rewards: Floats, episode: Ints, last_values: Floats, discount: float
 ) -> Floats:
-    """Return the discounted sum of the rewards from each decision on, float64[D]."""
+    """Return the discounted return of each decision, float64[D]."""
     return generalised_advantages(
         rewards, np.zeros(len(rewards)), episode, last_values, discount, gae_lambda=1.0
     )
@@ -37,7 +37,7 @@ def generalised_advantages(
 
     Args:
         rewards: see the module.
-        values: float64[D], the critic's values of the states that were decided in.
+        values: float64[D], the critic's values of the decisions' states.
         episode: see the module.
         last_values: see the module.
         discount: see the module.
@@ -45,11 +45,11 @@ def generalised_advantages(
             temporal-difference error.
     """
     advantages = np.zeros(len(rewards))
-    later, next_value, following = 0.0, 0.0, -1
+    advantage, next_value, following = 0.0, 0.0, -1
     steps = zip(rewards.tolist(), values.tolist(), episode.tolist(), strict=True)
     for at, (reward, value, number) in reversed(list(enumerate(steps))):
         if number != following:  # the last decision of its episode
-            later, next_value, following = 0.0, float(last_values[number]), number
-        later = reward + discount * (next_value + gae_lambda * later) - value
-        advantages[at], next_value = later, value
+            advantage, next_value, following = 0.0, float(last_values[number]), number
+        advantage = reward + discount * (next_value + gae_lambda * advantage) - value
+        advantages[at], next_value = advantage, value
     return advantages

@@ -1,4 +1,4 @@
-"""Rollouts: decisions in environments that run side by side, and what came of them."""
+"""Rollouts: decisions and rewards of environments that run side by side."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Logs = NDArray[np.floating]
 
 
 class Observations(Protocol):
-    """What an actor observes in several decisions."""
+    """A batch of observations."""
 
     def take(self, rows: Tensor) -> Self:
-        """Return some of the decisions."""
+        """Return the selected observations."""
 
 
 Obs = TypeVar("Obs", bound=Observations)
@@ -29,41 +29,41 @@ E = TypeVar("E", bound=gymnasium.Env[Any, Any])
 Obs_co = TypeVar("Obs_co", bound=Observations, covariant=True)
 
 Act = Callable[[Obs, Ints], Ints]
-"""Takes the observations of the runs that are active, and their numbers; returns an action each."""
+"""Takes the observations and indices of the active runs; returns their actions."""
 
 Sample = Callable[[Obs, Ints], tuple[Ints, Logs]]
-"""An `Act` that draws; it also returns the log-probabilities, float[decisions] or [D, parts]."""
+"""An `Act` that samples; it also returns log-probabilities, float[decisions] or [D, parts]."""
 
 
 class Runs(Protocol[Obs_co]):
     """Episodes that run side by side, each to its own end.
 
     Attributes:
-        active: bool[runs], which are not over.
+        active: bool[runs], False after the end of the episode.
     """
 
     active: NDArray[np.bool_]
 
     def observe(self) -> Obs_co:
-        """Return what the active runs observe."""
+        """Return the observations of the active runs."""
 
     def step(self, actions: Ints) -> Floats:
-        """Carry out an action in each active run; return their rewards, float64[active]."""
+        """Execute an action in each active run; return the rewards, float64[active]."""
 
 
 def gymnasium_step(env: gymnasium.Env[Any, Any], action: Any) -> tuple[float, bool]:
-    """Take a step of an environment; return the reward, and whether the episode is over."""
+    """Step an environment; return the reward, and whether the episode is over."""
     _, reward, terminated, truncated, _ = env.step(action)
     return float(reward), terminated or truncated
 
 
 class SideBySide(Generic[E, Obs]):
-    """Gymnasium environments as `Runs`; all are reset.
+    """Gymnasium environments as `Runs`. The constructor resets all of them.
 
     Args:
         envs: the environments.
-        observe: returns what some of them observe.
-        step: takes a step of an environment; returns the reward, and whether it is over.
+        observe: returns the observations of some environments.
+        step: steps an environment; returns the reward, and whether the episode is over.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class SideBySide(Generic[E, Obs]):
         self.active = np.ones(len(envs), dtype=np.bool_)
 
     def observe(self) -> Obs:
-        """See `Runs`."""
+        """Implement `Runs.observe`."""
         return self._observe([self._envs[run] for run in np.flatnonzero(self.active).tolist()])
 
     def step(self, actions: Ints) -> Floats:
-        """See `Runs`."""
+        """Implement `Runs.step`."""
         runs = np.flatnonzero(self.active).tolist()
         rewards = np.zeros(len(runs))
         for at, (run, action) in enumerate(zip(runs, actions, strict=True)):
@@ -93,16 +93,16 @@ class SideBySide(Generic[E, Obs]):
 
 @dataclass(frozen=True, slots=True)
 class Rollout(Generic[Obs]):
-    """Decisions and their rewards; those of a run lie one behind the other, in order of time.
+    """Decisions and rewards of E runs; those of a run are consecutive, in order of time.
 
     Attributes:
         observations: of the D decisions.
         actions: int64[D], or int64[D, parts].
-        log_probabilities: float32[D, parts], of the actions when they were drawn.
+        log_probabilities: float32[D, parts], of the actions at sampling time.
         rewards: float64[D].
-        episode: int64[D], the number of the run, of E.
-        final: observations of the runs that were not over after their last decision; None: none.
-        truncated: bool[E], which runs these are.
+        episode: int64[D], the run of each decision.
+        final: observations after the last decision of the truncated runs; None: there are none.
+        truncated: bool[E], True for runs that were not over after their last decision.
     """
 
     observations: Obs
@@ -118,7 +118,7 @@ class Rollout(Generic[Obs]):
 
 
 def play(runs: Runs[Obs], act: Act[Obs]) -> None:
-    """Run all to their end."""
+    """Run all episodes to their ends."""
     while runs.active.any():
         runs.step(act(runs.observe(), np.flatnonzero(runs.active)))
 
@@ -129,13 +129,13 @@ def collect(
     join: Callable[[Sequence[Obs]], Obs],
     steps: int | None = None,
 ) -> Rollout[Obs]:
-    """Run all to their end, or some decisions on, and return what was decided.
+    """Run all episodes to their ends, or for a number of decisions, and return the rollout.
 
     Args:
-        runs: the runs; one at least is active.
-        sample: draws actions.
-        join: returns the observations of several instants as one.
-        steps: decisions of each run at most; None: to the end.
+        runs: the runs; at least one is active.
+        sample: samples actions.
+        join: concatenates observations.
+        steps: maximum number of decisions of each run; None: no limit.
     """
     numbers, observed, taken, logs = [], [], [], []
     rewards: list[Floats] = []
@@ -163,7 +163,7 @@ def collect(
 
 
 def joined(rollouts: Sequence[Rollout[Obs]], join: Callable[[Sequence[Obs]], Obs]) -> Rollout[Obs]:
-    """Return rollouts of whole episodes as one, in their order."""
+    """Concatenate rollouts of whole episodes."""
     if len(rollouts) == 1:
         return rollouts[0]
     first = np.cumsum([0, *(len(one.truncated) for one in rollouts)])

@@ -11,47 +11,47 @@ import msgspec
 
 Algorithm = Literal["ppo", "a2c", "reinforce"]
 
-SWA_FROM = 0.75  # of the iterations
-SWA_ANNEAL = 0.15  # of the iterations after that
-SWA_RATE = 0.5
+SWA_FROM = 0.75  # fraction of the iterations before averaging starts
+SWA_ANNEAL = 0.15  # fraction of the remaining iterations in which the learning rates fall
+SWA_RATE = 0.5  # final factor of the learning rates
 
-UNRELATED = frozenset({"workers", "checkpoint_every"})
-"""Settings that do not change what is learned."""
+EXECUTION_SETTINGS = frozenset({"workers", "checkpoint_every"})
+"""Settings that do not change the learned weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """Settings of a training; a learner adds its own, and sets the defaults of its paper.
+    """Settings of a training. Each learner adds its own, with the defaults of its paper.
 
     Attributes:
-        algorithm: the loss of the actor: `ppo` (Schulman et al. 2017), `a2c` (Mnih et al. 2016), or
+        algorithm: policy loss: `ppo` (Schulman et al. 2017), `a2c` (Mnih et al. 2016), or
             `reinforce` (Williams 1992), which has no critic.
-        iterations: rollouts, each with the updates from it.
-        seed: seed of weights, actions, and workloads that are drawn.
-        learning_rate: learning rate of the actor's Adam.
-        critic_learning_rate: of the critic's; None: the same.
-        discount: gamma; the value of a reward one decision later.
-        gae_lambda: lambda of generalised advantage estimation (Schulman et al. 2016); at 1.0 an
-            advantage is the return minus the value.
-        normalise_advantages: shift and scale the advantages of an update to mean 0, deviation 1.
-        epochs: how often an update goes through the decisions of a rollout.
-        minibatch: decisions per step of the optimisers; None: all of them.
-        clip: epsilon of PPO: how far the probability of an action may move, as a ratio minus 1.
-        entropy_coefficient: weight of the entropy in the loss of the actor.
-        max_grad_norm: longer gradients of a network are shortened to this norm.
-        max_kl: an update ends after the epoch in which log-probabilities fell by more than this on
-            average, nats; None: it never ends early.
-        anneal: learning rates and entropy coefficient fall linearly to 0 over all iterations.
-        swa: the final actor is the mean of the actors after each iteration past the first three
-            quarters (stochastic weight averaging, Izmailov et al. 2018). From there the learning
-            rates fall to half, over 15 % of the remaining iterations.
-        cloning_epochs: epochs of behaviour cloning from demonstrations before the first iteration;
-            0: none. Only for learners with a teacher.
-        validate_every: iterations between two validations, with another at the end; 0: none. With
-            validation the final actor is the best validated one.
-        patience: end after so many validations in a row without improvement; 0: never.
-        checkpoint_every: iterations between two checkpoints, with another at the end.
-        workers: processes that make rollouts.
+        iterations: number of iterations; an iteration is one rollout and one update.
+        seed: seed of initial weights, sampled actions, and drawn workloads.
+        learning_rate: learning rate of the actor's Adam optimiser.
+        critic_learning_rate: learning rate of the critic's; None: the same.
+        discount: discount of the reward of the next decision (gamma), 0 to 1.
+        gae_lambda: lambda of generalised advantage estimation (Schulman et al. 2016), 0 to 1; at 1
+            an advantage is the return minus the value.
+        normalise_advantages: scale the advantages of an update to mean 0, standard deviation 1.
+        epochs: number of passes of an update over the rollout.
+        minibatch: decisions of an optimiser step; None: the whole rollout.
+        clip: epsilon of PPO, the clip range of the probability ratio around 1.
+        entropy_coefficient: weight of the entropy in the policy loss.
+        max_grad_norm: gradients of a network are clipped to this norm.
+        max_kl: an update ends after the first epoch whose mean approximate KL divergence (decrease
+            of log-probabilities) exceeds this, nats; None: no limit.
+        anneal: decrease learning rates and entropy coefficient linearly to 0 over all iterations.
+        swa: stochastic weight averaging (Izmailov et al. 2018): the final actor is the mean of the
+            actors after each iteration of the last quarter. In the first 15 % of that quarter, the
+            learning rates decrease linearly to half.
+        cloning_epochs: epochs of behaviour cloning before the first iteration; 0: none. Requires a
+            learner with a teacher.
+        validate_every: iterations between validations, with an additional one at the end; 0: none.
+            With validation the final actor is the one with the best validation score.
+        patience: end after this number of consecutive validations without improvement; 0: never.
+        checkpoint_every: iterations between checkpoints, with an additional one at the end.
+        workers: number of processes that collect rollouts.
     """
 
     algorithm: Algorithm = "ppo"
@@ -76,11 +76,11 @@ class TrainingSettings:
     checkpoint_every: int = 1
     workers: int = 1
 
-    def learning_rate_share(self, progress: float) -> float:
-        """Return the share of the learning rates to use.
+    def learning_rate_factor(self, progress: float) -> float:
+        """Return the factor of the learning rates.
 
         Args:
-            progress: the share of the iterations that are over, 0 to 1.
+            progress: completed fraction of the iterations, 0 to 1.
         """
         if self.anneal:
             return 1.0 - progress
@@ -91,27 +91,27 @@ class TrainingSettings:
 
 
 def description(settings: TrainingSettings, **more: Any) -> str:
-    """Return everything that the course of a training depends on, as text.
+    """Return everything that determines the weights of a training, as text.
 
     Args:
-        settings: its settings, but those that are `UNRELATED`.
-        **more: what else it depends on.
+        settings: the settings; `EXECUTION_SETTINGS` are left out.
+        **more: additional inputs.
     """
-    return json.dumps(flat(settings) | msgspec.to_builtins(more), sort_keys=True)
+    return json.dumps(flat_settings(settings) | msgspec.to_builtins(more), sort_keys=True)
 
 
-def flat(
+def flat_settings(
     settings: TrainingSettings, leave_out: Collection[str] = ()
 ) -> dict[str, str | int | float | bool]:
-    """Return the settings by name for the file of a network, `a_b` for the field b of a.
+    """Return the settings by name, as metadata of a network; field b of field a becomes `a_b`.
 
     Args:
-        settings: the settings; those that are None or `UNRELATED` are left out.
-        leave_out: other names to leave out.
+        settings: the settings; None values and `EXECUTION_SETTINGS` are left out.
+        leave_out: additional names to leave out.
     """
     found: dict[str, str | int | float | bool] = {}
     for name, value in msgspec.to_builtins(settings).items():
-        if name in UNRELATED or name in leave_out:
+        if name in EXECUTION_SETTINGS or name in leave_out:
             continue
         nested = value if isinstance(value, dict) else {"": value}
         for inner, one in nested.items():

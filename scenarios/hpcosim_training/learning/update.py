@@ -1,4 +1,4 @@
-"""Updates: epochs of minibatches through the decisions of a rollout, or of demonstrations."""
+"""Updates: epochs of minibatches over a rollout or over demonstrations."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from hpcosim_training.learning.settings import TrainingSettings
 
 Obs = TypeVar("Obs", bound=Observations)
 
-AT_A_TIME = 1024  # decisions that go through a network together; it bounds the memory
+MAX_FORWARD_BATCH = 1024  # decisions in one forward pass; bounds the memory
 CLONING_MINIBATCH = 64
 
 
 class Losses(NamedTuple):
-    """Means over the steps of updates; NaN: there was none.
+    """Mean losses over the optimiser steps; NaN: not computed.
 
     Attributes:
-        policy: the loss of the actor, without its entropy.
-        value: the mean squared error of the critic.
-        entropy: the entropy of a choice, nats.
+        policy: policy loss, without the entropy term.
+        value: mean squared error of the critic.
+        entropy: mean entropy of a decision, nats.
     """
 
     policy: float = np.nan
@@ -45,14 +45,14 @@ def learn(
     rng: np.random.Generator,
     remaining: float,
 ) -> Losses:
-    """Update an agent from a rollout that it made as it is.
+    """Update an agent from its own rollout.
 
     Args:
         agent: the agent.
-        rollout: the decisions.
-        settings: how.
-        rng: orders minibatches.
-        remaining: the share of the training that remains, 1 to 0.
+        rollout: the rollout, sampled with the current actor.
+        settings: settings of the training.
+        rng: generator that shuffles the minibatches.
+        remaining: remaining fraction of the training, 1 to 0.
     """
     values = _values(agent, rollout.observations, len(rollout))
     last = np.zeros(len(rollout.truncated))
@@ -72,22 +72,22 @@ def learn(
     return mean_losses(list(steps))
 
 
-def clone(
+def behaviour_cloning(
     agent: Agent[Any, Obs],
     demonstrations: Rollout[Obs],
     settings: TrainingSettings,
     rng: np.random.Generator,
 ) -> Losses:
-    """Update an agent by behaviour cloning: the actor learns actions, the critic their returns.
+    """Update an agent by behaviour cloning: the actor learns the actions, the critic their returns.
 
     Args:
         agent: the agent.
-        demonstrations: whole episodes; their log-probabilities are not used.
-        settings: the discount of returns, and the epochs.
-        rng: orders minibatches.
+        demonstrations: whole episodes; their log-probabilities are ignored.
+        settings: discount of the returns, and number of epochs.
+        rng: generator that shuffles the minibatches.
 
     Returns:
-        The losses of the last epoch; that of the actor is the cross-entropy, nats.
+        The mean losses of the last epoch; the policy loss is the cross-entropy, nats.
     """
     last = np.zeros(len(demonstrations.truncated))
     returns = discounted_returns(
@@ -103,7 +103,7 @@ def clone(
 
 
 def mean_losses(steps: list[Losses]) -> Losses:
-    """Return the means of losses."""
+    """Return the mean of several losses."""
     return Losses(*np.mean(steps, axis=0).tolist()) if steps else Losses()
 
 
@@ -116,17 +116,17 @@ def _update(
     settings: TrainingSettings,
     rng: np.random.Generator,
 ) -> Iterator[Losses]:
-    """Go through all decisions, and yield the losses of each step."""
+    """Run the epochs, and yield the losses of each optimiser step."""
     for _ in range(settings.epochs):
         order = torch.from_numpy(rng.permutation(len(rollout)))
-        falls = []
+        kls = []
         for rows in torch.split(order, settings.minibatch or len(rollout)):
-            losses, fall = _step(
+            losses, kl = _step(
                 agent, rollout, advantages, targets, rows, loss, settings.entropy_coefficient
             )
-            falls.append(fall)
+            kls.append(kl)
             yield losses
-        if settings.max_kl is not None and np.mean(falls) > settings.max_kl:
+        if settings.max_kl is not None and np.mean(kls) > settings.max_kl:
             return
 
 
@@ -139,9 +139,9 @@ def _step(
     loss: Loss,
     entropy_coefficient: float,
 ) -> tuple[Losses, float]:
-    """Take a step; return the losses, and by how much log-probabilities have fallen on average."""
-    sums, fall = np.zeros(3), 0.0
-    for some in torch.split(rows, AT_A_TIME):
+    """Take an optimiser step; return the losses and the mean approximate KL divergence."""
+    sums, kl = np.zeros(3), 0.0
+    for some in torch.split(rows, MAX_FORWARD_BATCH):
         share = len(some) / len(rows)
         observations = rollout.observations.take(some)
         before = rollout.log_probabilities[some]
@@ -156,9 +156,9 @@ def _step(
         with torch.no_grad():
             moved = mean_where(before - evaluation.log_probabilities, evaluation.counted)
         sums += share * np.array([policy.item(), value.item(), entropy.item()])
-        fall += share * moved.item()
+        kl += share * moved.item()
     agent.descend()
-    return Losses(*sums.tolist()), fall
+    return Losses(*sums.tolist()), kl
 
 
 def _values(agent: Agent[Any, Obs], observations: Obs, count: int) -> Floats:
@@ -168,7 +168,7 @@ def _values(agent: Agent[Any, Obs], observations: Obs, count: int) -> Floats:
     with torch.inference_mode():
         parts = [
             agent.value(observations.take(rows))
-            for rows in torch.split(torch.arange(count), AT_A_TIME)
+            for rows in torch.split(torch.arange(count), MAX_FORWARD_BATCH)
         ]
     return np.asarray(torch.cat(parts).numpy(), dtype=np.float64)
 

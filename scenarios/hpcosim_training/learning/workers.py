@@ -1,4 +1,4 @@
-"""Work in several processes."""
+"""Parallel execution in worker processes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from multiprocessing import get_context
 from typing import Any
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
-"""Returns the results of a function for each item, in their order."""
+"""Maps a function over items; returns the results in the order of the items."""
 
 
 @contextmanager
 def parallel_map(workers: int) -> Iterator[Map]:
-    """Yield a map over processes; over this one, if one worker is enough.
+    """Yield a map over worker processes; with one worker, the map runs in this process.
 
     Args:
-        workers: how many processes. What they are given is pickled.
+        workers: number of processes. Functions and items must be picklable.
     """
     if workers == 1:
         yield lambda function, items: [function(item) for item in items]

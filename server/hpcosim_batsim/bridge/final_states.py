@@ -1,4 +1,4 @@
-"""How jobs end, in Batsim's words."""
+"""Final states of jobs in Batsim's terms."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ FINAL: Mapping[str, FinalState] = {
     "node_failed": "COMPLETED_FAILED",
     "rejected": "REJECTED",
 }
-"""How Batsim calls each way in which a job of the simulator ends, see `JobState`."""
+"""Batsim's final state for each final `JobState` of the simulator."""

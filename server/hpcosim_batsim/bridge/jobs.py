@@ -1,4 +1,4 @@
-"""The jobs and profiles of a run: those of its workloads, and those the scheduler registers."""
+"""Jobs and profiles of a run: those of its workloads, and those the scheduler registers."""
 
 from __future__ import annotations
 
@@ -8,98 +8,110 @@ from typing import Any, Literal
 
 from hpcosim_batsim.bridge.final_states import FinalState
 from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
-from hpcosim_batsim.inputs.profiles import Task
+from hpcosim_batsim.inputs.tasks import HostTask
 from hpcosim_batsim.inputs.workload_json import in_order, parse_job
-from hpcosim_batsim.inputs.workload_model import Composed, Delay, Job, Profile, Workload
+from hpcosim_batsim.inputs.workload_model import (
+    BatsimJob,
+    BatsimProfile,
+    BatsimWorkload,
+    Composed,
+    Delay,
+)
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 
 
-class KnownJob:
+class RunJob:
     """A job of a run.
 
     Attributes:
-        about: what its workload, or the scheduler, says of it.
-        profile: what it does.
-        number: the simulation's for it.
-        registered: by the scheduler.
-        state: where it is.
-        final: how it ended, once it is over.
-        hosts: those it was given.
-        task: what it does on them; None: it has none yet.
-        started_s: when it started.
-        kill_asked: the scheduler asked for it to be killed.
-        metadata: what the scheduler noted.
+        source: the job as the workload or the scheduler describes it.
+        full_id: its id in messages, `WORKLOAD!NAME`.
+        profile: its profile.
+        number: its job id in the simulation.
+        dynamic: the scheduler registered it.
+        state: its state.
+        final: its final state; None: it has not ended.
+        hosts: its allocation.
+        task: its task on these hosts; None: it has not started.
+        started_s: start time, s.
+        kill_requested: the scheduler requested to kill it.
+        metadata: text that the scheduler set, for the results.
     """
 
     __slots__ = (
-        "about",
+        "dynamic",
         "final",
         "full_id",
         "hosts",
-        "kill_asked",
+        "kill_requested",
         "metadata",
         "number",
         "profile",
-        "registered",
+        "source",
         "started_s",
         "state",
         "task",
     )
 
-    def __init__(self, about: Job, profile: Profile, number: int, *, registered: bool) -> None:
-        self.about = about
-        self.full_id = about.full_id
+    def __init__(
+        self, source: BatsimJob, profile: BatsimProfile, number: int, *, dynamic: bool
+    ) -> None:
+        self.source = source
+        self.full_id = source.full_id
         self.profile = profile
         self.number = number
-        self.registered = registered
-        self.state: Literal["to_come", "waiting", "running", "over"] = "to_come"
+        self.dynamic = dynamic
+        self.state: Literal["not_submitted", "waiting", "running", "ended"] = "not_submitted"
         self.final: FinalState | None = None
         self.hosts: Sequence[int] = ()
-        self.task: Task | None = None
+        self.task: HostTask | None = None
         self.started_s = math.nan
-        self.kill_asked = False
+        self.kill_requested = False
         self.metadata = ""
 
     @property
-    def limit_s(self) -> float:
-        """The most it may run; infinity: any time."""
-        return math.inf if self.about.walltime_s is None else self.about.walltime_s
+    def walltime_s(self) -> float:
+        """Its walltime, s; infinity: none."""
+        return math.inf if self.source.walltime_s is None else self.source.walltime_s
 
     def run_s(self, duration_s: float) -> float:
-        """Return for how long it runs, for the simulation, if its task takes so long."""
-        if isinstance(self.profile, Delay) and duration_s == self.limit_s:
-            # Batsim kills a delay that is just as long as its walltime, but no computation.
+        """Return the run time for the simulation, s.
+
+        Args:
+            duration_s: duration of the job's task, s.
+        """
+        if isinstance(self.profile, Delay) and duration_s == self.walltime_s:
+            # Batsim kills a delay whose duration equals the walltime, but not a computation.
             return math.nextafter(duration_s, math.inf)
         return duration_s
 
     def spec(self, submit_s: float) -> JobSpec:
-        """Return what the simulation is to know of it; what it does is told where it starts."""
+        """Return the simulation's job. Run times except those of delays are set at the start."""
         duration_s = self.profile.delay_s if isinstance(self.profile, Delay) else 1.0
-        return JobSpec(
-            self.number, submit_s, self.run_s(duration_s), self.limit_s, self.about.res, "cores"
-        )
+        run_s = self.run_s(duration_s)
+        return JobSpec(self.number, submit_s, run_s, self.walltime_s, self.source.res, "cores")
 
 
-class KnownJobs:
+class JobRegistry:
     """All jobs and profiles of a run.
 
     Attributes:
-        jobs: by the simulation's number.
-        profiles: by workload and name.
+        jobs: the jobs; the index is the job's number.
+        profiles: profiles by workload and name.
     """
 
-    def __init__(self, workloads: Sequence[Workload]) -> None:
-        self.profiles: dict[str, dict[str, Profile]] = {
+    def __init__(self, workloads: Sequence[BatsimWorkload]) -> None:
+        self.profiles: dict[str, dict[str, BatsimProfile]] = {
             workload.name: dict(workload.profiles) for workload in workloads
         }
-        self.jobs: list[KnownJob] = []
-        self._by_id: dict[str, KnownJob] = {}
+        self.jobs: list[RunJob] = []
+        self._by_id: dict[str, RunJob] = {}
         for job in in_order(workloads):
-            self._add(job, registered=False)
+            self._add(job, dynamic=False)
 
     def table(self) -> JobTable:
         """Return the jobs as the simulation's workload."""
-        specs = [job.spec(job.about.submit_s) for job in self.jobs]
+        specs = [job.spec(job.source.submit_s) for job in self.jobs]
         return job_table(
             job_id=[spec.job_id for spec in specs],
             submit_s=[spec.submit_s for spec in specs],
@@ -108,68 +120,68 @@ class KnownJobs:
             cores=[spec.cores for spec in specs],
         )
 
-    def find(self, job_id: str) -> KnownJob:
+    def find(self, job_id: str) -> RunJob:
         """Return a job by its full id.
 
         Raises:
-            ValueError: there is none.
+            ValueError: no job has that id.
         """
         job = self._by_id.get(job_id)
         if job is None:
-            raise ValueError(f"there is no job {job_id!r}; its id must be WORKLOAD!NAME")
+            raise ValueError(f"there is no job {job_id!r}; expected an id WORKLOAD!NAME")
         return job
 
-    def profiles_of(self, job: KnownJob) -> Mapping[str, Profile]:
-        """Return the profiles of its workload by name."""
-        return self.profiles[job.about.workload]
+    def profiles_of(self, job: RunJob) -> Mapping[str, BatsimProfile]:
+        """Return the profiles of a job's workload by name."""
+        return self.profiles[job.source.workload]
 
     def register_profile(self, workload: str, name: str, raw: Mapping[str, Any]) -> None:
-        """Add a profile; the same once more changes nothing.
+        """Add a profile. A second registration of the same profile has no effect.
 
         Raises:
-            InputError: it can't be read.
-            ValueError: there is another one of that name.
+            InputError: the profile is invalid.
+            ValueError: the workload has a different profile of that name.
         """
         profile = parse_profile(name, raw, where="profile")
-        there = self.profiles.setdefault(workload, {})
-        before = there.get(name)
-        if before is not None and before.raw != profile.raw:
-            raise ValueError(f"workload {workload!r} has another profile {name!r}")
-        check_sequences([profile], {**there, name: profile})
-        there[name] = profile
+        registered = self.profiles.setdefault(workload, {})
+        earlier = registered.get(name)
+        if earlier is not None and earlier.raw != profile.raw:
+            raise ValueError(f"workload {workload!r} has a different profile {name!r}")
+        check_sequences([profile], {**registered, name: profile})
+        registered[name] = profile
 
-    def register_job(self, job_id: str, raw: Mapping[str, Any]) -> KnownJob:
+    def register_job(self, job_id: str, raw: Mapping[str, Any]) -> RunJob:
         """Add a job.
 
         Raises:
-            InputError: it can't be read.
-            ValueError: there is one of that id, or there is no such workload or profile.
+            InputError: the job is invalid.
+            ValueError: the id is in use, or the workload or the profile does not exist.
         """
         workload, separator, name = job_id.partition("!")
         if not separator or not name:
-            raise ValueError(f"the job's id is {job_id!r}; it must be WORKLOAD!NAME")
+            raise ValueError(f"job_id: expected WORKLOAD!NAME, got {job_id!r}")
         if job_id in self._by_id:
-            raise ValueError(f"there is a job {job_id!r} already")
+            raise ValueError(f"job {job_id!r} exists already; expected a new id")
         if workload not in self.profiles:
             raise ValueError(f"there is no workload {workload!r}: register a profile in it first")
         job = parse_job({**raw, "id": job_id}, workload)
         if job.profile not in self.profiles[workload]:
             raise ValueError(f"workload {workload!r} has no profile {job.profile!r}")
-        return self._add(job, registered=True)
+        return self._add(job, dynamic=True)
 
-    def computes(self, job: KnownJob) -> bool:
-        """Tell whether it does more than wait."""
+    def computes(self, job: RunJob) -> bool:
+        """Tell whether a job's profile contains anything but delays."""
         return _computes(job.profile, self.profiles_of(job))
 
-    def _add(self, job: Job, *, registered: bool) -> KnownJob:
-        profile = self.profiles[job.workload][job.profile]
-        known = KnownJob(job, profile, len(self.jobs), registered=registered)
-        self.jobs.append(known)
-        self._by_id[known.full_id] = known
-        return known
+    def _add(self, source: BatsimJob, *, dynamic: bool) -> RunJob:
+        profile = self.profiles[source.workload][source.profile]
+        job = RunJob(source, profile, len(self.jobs), dynamic=dynamic)
+        self.jobs.append(job)
+        self._by_id[job.full_id] = job
+        return job
 
 
-def _computes(profile: Profile, profiles: Mapping[str, Profile]) -> bool:
+def _computes(profile: BatsimProfile, profiles: Mapping[str, BatsimProfile]) -> bool:
     if isinstance(profile, Composed):
         return any(_computes(profiles[name], profiles) for name in profile.sequence)
     return not isinstance(profile, Delay)

@@ -1,8 +1,8 @@
-"""Hosts in their power states, as kinds of nodes of the simulation.
+"""Mapping of Batsim's hosts to nodes of the simulation.
 
-A host is a node of one processor. In another power state, or under another load, it has another
-speed or draws another power: it is a node of another kind. Jobs are told how long they run where
-they start, so that of a speed only the power is left.
+A host is a node with one processor. Each combination of pstate and load is a kind of node of its
+own, because speed and power differ. The bridge computes run times from speeds when a job starts,
+so the simulation uses only the power of a kind.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import hpcosim_protocol as protocol
-from hpcosim_batsim.inputs.platform_model import Host, Platform
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 
 GIGA = 1e9
 
 
 def cluster_of(
-    platform: Platform, pstates: Sequence[int], slots: int, *, energy: bool
+    platform: BatsimPlatform, pstates: Sequence[int], slots: int, *, energy: bool
 ) -> protocol.Platform:
-    """Return the simulation's cluster, all hosts computing nothing.
+    """Return the simulation's cluster with idle hosts.
 
     Args:
-        platform: Batsim's.
-        pstates: the power state of each host.
-        slots: how many jobs a host can run at a time.
-        energy: hosts draw power; else none is known.
+        platform: Batsim's platform.
+        pstates: pstate of each host.
+        slots: maximum number of jobs on a host at the same time.
+        energy: use the power of the hosts; otherwise all power is the default of `Processor`.
     """
     kinds = (
         kind_of(host, pstate, slots, energy=energy)
@@ -48,16 +48,16 @@ def kind_of(
     load: float = 0.0,
     sleeps_in: int | None = None,
 ) -> protocol.NodeGroup:
-    """Return what a host is as a node.
+    """Return the node that represents a host.
 
     Args:
-        host: which.
-        pstate: the power state in which it computes.
-        slots: how many jobs it can run at a time.
-        energy: it draws power.
-        load: the share of its speed that is used while it runs something; the power is that of
-            this load, shared out equally among `slots`.
-        sleeps_in: the power state it sleeps in when it is switched off; None: it never is.
+        host: the host.
+        pstate: pstate in which it computes.
+        slots: maximum number of jobs on the host at the same time.
+        energy: use the host's power.
+        load: fraction of its speed in use while it runs jobs, 0 to 1. Each of the `slots` draws
+            an equal part of the power of this load.
+        sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.
     """
     clock_ghz = host.flops(pstate) / GIGA
     if not energy:
@@ -74,12 +74,15 @@ def kind_of(
 
 
 def _power_states(host: Host, sleeps_in: int) -> protocol.PowerStates:
-    """Return how a host goes to sleep and comes back; on its way it computes 1 flop."""
+    """Return power and switching times of a sleep pstate.
+
+    As in Batsim, a transition takes the time of 1 flop in its transition pstate.
+    """
     state = host.sleep_states[sleeps_in]
     return protocol.PowerStates(
         sleep_w=host.watts[sleeps_in].idle_w,
-        switch_on_s=host.passes_s(state.on),
+        switch_on_s=host.switch_time_s(state.on),
         switch_on_w=host.watts[state.on].all_w,
-        switch_off_s=host.passes_s(state.off),
+        switch_off_s=host.switch_time_s(state.off),
         switch_off_w=host.watts[state.off].all_w,
     )

@@ -1,17 +1,17 @@
-"""What a task asks of its hosts over time."""
+"""Phases of a task: the load of its hosts over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpcosim_batsim.inputs.profiles import Leaf, Task
+from hpcosim_batsim.inputs.tasks import HostTask, SimpleTask
 
 Loads = Mapping[int, float]
 
 
-def phases(task: Task) -> Iterator[tuple[float, Loads]]:
-    """Yield its parts in order: how long each takes, s, and how it loads each host."""
-    if isinstance(task, Leaf):
+def phases(task: HostTask) -> Iterator[tuple[float, Loads]]:
+    """Yield the phases of a task in order: duration, s, and load by host number, 0 to 1."""
+    if isinstance(task, SimpleTask):
         yield task.duration_s, task.loads
         return
     for _ in range(task.repeat):

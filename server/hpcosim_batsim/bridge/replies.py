@@ -1,4 +1,4 @@
-"""What schedulers say: Batsim's messages of version 4.2.1, read strictly."""
+"""Strict decoder of a scheduler's replies, Batsim's protocol version 4.2.1."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from msgspec import Meta, Struct
 
 from hpcosim_batsim.errors import BadReplyError
 
-MOST_SAID = 300  # characters of an error, which quotes what the scheduler sent
+MAX_QUOTED = 300  # maximum length of the scheduler's text in an error, characters
 Texts = Annotated[list[str], Meta(min_length=1)]
 
 
 class _Data(Struct, forbid_unknown_fields=True, gc=False):
-    """What a decision says; the first letters of its class are its type, as on the wire."""
+    """Base of the data of a decision."""
 
 
-class ExecuteJob(_Data, tag=False):
-    """Run a job on these hosts.
+class ExecuteJob(_Data):
+    """Start a job.
 
     Attributes:
-        job_id: the full one.
-        alloc: intervals of hosts.
-        mapping: of the job's executors to places in `alloc`; absent: one on each host.
-        storage_mapping, additional_io_job: of what is not simulated here.
+        job_id: full id of the job.
+        alloc: hosts, as intervals.
+        mapping: position in `alloc` of each executor; default: one executor per host.
+        storage_mapping: not supported.
+        additional_io_job: not supported.
     """
 
     job_id: str
@@ -34,40 +35,40 @@ class ExecuteJob(_Data, tag=False):
     additional_io_job: Any = None
 
 
-class RejectJob(_Data):
-    """Turn a job away."""
+class BatsimRejectJob(_Data):
+    """Reject a waiting job."""
 
     job_id: str
 
 
 class CallMeLater(_Data):
-    """Send a `REQUESTED_CALL` at `timestamp`, in s."""
+    """Request a `REQUESTED_CALL` at `timestamp`, s."""
 
     timestamp: float
 
 
-class KillJob(_Data):
-    """End jobs that run."""
+class BatsimKillJob(_Data):
+    """Kill running jobs."""
 
     job_ids: Texts
 
 
 class SetResourceState(_Data):
-    """Bring hosts to a power state."""
+    """Set the pstate (`state`) of hosts (`resources`, as intervals)."""
 
     resources: str
     state: str | int
 
 
 class RegisterJob(_Data):
-    """Submit a job; `job` is as in a workload."""
+    """Register a dynamic job; `job` is an object as in a workload file."""
 
     job_id: str
     job: dict[str, Any]
 
 
 class RegisterProfile(_Data):
-    """Add a profile, as in a workload, to one, which is made if there is none of the name."""
+    """Register a profile in a workload, which is created if it does not exist."""
 
     workload_name: str
     profile_name: str
@@ -75,49 +76,49 @@ class RegisterProfile(_Data):
 
 
 class SetJobMetadata(_Data):
-    """Note something about a job, for the results."""
+    """Set the metadata of a job, a text for `PREFIX_jobs.csv`."""
 
     job_id: str
     metadata: str
 
 
 class ChangeJobState(_Data):
-    """Let a job be in a state though nothing ran."""
+    """Set the state of a job; only REJECTED is supported."""
 
     job_id: str
     job_state: str
 
 
 class Notify(_Data):
-    """Registration is over, or goes on."""
+    """End (`registration_finished`) or continue (`continue_registration`) registration."""
 
     type: str
 
 
 class Query(_Data):
-    """Ask for the energy consumed."""
+    """Query the consumed energy."""
 
     requests: dict[str, Any]
 
 
-class Answer(_Data):
-    """Say what was asked for; nothing is asked here."""
+class BatsimAnswer(_Data):
+    """Answer a query of the simulator; ignored, as it sends none."""
 
     estimate_waiting_time: Any = None
 
 
 class ToJobMsg(_Data):
-    """Tell a job something."""
+    """Send a message to a job; not supported."""
 
     job_id: str
     msg: Any
 
 
-Data = (
+DecisionData = (
     ExecuteJob
-    | RejectJob
+    | BatsimRejectJob
     | CallMeLater
-    | KillJob
+    | BatsimKillJob
     | SetResourceState
     | RegisterJob
     | RegisterProfile
@@ -125,33 +126,33 @@ Data = (
     | ChangeJobState
     | Notify
     | Query
-    | Answer
+    | BatsimAnswer
     | ToJobMsg
 )
 
 
-class Decision(Struct, gc=False):
-    """One thing the scheduler wants.
+class TimedDecision(Struct, gc=False):
+    """A decision and its time.
 
     Attributes:
-        timestamp_s: when it is to be done; what lies in the past, at once.
-        data: what.
+        timestamp_s: simulated time at which it applies, s; a time in the past means now.
+        data: the decision.
     """
 
     timestamp_s: float
-    data: Data
+    data: DecisionData
 
 
-class Reply(Struct, gc=False):
-    """What the scheduler says to a message.
+class SchedulerReply(Struct, gc=False):
+    """A scheduler's reply.
 
     Attributes:
-        now_s: it wants to hear no more before.
-        decisions: in this order.
+        now_s: earliest time of the next message, s.
+        decisions: the decisions, in order.
     """
 
     now_s: float
-    decisions: list[Decision]
+    decisions: list[TimedDecision]
 
 
 class _Event(Struct, gc=False):
@@ -168,26 +169,35 @@ class _Message(Struct, gc=False):
 _message_decoder = msgspec.json.Decoder(_Message)
 
 
-def _wire_name(kind: type[_Data]) -> str:
-    """Return the type of such a decision on the wire: `KillJob` is `KILL_JOB`."""
-    return "".join(f"_{c}" if c.isupper() else c.upper() for c in kind.__name__).lstrip("_")
-
-
-_DECODERS: dict[str, msgspec.json.Decoder[Data]] = {
-    _wire_name(kind): msgspec.json.Decoder(kind) for kind in Data.__args__
+_TYPES: dict[str, type[DecisionData]] = {
+    "EXECUTE_JOB": ExecuteJob,
+    "REJECT_JOB": BatsimRejectJob,
+    "CALL_ME_LATER": CallMeLater,
+    "KILL_JOB": BatsimKillJob,
+    "SET_RESOURCE_STATE": SetResourceState,
+    "REGISTER_JOB": RegisterJob,
+    "REGISTER_PROFILE": RegisterProfile,
+    "SET_JOB_METADATA": SetJobMetadata,
+    "CHANGE_JOB_STATE": ChangeJobState,
+    "NOTIFY": Notify,
+    "QUERY": Query,
+    "ANSWER": BatsimAnswer,
+    "TO_JOB_MSG": ToJobMsg,
 }
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in _TYPES.items()}
+_NAMES = {kind: name for name, kind in _TYPES.items()}
 
 
-def wire_name(data: Data) -> str:
-    """Return the type of a decision on the wire."""
-    return _wire_name(type(data))
+def wire_name(data: DecisionData) -> str:
+    """Return the type of a decision in messages, such as `EXECUTE_JOB`."""
+    return _NAMES[type(data)]
 
 
-def read_reply(text: bytes) -> Reply:
-    """Return what the scheduler said.
+def read_reply(text: bytes) -> SchedulerReply:
+    """Return a decoded reply.
 
     Raises:
-        BadReplyError: it is none of Batsim's messages.
+        BadReplyError: the reply does not follow Batsim's protocol.
     """
     try:
         message = _message_decoder.decode(text)
@@ -197,26 +207,27 @@ def read_reply(text: bytes) -> Reply:
     for place, event in enumerate(message.events):
         if event.timestamp > message.now:
             raise BadReplyError(
-                f"its time, {event.timestamp}, is after the message's now, {message.now}",
+                f"expected a time of at most the message's now, {message.now}, got "
+                f"{event.timestamp}",
                 f"$.events[{place}].timestamp",
             )
         decoder = _DECODERS.get(event.type)
         if decoder is None:
             known = ", ".join(_DECODERS)
             raise BadReplyError(
-                f"there is no type {event.type[:MOST_SAID]!r}; there are {known}",
+                f"unknown type {event.type[:MAX_QUOTED]!r}; expected one of {known}",
                 f"$.events[{place}].type",
             )
         try:
             data = decoder.decode(event.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _bad(error, f"$.events[{place}].data", f"{event.type}: ") from None
-        decisions.append(Decision(event.timestamp, data))
-    return Reply(message.now, decisions)
+        decisions.append(TimedDecision(event.timestamp, data))
+    return SchedulerReply(message.now, decisions)
 
 
 def _bad(error: Exception, root: str, before: str = "") -> BadReplyError:
     what, _, path = str(error).rpartition(" - at `$")
     if not what:
         what, path = path, ""
-    return BadReplyError(before + what[:MOST_SAID], root + path.rstrip("`")[:MOST_SAID])
+    return BadReplyError(before + what[:MAX_QUOTED], root + path.rstrip("`")[:MAX_QUOTED])

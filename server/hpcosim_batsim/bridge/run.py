@@ -1,4 +1,4 @@
-"""A simulation for a scheduler of Batsim's, and what is known of it beside."""
+"""`BatsimRun`: the simulation of a run and the state of Batsim's protocol."""
 
 from __future__ import annotations
 
@@ -6,74 +6,80 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from hpcosim_batsim.bridge import events as say
-from hpcosim_batsim.bridge.hosts import Hosts
-from hpcosim_batsim.bridge.jobs import KnownJob, KnownJobs
+from hpcosim_batsim.bridge import messages
+from hpcosim_batsim.bridge.host_states import HostStates
+from hpcosim_batsim.bridge.jobs import JobRegistry, RunJob
 from hpcosim_batsim.bridge.node_kinds import cluster_of
-from hpcosim_batsim.bridge.opening import Options, opening
 from hpcosim_batsim.bridge.phases import Loads
+from hpcosim_batsim.bridge.simulation_begins import BatsimOptions, simulation_begins_data
 from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.platform_model import Platform
-from hpcosim_batsim.inputs.workload_model import Workload
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform
+from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_server.engine.rules import Rules
 
-SHARED_SLOTS = 1000  # jobs on a host at a time, with sharing
-FIRST_CALL = 2**40  # alarms of lower numbers are of jobs
+SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
+FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs
 
 _RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
 
 
 @dataclass(slots=True)
 class BatsimRun:
-    """What there is, and what was not told yet.
+    """State of a run.
 
     Attributes:
-        options: what holds.
-        platform: the hosts as they were read.
-        known: the jobs.
+        options: the run's options.
+        platform: the platform file.
+        registry: jobs and profiles.
         simulation: the simulation.
-        hosts: their states.
-        queue: events that the next message tells.
-        registering: the scheduler may still submit jobs.
-        phases: of jobs that run, what is still to come of each.
-        call_ids: numbers for alarms that the scheduler asks for.
-        switch_requests: how often power states were asked to change.
-        availability: when hosts became unavailable (True) or available again.
+        hosts: state of the hosts.
+        queue: events (JSON) of the next message.
+        registering: the scheduler may still register jobs.
+        phases: remaining phases of each running job, by number.
+        call_ids: alarm ids of `CALL_ME_LATER`.
+        switch_requests: number of `SET_RESOURCE_STATE` requests.
+        availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
-    options: Options
-    platform: Platform
-    known: KnownJobs
+    options: BatsimOptions
+    platform: BatsimPlatform
+    registry: JobRegistry
     simulation: SteppedEngine
-    hosts: Hosts
+    hosts: HostStates
     queue: list[str]
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
-    call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL))
+    call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
     switch_requests: int = 0
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 
-def new_run(workloads: Sequence[Workload], platform: Platform, options: Options) -> BatsimRun:
-    """Return a run that is to begin; its first event is to be told.
+def new_run(
+    workloads: Sequence[BatsimWorkload], platform: BatsimPlatform, options: BatsimOptions
+) -> BatsimRun:
+    """Return a run at time 0 with `SIMULATION_BEGINS` in its queue.
 
     Raises:
-        InputError: this can't be simulated.
+        InputError: the combination of platform, workloads and options is not supported.
     """
-    known = KnownJobs(workloads)
-    _check(platform, workloads, known, options)
+    registry = JobRegistry(workloads)
+    _check(platform, workloads, registry, options)
     slots = SHARED_SLOTS if options.compute_sharing else 1
     pstates = [host.pstate for host in platform.hosts]
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
-    simulation = SteppedEngine(cluster, known.table(), _RULES)
-    hosts = Hosts(platform, simulation, slots, energy=options.energy)
-    begins = say.event(0.0, "SIMULATION_BEGINS", say.to_json(opening(platform, workloads, options)))
-    return BatsimRun(options, platform, known, simulation, hosts, [begins], options.dynamic_jobs)
+    simulation = SteppedEngine(cluster, registry.table(), _RULES)
+    hosts = HostStates(platform, simulation, slots, energy=options.energy)
+    data = messages.to_json(simulation_begins_data(platform, workloads, options))
+    begins = messages.event(0.0, "SIMULATION_BEGINS", data)
+    return BatsimRun(options, platform, registry, simulation, hosts, [begins], options.dynamic_jobs)
 
 
 def _check(
-    platform: Platform, workloads: Sequence[Workload], known: KnownJobs, options: Options
+    platform: BatsimPlatform,
+    workloads: Sequence[BatsimWorkload],
+    registry: JobRegistry,
+    options: BatsimOptions,
 ) -> None:
     if options.energy:
         for host in platform.hosts:
@@ -81,27 +87,27 @@ def _check(
                 raise InputError(
                     platform.path,
                     f"host {host.name}",
-                    "has no wattage_per_state; --energy (-E) needs it",
+                    "has no wattage_per_state; --energy (-E) requires it",
                 )
-    for job in known.jobs:
+    for job in registry.jobs:
         try:
-            check_sharing(job, known, options)
+            check_sharing(job, registry, options)
         except ValueError as error:
             raise InputError(_path_of(job, workloads), "", str(error)) from None
 
 
-def _path_of(job: KnownJob, workloads: Sequence[Workload]) -> str:
-    return next(one.path for one in workloads if one.name == job.about.workload)
+def _path_of(job: RunJob, workloads: Sequence[BatsimWorkload]) -> str:
+    return next(one.path for one in workloads if one.name == job.source.workload)
 
 
-def check_sharing(job: KnownJob, known: KnownJobs, options: Options) -> None:
-    """Make sure that a job can be simulated with others on its hosts, if it may have to be.
+def check_sharing(job: RunJob, registry: JobRegistry, options: BatsimOptions) -> None:
+    """Check that compute sharing supports a job.
 
     Raises:
-        ValueError: it can't.
+        ValueError: the job computes, and hosts may be shared.
     """
-    if options.compute_sharing and known.computes(job):
+    if options.compute_sharing and registry.computes(job):
         raise ValueError(
-            f"job {job.full_id} computes; with --enable-compute-sharing only delays are "
-            "simulated: how jobs on one host slow each other down is not"
+            f"job {job.full_id} computes; --enable-compute-sharing supports only delay profiles, "
+            "because the slowdown of jobs that share a host is not simulated"
         )

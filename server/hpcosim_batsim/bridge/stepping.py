@@ -1,6 +1,6 @@
-"""The engine, advanced instant by instant: a shell for schedulers of Batsim.
+"""`SteppedEngine`: the simulation engine, advanced by one instant at a time for Batsim's protocol.
 
-`hpcosim_server.engine.simulation` is the shell for schedulers of our protocol.
+`hpcosim_server.engine.simulation` is its counterpart for hpcosim's protocol.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from hpcosim_workloads.table import JobSpec
 
 
 class SteppedEngine(Engine):
-    """An engine that a scheduler advances by one instant at a time.
+    """An engine that advances by one instant at a time.
 
-    Every job joins the queue: Batsim's schedulers reject themselves the jobs that can never run.
-    When the last job is over, nodes on their way and alarms go on.
+    Every job joins the queue, because Batsim leaves it to the scheduler to reject jobs that cannot
+    run. Power switches and alarms continue after the last job has ended.
     """
 
-    def denial(self, spec: JobSpec) -> str:
+    def admission_error(self, spec: JobSpec) -> str:
         """Return an empty text: no job is rejected at its submission."""
         return ""
 
     def step(self, until_s: float = math.inf) -> list[Event]:
-        """Let the next instant happen, and return its events.
+        """Process the next instant and return its events.
 
         Args:
-            until_s: if nothing happens by this time, s, time passes up to it; if it is infinity,
-                no time passes then.
+            until_s: if there is no event until this time, s, advance to it; infinity: do not
+                advance then.
 
         Returns:
-            As `take_events`.
+            The events since the last call, see `take_events`.
         """
         clock = self.clock
         if clock.next_s() <= until_s:
             clock.run_instant()
         elif until_s < math.inf:
-            clock.pass_to(until_s)
+            clock.advance_to(until_s)
         return self.take_events()
 
     def take_events(self) -> list[Event]:
-        """Return what has happened since this was last called, in order."""
+        """Return the events since the last call, in order."""
         return self.outbox.take()
 
     def next_s(self) -> float:
-        """Return when something happens next, s; infinity: never."""
+        """Return the time of the next event, s; infinity: there is none."""
         return self.clock.next_s()
 
     def carry_out(self, decision: Decision) -> None:
-        """Carry out a decision now.
+        """Apply a decision at the current time.
 
         Raises:
             Rejection: the decision is rejected.
@@ -58,15 +58,15 @@ class SteppedEngine(Engine):
         decisions.carry_out(self, decision)
 
     def reshape(self, job_id: int, cores: int, run_s: float) -> None:
-        """Change what a waiting job asks for, and how long it runs.
+        """Set the cores and the run time of a waiting job.
 
         Args:
-            job_id: the job's number.
-            cores: the cores it asks for.
-            run_s: its run time on the nodes it will be given, s.
+            job_id: number of the job.
+            cores: requested cores.
+            run_s: run time on the nodes of its allocation, s.
 
         Raises:
-            Rejection: it does not wait.
+            Rejection: the job does not wait.
         """
         job = self.jobs.waiting_job(job_id)
         job.spec = job.spec._replace(cores=cores, run_s=run_s)

@@ -1,4 +1,4 @@
-"""Files of external events: a JSON object a line.
+"""Reader of files of external events: one JSON object per line.
 
 {"type": "machine_unavailable", "timestamp": 10, "resources": "0-3"}
 """
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.json_fields import kind_of_value
 from hpcosim_batsim.inputs.workload_model import Json
 from hpcosim_workloads.table import LATEST_S
 
@@ -22,13 +23,13 @@ UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
 
 class ExternalEvent(Struct, frozen=True):
-    """Something that happens whatever is scheduled.
+    """An event that does not depend on the scheduler.
 
     Attributes:
-        time_s: when.
-        kind: its type.
-        hosts: which are unavailable, or available again; empty: it is of another type.
-        raw: the object as it was written.
+        time_s: simulated time, s.
+        kind: type of the event.
+        hosts: hosts that become unavailable or available; empty for other types.
+        raw: the JSON object.
     """
 
     time_s: float
@@ -40,22 +41,22 @@ class ExternalEvent(Struct, frozen=True):
 def read_external_events(
     paths: Iterable[Path], hosts: int, *, forward_unknown: bool
 ) -> list[ExternalEvent]:
-    """Return the events of files, by time.
+    """Return the events of files by time.
 
     Args:
         paths: the files.
-        hosts: how many there are.
-        forward_unknown: events of other types go to the scheduler; else there can be none.
+        hosts: number of compute hosts.
+        forward_unknown: accept events of other types, for the scheduler.
 
     Raises:
-        InputError: a file can't be read, or has what can't be; names the line.
+        InputError: a file cannot be read, or a line is invalid; names the line.
     """
     events = []
     for path in paths:
         try:
             lines = path.read_bytes().splitlines()
         except OSError as error:
-            raise InputError(str(path), "", f"can't be read: {error.strerror or error}") from error
+            raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
@@ -69,25 +70,27 @@ def _event(line: bytes, hosts: int, forward_unknown: bool) -> ExternalEvent:
     try:
         raw: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"is no JSON object: {error}") from None
+        raise ValueError(f"is not a JSON object: {error}") from None
     kind, time_s = raw.get("type"), raw.get("timestamp")
     if not isinstance(kind, str):
-        raise ValueError("type is missing, or no string")
+        raise ValueError(f"type: expected a string, got {kind_of_value(kind)}")
     if isinstance(time_s, bool) or not isinstance(time_s, int | float):
-        raise ValueError("timestamp is missing, or no number")
+        raise ValueError(f"timestamp: expected a number, in s, got {kind_of_value(time_s)}")
     if not (math.isfinite(time_s) and 0 <= time_s <= LATEST_S):
-        raise ValueError(f"timestamp is {time_s}; it must be from 0 to {LATEST_S:g} s")
+        raise ValueError(f"timestamp: expected 0 to {LATEST_S:g} s, got {time_s}")
     if kind in (UNAVAILABLE, AVAILABLE):
         return ExternalEvent(float(time_s), kind, _hosts(raw.get("resources"), hosts), raw)
     if not forward_unknown:
         raise ValueError(
-            f"there is no type {kind!r}; there are {UNAVAILABLE} and {AVAILABLE}, and any other "
-            "with --forward-unknown-events"
+            f"unknown type {kind!r}; expected {UNAVAILABLE} or {AVAILABLE}, or the option "
+            "--forward-unknown-events for other types"
         )
     return ExternalEvent(float(time_s), kind, (), raw)
 
 
 def _hosts(resources: object, hosts: int) -> tuple[int, ...]:
     if not isinstance(resources, str):
-        raise ValueError("resources is missing, or no string such as '0-3 5'")
+        raise ValueError(
+            f"resources: expected a string such as '0-3 5', got {kind_of_value(resources)}"
+        )
     return tuple(parse_intervals(resources, hosts))

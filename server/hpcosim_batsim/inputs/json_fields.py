@@ -1,10 +1,11 @@
-"""Reading JSON files strictly: every error names the file and the field."""
+"""Strict reader of JSON files: every error names the file and the field."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,14 +15,21 @@ from hpcosim_workloads.table import LATEST_S
 
 MAX_BYTES = 2**30  # of a file
 MAX_NUMBER = 2**31 - 1
+MAX_MAGNITUDE = LATEST_S**2
+UNITS: Mapping[str, str] = MappingProxyType(
+    {"subtime": "s", "walltime": "s", "delay": "s", "cpu": "flop", "com": "bytes", "res": "hosts"}
+)
+"""Unit of each number of a workload file, by field."""
 
 
 class Fields:
-    """An object of a JSON file, whose fields are read one by one.
+    """A JSON object with checked access to its fields.
+
+    Every method that returns a field raises `InputError` if the field is missing or invalid.
 
     Args:
-        path: the file.
-        where: the object's place in it.
+        path: the file, for errors.
+        where: path of the object in the file, for errors.
         raw: the object.
     """
 
@@ -32,26 +40,22 @@ class Fields:
             raise InputError(path, where, f"must be an object, not {kind_of_value(raw)}")
         self.raw: dict[str, Any] = raw
 
-    def wrong(self, name: str, what: str) -> InputError:
-        """Return the error that something is wrong with a field."""
+    def error(self, name: str, what: str) -> InputError:
+        """Return the error for a field."""
         where = f"{self.where}.{name}" if self.where else name
         return InputError(self.path, where, what)
 
     def get(self, name: str) -> Any:
-        """Return a field of any type.
-
-        Raises:
-            InputError: it is missing; so do the other readers, for values of a wrong type, too.
-        """
+        """Return a field of any type."""
         if name not in self.raw:
-            raise self.wrong(name, "is missing")
+            raise self.error(name, "is missing")
         return self.raw[name]
 
     def text(self, name: str) -> str:
         """Return a string."""
         value = self.get(name)
         if not isinstance(value, str):
-            raise self.wrong(name, f"must be a string, not {kind_of_value(value)}")
+            raise self.error(name, f"must be a string, not {kind_of_value(value)}")
         return value
 
     def number(self, name: str) -> float:
@@ -59,19 +63,20 @@ class Fields:
         return self.as_number(name, self.get(name))
 
     def as_number(self, name: str, value: Any) -> float:
-        """Return a value as the number that the field `name` must be."""
+        """Return the value of the field `name` as a number."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.wrong(name, f"must be a number, not {kind_of_value(value)}")
-        if not -(LATEST_S**2) <= value <= LATEST_S**2:
-            raise self.wrong(name, f"is {value}; no number may be that large")
+            what = f"must be a number, not {kind_of_value(value)}{_unit_hint(name, value)}"
+            raise self.error(name, what)
+        if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE:
+            raise self.error(name, f"is {value}; its absolute value must be <= {MAX_MAGNITUDE:g}")
         return float(value)
 
     def amount(self, name: str) -> float:
-        """Return a number that is not negative."""
+        """Return a number >= 0."""
         return self.not_negative(name, self.number(name))
 
     def amounts(self, name: str) -> tuple[float, ...]:
-        """Return an array of numbers that are not negative."""
+        """Return an array of numbers >= 0."""
         value = self.array(name)
         return tuple(
             self.not_negative(f"{name}[{i}]", self.as_number(f"{name}[{i}]", part))
@@ -79,25 +84,26 @@ class Fields:
         )
 
     def not_negative(self, name: str, value: float) -> float:
-        """Return a value unless it is negative."""
+        """Return the value of the field `name` if it is >= 0."""
         if value < 0:
-            raise self.wrong(name, f"is {value:g}; it must not be below 0")
+            raise self.error(name, f"is {value:g}; it must be >= 0")
         return value
 
-    def whole(self, name: str, least: int, most: int = MAX_NUMBER) -> int:
-        """Return a whole number from `least` to `most`."""
+    def integer(self, name: str, least: int, most: int = MAX_NUMBER) -> int:
+        """Return an integer from `least` to `most`."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.wrong(name, f"must be a whole number, not {kind_of_value(value)}")
+            what = f"must be an integer, not {kind_of_value(value)}{_unit_hint(name, value)}"
+            raise self.error(name, what)
         if not least <= value <= most:
-            raise self.wrong(name, f"is {value}; it must be from {least} to {most}")
+            raise self.error(name, f"is {value}; it must be from {least} to {most}")
         return value
 
     def array(self, name: str) -> Sequence[Any]:
         """Return an array."""
         value = self.get(name)
         if not isinstance(value, list):
-            raise self.wrong(name, f"must be an array, not {kind_of_value(value)}")
+            raise self.error(name, f"must be an array, not {kind_of_value(value)}")
         return value
 
 
@@ -105,15 +111,18 @@ def read_json(path: Path) -> Any:
     """Return the value of a JSON file.
 
     Raises:
-        InputError: it can't be read, is too large or no JSON; names the line.
+        InputError: the file cannot be read, is too large or is not JSON; names the line.
     """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(str(path), "", f"can't be read: {error.strerror or error}") from error
+        raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error
     if len(data) > MAX_BYTES:
-        raise InputError(str(path), "", f"is larger than {MAX_BYTES // 2**20} MiB, the most")
+        raise InputError(str(path), "", f"is larger than {MAX_BYTES // 2**20} MiB, the maximum")
+    if data.lstrip().startswith(b"<"):
+        what = "is XML; expected a workload in JSON. Are the files of -p and -w swapped?"
+        raise InputError(str(path), "", what)
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -121,7 +130,7 @@ def read_json(path: Path) -> Any:
 
 
 def _line(data: bytes, message: str) -> str:
-    """Return the line of the byte that a message of msgspec's names."""
+    """Return the line of the byte that msgspec's message names."""
     found = re.search(r"\(byte (\d+)\)", message)
     if found is None:
         return ""
@@ -129,8 +138,16 @@ def _line(data: bytes, message: str) -> str:
     return f"line {before + 1}"
 
 
+def _unit_hint(name: str, value: Any) -> str:
+    """Return how to write a number that is a string, "" for another value."""
+    unit = UNITS.get(name.partition("[")[0])
+    if not isinstance(value, str) or not re.match(r"\s*[0-9.]", value):
+        return ""
+    return f"; write it without quotes and without a unit{f', in {unit}' if unit else ''}"
+
+
 def kind_of_value(value: Any) -> str:
-    """Return what a value is, for a person who knows JSON."""
+    """Return a value's type, and a scalar's value, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Hosts, their power states and how they are linked, as SimGrid's platform files have them."""
+"""Types of SimGrid platform files: hosts, their pstates and their network."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Struct
 
 
 class Watts(Struct, frozen=True):
-    """The power of a host in one of its power states.
+    """Power of a host in one pstate, SimGrid's `idle:epsilon:all`.
 
     Attributes:
-        idle_w: while it computes nothing.
-        epsilon_w: as soon as it computes, however little.
-        all_w: while it computes as fast as it can; between these it is linear.
+        idle_w: idle power, W.
+        epsilon_w: power at a load just above 0, W.
+        all_w: power at full load, W; between `epsilon_w` and `all_w` power is linear in the load.
     """
 
     idle_w: float
@@ -27,12 +27,12 @@ class Watts(Struct, frozen=True):
 
 
 class SleepState(Struct, frozen=True):
-    """A power state in which a host sleeps, and the virtual ones it goes through.
+    """A sleep pstate and its transition pstates, Batsim's `sleep_pstates`.
 
     Attributes:
-        sleep: its number.
-        off: that of the virtual state in which it is switched off.
-        on: that of the virtual state in which it is switched on.
+        sleep: pstate of the sleeping host.
+        off: transition pstate while the host switches off.
+        on: transition pstate while the host switches on.
     """
 
     sleep: int
@@ -41,18 +41,18 @@ class SleepState(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """A host that jobs run on.
+    """A host.
 
     Attributes:
-        name: the host's.
-        speeds: flop/s of one core in each power state.
-        cores: how many cores; a task has them all.
-        pstate: the power state it begins in.
-        watts: its power in each power state; empty: the platform does not say.
-        wattage_off_w: while it is off; None: the platform does not say.
-        sleep_states: by their number.
-        properties: as the platform has them, and both names of `wattage_per_state`, and `role`.
-        zone_properties: of the zones it lies in, the innermost first.
+        name: name of the host.
+        speeds: speed of one core in each pstate, flop/s.
+        cores: number of cores; a task uses all of them.
+        pstate: pstate at the start.
+        watts: power in each pstate; empty: the platform states none.
+        sleep_states: sleep pstates by number.
+        properties: properties of the platform file, `role`, and `wattage_per_state` under both
+            of its names.
+        zone_properties: properties of its zones; an inner zone overrides an outer one.
     """
 
     name: str
@@ -60,41 +60,41 @@ class Host(Struct, frozen=True, kw_only=True):
     cores: int = 1
     pstate: int = 0
     watts: tuple[Watts, ...] = ()
-    wattage_off_w: float | None = None
+
     sleep_states: Mapping[int, SleepState] = MappingProxyType({})
     properties: Mapping[str, str] = MappingProxyType({})
     zone_properties: Mapping[str, str] = MappingProxyType({})
 
     @property
-    def virtual(self) -> frozenset[int]:
-        """The power states it only passes through."""
+    def transition_pstates(self) -> frozenset[int]:
+        """The pstates it is in only while it switches on or off."""
         return frozenset(
             pstate for state in self.sleep_states.values() for pstate in (state.off, state.on)
         )
 
     def computes_in(self, pstate: int) -> bool:
-        """Tell whether jobs may run in a power state."""
-        there = 0 <= pstate < len(self.speeds)
-        return there and pstate not in self.sleep_states and pstate not in self.virtual
+        """Tell whether jobs can run in a pstate."""
+        exists = 0 <= pstate < len(self.speeds)
+        return exists and pstate not in self.sleep_states and pstate not in self.transition_pstates
 
     def flops(self, pstate: int) -> float:
-        """Return what it computes in a power state, all its cores together, flop/s."""
+        """Return the speed of all cores in a pstate, flop/s."""
         return self.speeds[pstate] * self.cores
 
-    def passes_s(self, virtual: int) -> float:
-        """Return for how long it is in a virtual power state, in which it computes 1 flop, s."""
-        return 1.0 / self.flops(virtual)
+    def switch_time_s(self, transition: int) -> float:
+        """Return the duration of a transition pstate, s: the time of 1 flop at its speed."""
+        return 1.0 / self.flops(transition)
 
 
 class Star(Struct, frozen=True):
-    """How the hosts of a cluster are linked: each to a backbone they share.
+    """Star network of a cluster: each host has a link to a shared backbone.
 
     Attributes:
-        bytes_per_s: of the link of each host.
-        split: whether that is one link out and one in, each as fast; else both share it.
-        latency_s: of the link of each host.
-        backbone_bytes_per_s: of the backbone; None: there is none.
-        backbone_latency_s: its latency.
+        bytes_per_s: bandwidth of each host's link, bytes/s.
+        split: the link has that bandwidth in each direction; otherwise both directions share it.
+        latency_s: latency of each host's link, s.
+        backbone_bytes_per_s: bandwidth of the backbone, bytes/s; None: unlimited.
+        backbone_latency_s: latency of the backbone, s.
     """
 
     bytes_per_s: float
@@ -104,22 +104,22 @@ class Star(Struct, frozen=True):
     backbone_latency_s: float = 0.0
 
 
-class Platform(Struct, frozen=True, kw_only=True):
+class BatsimPlatform(Struct, frozen=True, kw_only=True):
     """A platform file.
 
     Attributes:
-        path: the file as it was named.
-        hosts: those that jobs run on; a host's number is its place here, which goes by its name
-            as text, so `a10` is before `a2`, as in every recording of Batsim v4.2.1.
-        master: the host the scheduler is on; no job runs there.
-        storage: hosts that are there for storage only.
-        free: it has no links at all: communication takes no time.
-        star: how the hosts that jobs run on are linked, if they are all of one cluster.
+        path: the file as the user named it.
+        hosts: compute hosts, sorted by name as text (`a10` before `a2`), as in Batsim v4.2.1; the
+            index is the host number.
+        master: master host, which runs no jobs.
+        storage: storage hosts.
+        no_network: the platform has no links, so communication takes no time.
+        star: network of the compute hosts; None: they are not in one cluster.
     """
 
     path: str
     hosts: tuple[Host, ...]
     master: Host
     storage: tuple[Host, ...] = ()
-    free: bool = True
+    no_network: bool = True
     star: Star | None = None

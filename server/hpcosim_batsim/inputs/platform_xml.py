@@ -1,9 +1,8 @@
-"""SimGrid's platform files, as Batsim reads them.
+"""Reader of SimGrid platform files.
 
-Read: hosts, clusters and cabinets, in zones however deep; speeds and power states; properties of
-hosts and of zones. Of the network only what `profiles` needs to know: whether there is one, and
-the stars that clusters are. What changes while the simulation runs (traces of availability or of
-speed) is refused by name, and so is what lies in another file.
+It supports hosts, clusters and cabinets in nested zones, speeds and pstates, and properties of
+hosts and zones. Of the network it keeps what `tasks` needs: whether there are links, and the star
+networks of clusters. Traces of availability or speed and included files are errors.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.cluster_xml import numbers_of, star_of
 from hpcosim_batsim.inputs.host_xml import host_of
-from hpcosim_batsim.inputs.platform_model import Host, Platform, Star
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host, Star
 from hpcosim_batsim.inputs.xml_tree import Element, read_xml
 
 MAX_HOSTS = 1_000_000
@@ -36,31 +35,31 @@ _NETWORK = {
     "bypassASroute",
 }
 _NETWORK |= {"backbone", "host_link", "link_ctn", "router"}
-_PASSED_OVER = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
-_REFUSED = {
-    "include": "lies in another file",
-    "peer": "is a host whose links change",
-    "trace": "changes while the simulation runs",
-    "trace_connect": "changes while the simulation runs",
-    "process": "starts a program of SimGrid's",
-    "actor": "starts a program of SimGrid's",
+_IGNORED = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
+_UNSUPPORTED = {
+    "include": "included files",
+    "peer": "hosts with changing links",
+    "trace": "traces of availability or speed",
+    "trace_connect": "traces of availability or speed",
+    "process": "SimGrid programs",
+    "actor": "SimGrid programs",
 }
 _ROLES = ("", "compute_node", "master", "storage")
 
 
 def read_platform(
     path: Path, *, master: str = MASTER, roles: Mapping[str, str] = NO_ROLES, limit: int = 0
-) -> Platform:
+) -> BatsimPlatform:
     """Return the platform of a file.
 
     Args:
         path: the file.
-        master: the name of the host the scheduler is on; one with the role `master` is, too.
-        roles: roles of hosts by their names, beside those the file gives.
-        limit: take only so many of the hosts that jobs run on, the first by number; 0: all.
+        master: name of the master host; a host with the role `master` is the master host, too.
+        roles: roles of hosts by name, in addition to those of the file.
+        limit: maximum number of compute hosts, the first by number; 0: all.
 
     Raises:
-        InputError: it can't be read, or asks for what can't be had; names the line.
+        InputError: the file cannot be read or is invalid or not supported; names the line.
     """
     return _Reader(str(path), read_xml(path)).platform(master, roles, limit)
 
@@ -73,46 +72,47 @@ class _Reader:
         self._stars: dict[str, Star] = {}
         self._linked = False
 
-    def platform(self, master: str, roles: Mapping[str, str], limit: int) -> Platform:
+    def platform(self, master: str, roles: Mapping[str, str], limit: int) -> BatsimPlatform:
         if self._root.tag != "platform":
-            raise self._root.wrong(f"begins with <{self._root.tag}>, not with <platform>")
+            raise self._root.error(f"expected the root element <platform>, got <{self._root.tag}>")
         self._read_children(self._root, {})
         for name in roles:
             if name not in self._hosts:
-                raise InputError(self._path, "", f"has no host {name}, which is to have a role")
+                what = f"has no host {name}; --add-role-to-hosts (-r) names it"
+                raise InputError(self._path, "", what)
         masters, compute, storage = self._by_role(master, roles)
         if len(masters) != 1:
             raise InputError(self._path, "", _one_master(masters, master))
         if limit > len(compute):
             raise InputError(
-                self._path, "", f"has {len(compute)} hosts that jobs run on; {limit} were asked for"
+                self._path, "", f"has {len(compute)} compute hosts; --mmax requests {limit}"
             )
         if not compute:
-            raise InputError(self._path, "", "has no host that jobs run on, only the master")
-        return Platform(
+            raise InputError(self._path, "", "has no compute host, only the master host")
+        return BatsimPlatform(
             path=self._path,
             hosts=tuple(compute[: limit or None]),
             master=masters[0],
             storage=tuple(storage),
-            free=not self._linked,
+            no_network=not self._linked,
             star=self._common_star(compute),
         )
 
     def _by_role(
         self, master: str, roles: Mapping[str, str]
     ) -> tuple[list[Host], list[Host], list[Host]]:
-        """Return the masters, the hosts jobs run on, and those of storage, by name."""
+        """Return the master hosts, the compute hosts and the storage hosts, each by name."""
         found: tuple[list[Host], list[Host], list[Host]] = ([], [], [])
         for _, host in sorted(self._hosts.items()):
             names = [host.properties["role"], roles.get(host.name, "")]
             names += ["master"] if host.name == master else []
             role = ",".join(dict.fromkeys(filter(None, names)))
             parts = {part.strip() for part in role.split(",")}
-            if strange := sorted(parts - set(_ROLES)):
+            if unknown := sorted(parts - set(_ROLES)):
                 raise InputError(
                     self._path,
                     f"host {host.name}",
-                    f"has the role {strange[0]!r}; there are {', '.join(_ROLES[1:])}",
+                    f"has the unknown role {unknown[0]!r}; expected {', '.join(_ROLES[1:])}",
                 )
             which = 0 if "master" in parts else 2 if "storage" in parts else 1
             found[which].append(_with_role(host, role))
@@ -128,15 +128,16 @@ class _Reader:
             if child.tag in _ZONES:
                 self._read_children(child, {**zone_properties, **child.properties()})
             elif child.tag == "host":
-                self._add(child, host_of(child, child.need("id"), zone_properties))
+                self._add(child, host_of(child, child.required("id"), zone_properties))
             elif child.tag in _GROUPS:
                 self._add_group(child, zone_properties)
             elif child.tag in _NETWORK:
                 self._linked = True
-            elif child.tag in _REFUSED:
-                raise child.wrong(f"<{child.tag}> is not supported: it {_REFUSED[child.tag]}")
-            elif child.tag not in _PASSED_OVER:
-                raise child.wrong(f"<{child.tag}> is not known in a SimGrid platform")
+            elif child.tag in _UNSUPPORTED:
+                what = _UNSUPPORTED[child.tag]
+                raise child.error(f"<{child.tag}> is not supported: hpcosim has no {what}")
+            elif child.tag not in _IGNORED:
+                raise child.error(f"<{child.tag}> is not an element of a SimGrid platform")
 
     def _add_group(self, group: Element, zone_properties: Mapping[str, str]) -> None:
         self._linked = True
@@ -150,9 +151,9 @@ class _Reader:
 
     def _add(self, element: Element, host: Host) -> None:
         if host.name in self._hosts:
-            raise element.wrong(f"there is a second host {host.name}")
+            raise element.error(f"a second host has the name {host.name}; names must be unique")
         if len(self._hosts) >= MAX_HOSTS:
-            raise element.wrong(f"there are more than {MAX_HOSTS} hosts")
+            raise element.error(f"the platform has more than {MAX_HOSTS} hosts, the maximum")
         self._hosts[host.name] = host
 
 
@@ -164,8 +165,9 @@ def _with_role(host: Host, role: str) -> Host:
 
 def _one_master(masters: list[Host], wanted: str) -> str:
     if masters:
-        return f"has several masters: {', '.join(host.name for host in masters[:5])}"
+        names = ", ".join(host.name for host in masters[:5])
+        return f"has {len(masters)} master hosts ({names}); expected one"
     return (
-        f"has no master: there must be a host named {wanted}, or one with the property "
-        'role="master", where the scheduler is'
+        f"has no master host; expected a host named {wanted} (--master-host), or a host with the "
+        'property role="master"'
     )

@@ -1,4 +1,4 @@
-"""Amounts with units, as SimGrid's platforms have them: `98.095Mf`, `1.25GBps`, `50us`."""
+"""Parser of amounts with units in SimGrid platforms: `98.095Mf`, `1.25GBps`, `50us`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PREFIXES = _SI | _BINARY
 FLOPS: Mapping[str, float] = {
     f"{prefix}{unit}": scale for prefix, scale in _PREFIXES.items() for unit in ("f", "flops")
 }
-"""Of speeds, in flop/s."""
+"""Units of speed and their factors to flop/s."""
 
 BANDWIDTHS: Mapping[str, float] = {
     f"{prefix}{unit}": scale / size
     for prefix, scale in _PREFIXES.items()
     for unit, size in (("Bps", 1), ("bps", 8))
 }
-"""Of bandwidths, in bytes/s."""
+"""Units of bandwidth and their factors to bytes/s."""
 
 TIMES: Mapping[str, float] = {
     "ps": 1e-12,
@@ -34,19 +34,19 @@ TIMES: Mapping[str, float] = {
     "d": 86400.0,
     "w": 604800.0,
 }
-"""Of latencies, in s."""
+"""Units of time and their factors to s."""
 
 
 def amount(text: str, units: Mapping[str, float], example: str) -> float:
-    """Return an amount in the basic unit; one without a unit is in it.
+    """Return an amount in its base unit.
 
     Args:
-        text: a number and a unit.
-        units: what each is in the basic one.
-        example: what would be right, for the message.
+        text: a number with or without a unit; default: the base unit.
+        units: factor of each unit to the base unit.
+        example: a valid amount, for the error message.
 
     Raises:
-        ValueError: it is none, or not finite.
+        ValueError: the text is not a finite amount, or its unit is unknown.
     """
     found = _AMOUNT.match(text)
     unit = found.group(2) if found else ""
@@ -55,7 +55,7 @@ def amount(text: str, units: Mapping[str, float], example: str) -> float:
     except ValueError:  # 1.2.3
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{text!r} is not an amount such as {example}")
+        raise ValueError(f"expected an amount such as {example}, got {text!r}")
     if unit and unit not in units:
-        raise ValueError(f"{text!r} has the unit {unit!r}; {example} would be right")
+        raise ValueError(f"expected an amount such as {example}, got {text!r} with unit {unit!r}")
     return number * units[unit] if unit else number

@@ -1,4 +1,4 @@
-"""Jobs, their profiles, and workloads, as Batsim's files have them."""
+"""Types of Batsim's workload files: jobs, profiles and workloads."""
 
 from __future__ import annotations
 
@@ -9,87 +9,97 @@ from typing import Any
 from msgspec import Struct
 
 Json = Mapping[str, Any]
-NOTHING: Json = MappingProxyType({})
+NO_FIELDS: Json = MappingProxyType({})
 
 
 class Delay(Struct, frozen=True, kw_only=True):
-    """Hosts that wait and compute nothing: their power is as when idle.
+    """Profile `delay`: the hosts wait, at idle power.
 
     Attributes:
-        name: the profile's.
-        ret: what its jobs return; not 0: they have failed.
-        raw: the object as it was written, with all further fields.
-        delay_s: for how long.
+        name: name of the profile.
+        ret: return code of its jobs; a job with another code than 0 has failed.
+        raw: the JSON object, including unknown fields.
+        delay_s: duration, s.
     """
 
     name: str
     ret: int = 0
-    raw: Json = NOTHING
+    raw: Json = NO_FIELDS
     delay_s: float
 
 
 class Parallel(Struct, frozen=True, kw_only=True):
-    """Work told host by host, `parallel`; fields not named here are as in `Delay`.
+    """Profile `parallel`: computation and communication per host.
 
     Attributes:
-        cpu_flop: of each host.
-        com_bytes: row by row, what each host sends to each; empty: nothing.
+        name: as in `Delay`.
+        ret: as in `Delay`.
+        raw: as in `Delay`.
+        cpu_flop: computation of each host, flop.
+        com_bytes: communication matrix, row by row: bytes that each host sends to each host;
+            empty: none.
     """
 
     name: str
     ret: int = 0
-    raw: Json = NOTHING
+    raw: Json = NO_FIELDS
     cpu_flop: tuple[float, ...]
     com_bytes: tuple[float, ...] = ()
 
 
 class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
-    """The same work on every host; fields not named here are as in `Delay`.
+    """Profiles `parallel_homogeneous` and `parallel_homogeneous_total`: equal work on every host.
 
     Attributes:
-        total: the amounts are those of all hosts together (`parallel_homogeneous_total`), not
-            of each host and each pair (`parallel_homogeneous`).
-        cpu_flop: computation.
-        com_bytes: communication.
+        name: as in `Delay`.
+        ret: as in `Delay`.
+        raw: as in `Delay`.
+        total: the amounts are totals over all hosts (`parallel_homogeneous_total`); otherwise
+            they are per host and per pair of hosts (`parallel_homogeneous`).
+        cpu_flop: computation, flop.
+        com_bytes: communication, bytes.
     """
 
     name: str
     ret: int = 0
-    raw: Json = NOTHING
+    raw: Json = NO_FIELDS
     total: bool = False
     cpu_flop: float
     com_bytes: float
 
 
 class Composed(Struct, frozen=True, kw_only=True):
-    """Profiles one after the other; fields not named here are as in `Delay`.
+    """Profile `composed`: a sequence of profiles.
 
     Attributes:
+        name: as in `Delay`.
+        ret: as in `Delay`.
+        raw: as in `Delay`.
         sequence: names of profiles of the same workload.
-        repeat: how often the whole sequence is run.
+        repeat: number of repetitions of the sequence.
     """
 
     name: str
     ret: int = 0
-    raw: Json = NOTHING
+    raw: Json = NO_FIELDS
     sequence: tuple[str, ...]
     repeat: int = 1
 
 
-Profile = Delay | Parallel | ParallelHomogeneous | Composed
+BatsimProfile = Delay | Parallel | ParallelHomogeneous | Composed
 
 
-class Job(Struct, frozen=True, kw_only=True):
-    """A job as its workload has it.
+class BatsimJob(Struct, frozen=True, kw_only=True):
+    """A job of a workload file.
 
     Attributes:
-        workload: the name of its workload.
-        name: its own, unique there.
-        submit_s: when, s.
-        res: hosts asked for.
-        profile: name of its profile, of the same workload.
-        walltime_s: the most it may run, s; None: any time.
-        raw: the object as it was written, with all further fields, its `id` the full one.
+        workload: name of its workload.
+        name: its name, unique in the workload.
+        submit_s: submission time, s.
+        res: number of requested hosts.
+        profile: name of its profile in the same workload.
+        walltime_s: maximum run time, s; None: unlimited.
+        raw: the JSON object, including unknown fields; its `id` is the full id.
     """
 
     workload: str
@@ -98,32 +108,32 @@ class Job(Struct, frozen=True, kw_only=True):
     res: int
     profile: str
     walltime_s: float | None = None
-    raw: Json = NOTHING
+    raw: Json = NO_FIELDS
 
     @property
     def full_id(self) -> str:
-        """The name it goes by on the wire: `w0!name`."""
+        """Its id in messages, `WORKLOAD!NAME`."""
         return f"{self.workload}!{self.name}"
 
     @property
     def order(self) -> tuple[float, str]:
-        """What jobs are submitted in the order of; `w0!10` is before `w0!2`."""
+        """Sort key of the submission order; ids are compared as text: `w0!10` < `w0!2`."""
         return self.submit_s, self.full_id
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class BatsimWorkload(Struct, frozen=True, kw_only=True):
     """A workload file.
 
     Attributes:
         name: `w0` for the first, then `w1` and so on.
-        path: the file as it was named.
-        nb_res: hosts it was made for, as it says; not a limit.
-        jobs: in the order of submission.
-        profiles: by name; every job's is there.
+        path: the file as the user named it.
+        nb_res: number of hosts for which the workload was made; not a limit.
+        jobs: the jobs in order of submission.
+        profiles: profiles by name, including that of every job.
     """
 
     name: str
     path: str
     nb_res: int
-    jobs: tuple[Job, ...]
-    profiles: Mapping[str, Profile]
+    jobs: tuple[BatsimJob, ...]
+    profiles: Mapping[str, BatsimProfile]

@@ -16,14 +16,14 @@ MAX_DEPTH = 64
 
 @dataclass(slots=True)
 class Element:
-    """An element of a file.
+    """An XML element. Its text is dropped.
 
     Attributes:
-        path: the file as it was named.
-        tag: the element's name.
-        attributes: values by name.
-        line: where it begins, counted from 1.
-        children: the elements in it, in order; text is not kept.
+        path: the file as the user named it.
+        tag: name of the element.
+        attributes: values of its attributes by name.
+        line: line on which it begins, counted from 1.
+        children: its child elements, in order.
     """
 
     path: str
@@ -33,62 +33,74 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def all(self, tag: str) -> Iterator[Element]:
-        """Yield the children of this name."""
+        """Yield the children with this tag."""
         return (child for child in self.children if child.tag == tag)
 
-    def wrong(self, what: str) -> InputError:
-        """Return the error that something is wrong here."""
+    def error(self, what: str) -> InputError:
+        """Return an error that names the file and the line of this element."""
         return InputError(self.path, f"line {self.line}", what)
 
-    def need(self, name: str) -> str:
+    def required(self, name: str) -> str:
         """Return the value of an attribute.
 
         Raises:
-            InputError: there is none; so do the other readers, for wrong values, too.
+            InputError: the element does not have the attribute.
         """
         value = self.attributes.get(name)
         if value is None:
-            raise self.wrong(f"<{self.tag}> has no {name}")
+            raise self.error(f"<{self.tag}> has no {name}")
         return value
 
     def count(self, name: str, default: int, least: int) -> int:
-        """Return a whole number of at least `least`."""
+        """Return the value of an attribute as an integer.
+
+        Raises:
+            InputError: the value is not an integer >= `least`.
+        """
         text = self.attributes.get(name, str(default))
         number = int(text) if text.isascii() and text.strip().isdigit() else least - 1
         if number < least:
-            raise self.wrong(f"{name} is {text!r}; it must be a number from {least}")
+            raise self.error(f"{name}: expected an integer >= {least} without a unit, got {text!r}")
         return number
 
     def amount(self, name: str, text: str, units: Mapping[str, float], example: str) -> float:
-        """Return an amount with a unit, see `units.amount`; `name` is for the message."""
+        """Return the amount in `text`, see `units.amount`.
+
+        Raises:
+            InputError: the text is not an amount; the message begins with `name`.
+        """
         try:
             return amount(text, units, example)
         except ValueError as error:
-            raise self.wrong(f"{name}: {error}") from None
+            raise self.error(f"{name}: {error}") from None
 
     def properties(self) -> dict[str, str]:
-        """Return the values of its `prop` elements by their ids."""
-        return {prop.need("id"): prop.need("value") for prop in self.all("prop")}
+        """Return the values of its `prop` elements by id."""
+        return {prop.required("id"): prop.required("value") for prop in self.all("prop")}
 
 
 def read_xml(path: Path) -> Element:
     """Return the root element of a file.
 
-    Nothing outside the file is read. A DOCTYPE with declarations of its own is refused: by those
-    a short file can stand for a very long one. White space before the XML, as in files that come
-    with Batsim, is passed over.
+    The reader opens no other file. A DOCTYPE with an internal subset is an error, because entities
+    can expand a short file to a very long one. White space before the XML declaration is ignored,
+    as files that come with Batsim have some.
 
     Raises:
-        InputError: it can't be read, is no XML, is too large or too deep, or declares something.
+        InputError: the file cannot be read, is not XML, is too large or too deeply nested, or has
+            a DOCTYPE with an internal subset.
     """
     name = str(path)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(name, "", f"can't be read: {error.strerror or error}") from error
+        raise InputError(name, "", f"cannot be read: {error.strerror or error}") from error
     if len(data) > MAX_BYTES:
-        raise InputError(name, "", f"is larger than {MAX_BYTES // 2**20} MiB, the most there is")
+        raise InputError(name, "", f"is larger than {MAX_BYTES // 2**20} MiB, the maximum")
+    if data.lstrip().startswith((b"{", b"[")):
+        what = "is JSON; expected a SimGrid platform in XML. Are the files of -p and -w swapped?"
+        raise InputError(name, "", what)
     return _parse(name, data)
 
 
@@ -102,12 +114,12 @@ def _parse(name: str, data: bytes) -> Element:
     def line() -> int:
         return skipped + parser.CurrentLineNumber
 
-    def refuse(what: str) -> InputError:
+    def error_here(what: str) -> InputError:
         return InputError(name, f"line {line()}", what)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(stack) > MAX_DEPTH:
-            raise refuse(f"elements lie in each other more than {MAX_DEPTH} deep")
+            raise error_here(f"elements are nested more than {MAX_DEPTH} deep")
         element = Element(name, tag, attributes, line())
         stack[-1].children.append(element)
         stack.append(element)
@@ -117,7 +129,7 @@ def _parse(name: str, data: bytes) -> Element:
 
     def doctype(_: str, _system: str | None, _public: str | None, declares: bool) -> None:
         if declares:
-            raise refuse("the DOCTYPE has declarations of its own; a platform needs none")
+            raise error_here("the DOCTYPE has an internal subset; remove it")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

@@ -2,12 +2,13 @@
 
 Each module imports only modules above it:
 
-    hosts        which hosts each job had, and what each host was doing over time
-    energy       energy and power states over time
-    outcome      the result of a run in Batsim's terms
-    unavailable  hosts that became unavailable
-    sharing      hosts that run several jobs at a time
-    results      the result of a run of a Batsim scheduler
-    summary      the columns of `PREFIX_schedule.csv`
-    csv_files    the text of the files
+    model           types of a run's results in Batsim's terms
+    host_changes    hosts of each job, and state changes of hosts
+    energy          energy and pstates over time
+    outcome         result of a run in Batsim's terms
+    unavailability  states of unavailable hosts
+    sharing         hosts that run several jobs at the same time
+    results         result of a run of a Batsim scheduler
+    summary         columns of `PREFIX_schedule.csv`
+    csv_files       content of the files
 """

@@ -1,8 +1,8 @@
 """Batsim's output files, with the columns and formats of v4.2.1.
 
-They differ from Batsim's in three ways. Times of states and power states have up to 15 digits;
-Batsim writes 6, which after eleven days is coarser than a second. The version is ours. Values that
-were not measured are empty, such as wall seconds, which would differ from run to run.
+They differ from Batsim's files in three ways. Times of states and pstates have up to 15 significant
+digits; Batsim's 6 digits are coarser than a second after eleven days. The version is hpcosim's.
+Values that were not measured are empty, by default wall-clock times, which differ between runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from hpcosim_batsim.outputs.model import HostState, JobOutcome, Outcome
+from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
 from hpcosim_batsim.outputs.summary import stretch, summary
 from hpcosim_server.record.folder import write_together
 from hpcosim_server.record.tables import intervals
@@ -34,10 +34,10 @@ _COUNTED: tuple[HostState, ...] = (
 )
 
 
-def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
-    """Return the text of each file by its name, `PREFIX_jobs.csv` and so on.
+def files_of(outcome: BatsimOutcome, prefix: str = "out") -> dict[str, Iterable[str]]:
+    """Return the lines of each file by name, `PREFIX_jobs.csv` and so on.
 
-    The files about energy are included if the outcome has the energy.
+    The files on energy and pstates are included if the outcome has these.
     """
     files: dict[str, Iterable[str]] = {
         f"{prefix}_jobs.csv": _job_lines(outcome),
@@ -51,36 +51,35 @@ def files_of(outcome: Outcome, prefix: str = "out") -> dict[str, Iterable[str]]:
     return files
 
 
-def write_outputs(prefix: Path, outcome: Outcome) -> None:
-    """Write all files, which replace those of an earlier run, or none.
+def write_outputs(prefix: Path, outcome: BatsimOutcome) -> None:
+    """Write all files. They replace those of an earlier run.
 
     Args:
-        prefix: path and start of the names; `runs/out` for `runs/out_jobs.csv` and so on.
+        prefix: path and start of the names: `runs/out` for `runs/out_jobs.csv` and so on.
         outcome: the result of a run.
 
     Raises:
-        ResultsError: they cannot be written; the folder is as it was before.
+        ResultsError: a file cannot be written; no file has changed.
     """
     write_together(prefix.parent, files_of(outcome, prefix.name))
 
 
-def _job_lines(outcome: Outcome) -> Iterator[str]:
+def _job_lines(outcome: BatsimOutcome) -> Iterator[str]:
     yield JOB_COLUMNS + "\n"
     for job in outcome.jobs:
         walltime_s = -1.0 if job.walltime_s is None else job.walltime_s
         yield (
             f"{_cell(job.name)},{_cell(job.workload)},{_cell(job.profile)},{job.submit_s:f},"
             f"{job.res},{walltime_s:f},{int(job.state == 'COMPLETED_SUCCESSFULLY')},{job.state},"
-            f'{_ran(job)},"{_quoted(job.metadata)}"\n'
+            f'{_run_columns(job)},"{_quoted(job.metadata)}"\n'
         )
 
 
-def _ran(job: JobOutcome) -> str:
-    """Return the columns that are empty for a job that never ran."""
+def _run_columns(job: JobOutcome) -> str:
+    """Return the columns that are empty if the job never ran."""
     if job.start_s is None or job.end_s is None:
         return ",,,,,,,"
-    # Times are rounded first, so that columns add up, and a job never seems to begin on a host
-    # before the one before it is over.
+    # Times are rounded before subtraction: columns add up, and the jobs of a host do not overlap.
     submit_s, start_s, end_s = (round(t, 6) for t in (job.submit_s, job.start_s, job.end_s))
     energy_j = -1.0 if job.energy_j is None else job.energy_j
     return (
@@ -89,7 +88,7 @@ def _ran(job: JobOutcome) -> str:
     )
 
 
-def _machine_state_lines(outcome: Outcome) -> Iterator[str]:
+def _machine_state_lines(outcome: BatsimOutcome) -> Iterator[str]:
     yield MACHINE_STATE_COLUMNS + "\n"
     state: list[HostState] = ["idle"] * outcome.hosts
     counts: dict[HostState, int] = dict.fromkeys(get_args(HostState), 0)
@@ -102,13 +101,13 @@ def _machine_state_lines(outcome: Outcome) -> Iterator[str]:
         yield f"{_time(change.time_s)},{','.join(str(counts[name]) for name in _COUNTED)}\n"
 
 
-def _pstate_lines(outcome: Outcome) -> Iterator[str]:
+def _pstate_lines(outcome: BatsimOutcome) -> Iterator[str]:
     yield PSTATE_COLUMNS + "\n"
     for change in outcome.pstates or ():
         yield f"{_time(change.time_s)},{intervals(change.hosts)},{change.pstate}\n"
 
 
-def _energy_lines(outcome: Outcome) -> Iterator[str]:
+def _energy_lines(outcome: BatsimOutcome) -> Iterator[str]:
     yield ENERGY_COLUMNS + "\n"
     before_s, before_j = outcome.start_s, 0.0
     for point in outcome.energy or ():
@@ -118,13 +117,13 @@ def _energy_lines(outcome: Outcome) -> Iterator[str]:
         before_s, before_j = point.time_s, point.energy_j
 
 
-def _schedule_lines(outcome: Outcome) -> Iterator[str]:
+def _schedule_lines(outcome: BatsimOutcome) -> Iterator[str]:
     row = summary(outcome)
     yield ",".join(row) + "\n"
-    yield ",".join(_number(value) for value in row.values()) + "\n"
+    yield ",".join(_text_of(value) for value in row.values()) + "\n"
 
 
-def _number(value: str | float | None) -> str:
+def _text_of(value: str | float | None) -> str:
     if value is None:
         return ""
     return f"{value:f}" if isinstance(value, float) else _cell(str(value))
@@ -135,7 +134,7 @@ def _time(time_s: float) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text as a cell that no reader takes for several."""
+    """Return text as a CSV cell, quoted if it has a separator."""
     return f'"{_quoted(text)}"' if any(sign in text for sign in ',"\r\n') else text
 
 

@@ -1,4 +1,4 @@
-"""What Batsim's output files tell of a run."""
+"""Types of a run's results in Batsim's terms."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from hpcosim_batsim.bridge.final_states import FinalState
 
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
 SWITCHING_ON, SWITCHING_OFF = -1, -2
-"""The power states of `PstateChange` that are a way to one."""
+"""Values of `PstateChange.pstate` while a host switches on or off."""
 
 
 class JobOutcome(Struct, kw_only=True):
-    """A job that is over.
+    """A job that has ended.
 
     Attributes:
-        name: without its workload's.
-        workload: the name of its workload.
-        profile: the name of its profile.
-        submit_s: when it was submitted.
-        res: hosts asked for.
-        walltime_s: the most it could run; None: any time.
-        state: how it ended.
-        start_s, end_s: from when to when it ran; None: it never did.
-        hosts: on which, by number.
-        energy_j: what its hosts used while it ran; None: nobody asked.
-        metadata: what the scheduler noted.
+        name: name of the job, without the workload's.
+        workload: name of its workload.
+        profile: name of its profile.
+        submit_s: submission time, s.
+        res: number of requested hosts.
+        walltime_s: maximum run time, s; None: unlimited.
+        state: final state.
+        start_s: start time, s; None: the job never ran.
+        end_s: end time, s; None: the job never ran.
+        hosts: numbers of its hosts.
+        energy_j: energy of its hosts while it ran, J; None: not simulated.
+        metadata: text that the scheduler set.
     """
 
     name: str
@@ -46,12 +47,12 @@ class JobOutcome(Struct, kw_only=True):
 
 
 class StateChange(Struct, frozen=True):
-    """Some hosts entered a state at once.
+    """Hosts entered a state at the same time.
 
     Attributes:
-        time_s: when.
-        hosts: which.
-        state: what they are from then on.
+        time_s: simulated time, s.
+        hosts: the hosts.
+        state: their new state.
     """
 
     time_s: float
@@ -60,12 +61,12 @@ class StateChange(Struct, frozen=True):
 
 
 class PstateChange(Struct, frozen=True):
-    """Some hosts entered a power state at once.
+    """Hosts entered a pstate at the same time.
 
     Attributes:
-        time_s: when.
-        hosts: which.
-        pstate: its number, `SWITCHING_ON` or `SWITCHING_OFF`.
+        time_s: simulated time, s.
+        hosts: the hosts.
+        pstate: number of the pstate, `SWITCHING_ON` or `SWITCHING_OFF`.
     """
 
     time_s: float
@@ -74,13 +75,14 @@ class PstateChange(Struct, frozen=True):
 
 
 class EnergyPoint(Struct, frozen=True):
-    """The energy of all hosts up to an instant at which something changed.
+    """Energy of all hosts up to an event.
 
     Attributes:
-        time_s: when.
-        energy_j: since the run began.
-        kind: a job started (`s`) or ended (`e`), or power states changed or were asked to (`p`).
-        idle_w: what all hosts would draw then if none computed.
+        time_s: simulated time, s.
+        energy_j: energy since the start of the run, J.
+        kind: the event: a job started (`s`), a job ended (`e`), or pstates changed or were
+            requested (`p`).
+        idle_w: power of all hosts if all were idle, W.
     """
 
     time_s: float
@@ -89,20 +91,22 @@ class EnergyPoint(Struct, frozen=True):
     idle_w: float
 
 
-class Outcome(Struct, kw_only=True):
-    """All that Batsim's output files tell of a run.
+class BatsimOutcome(Struct, kw_only=True):
+    """Result of a run, for Batsim's output files.
 
     Attributes:
-        hosts: how many there are.
-        jobs: in the order in which they were over.
-        states: of the hosts, in order; all are idle before.
-        pstates: likewise; those at the start are among them. None: energy was not asked for.
-        energy: likewise.
-        start_s: when the run began.
-        unpaid_j: what the hosts used before the first submission.
-        grouped_switches: how many times power states were asked to change.
-        scheduling_s, simulation_s: wall seconds the scheduler took, and all; None: not taken.
-        version: who ran it.
+        hosts: number of hosts.
+        jobs: jobs in the order in which they ended.
+        states: state changes of hosts, by time; all hosts are idle before the first.
+        pstates: pstate changes of hosts, by time, including the initial pstates; None: energy
+            was not simulated.
+        energy: energy over time; None: energy was not simulated.
+        start_s: start of the run, s.
+        energy_before_j: energy before the first submission, J.
+        grouped_switches: number of requests to change pstates.
+        scheduling_s: wall-clock time of the scheduler, s; None: not measured.
+        simulation_s: wall-clock time of the run, s; None: not measured.
+        version: name and version of the simulator.
     """
 
     hosts: int
@@ -111,7 +115,7 @@ class Outcome(Struct, kw_only=True):
     pstates: Sequence[PstateChange] | None = None
     energy: Sequence[EnergyPoint] | None = None
     start_s: float = 0.0
-    unpaid_j: float = 0.0
+    energy_before_j: float = 0.0
     grouped_switches: int = 0
     scheduling_s: float | None = None
     simulation_s: float | None = None

@@ -1,4 +1,4 @@
-"""The result of a run in Batsim's terms."""
+"""Result of a run in Batsim's terms."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from importlib.metadata import PackageNotFoundError, version
 
 from hpcosim_batsim.bridge.final_states import FINAL
 from hpcosim_batsim.outputs.energy import PstatesOf, energy_log
-from hpcosim_batsim.outputs.hosts import hosts_by_node, hosts_of_jobs, state_changes
-from hpcosim_batsim.outputs.model import JobOutcome, Outcome
+from hpcosim_batsim.outputs.host_changes import hosts_by_node, hosts_of_jobs, state_changes
+from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
 
 JobOf = Callable[[Recording, int], JobOutcome]
-"""Returns what is known of a job, by its row, apart from when and where it ran and its energy."""
+"""Returns the result of the job in a row of the recording, without start, end, hosts, energy."""
 
 
-def plain_job(recording: Recording, row: int) -> JobOutcome:
-    """Return a job of one of our workloads, which have no profiles, by its row."""
+def native_job(recording: Recording, row: int) -> JobOutcome:
+    """Return the job in a row of the recording of a run without Batsim's workloads."""
     return JobOutcome(
         name=str(recording.job_id[row]),
         workload="w0",
@@ -32,38 +32,38 @@ def plain_job(recording: Recording, row: int) -> JobOutcome:
     )
 
 
-def plain_pstates(_: NodeGroup) -> tuple[int, int]:
-    """Return the numbers of the power states of one of our nodes: on, and sleeping."""
+def native_pstates(_: NodeGroup) -> tuple[int, int]:
+    """Return the pstates of a node of a platform that is not Batsim's: 0 on, 1 asleep."""
     return 0, 1
 
 
 def outcome_of(
     record: RunRecord,
     *,
-    job: JobOf = plain_job,
-    pstates: PstatesOf = plain_pstates,
+    job: JobOf = native_job,
+    pstates: PstatesOf = native_pstates,
     energy: bool = True,
-) -> Outcome:
-    """Return the result of a run, finished or not; jobs that are not over are left out.
+) -> BatsimOutcome:
+    """Return the result of a run, complete or not, without the jobs that have not ended.
 
     Args:
         record: the run.
-        job: describes a job.
-        pstates: numbers the power states of a kind of nodes.
+        job: returns the result of a job.
+        pstates: returns the pstates of a kind of node.
         energy: include the energy over time and of each job.
     """
     hosts = hosts_by_node(record.platform)
-    given = hosts_of_jobs(record.recording, hosts)
-    states = list(state_changes(record.recording, hosts, given))
+    allocated = hosts_of_jobs(record.recording, hosts)
+    states = list(state_changes(record.recording, hosts, allocated))
     log = energy_log(record, hosts, pstates) if energy else None
-    return Outcome(
+    return BatsimOutcome(
         hosts=record.platform.core_count,
-        jobs=_jobs(record, job, given, energy=energy),
+        jobs=_jobs(record, job, allocated, energy=energy),
         states=states,
         pstates=log.pstates if log else None,
         energy=log.points if log else None,
         start_s=record.start_s,
-        unpaid_j=log.unpaid_j if log else 0.0,
+        energy_before_j=log.energy_before_j if log else 0.0,
         grouped_switches=sum(change.state.startswith("switching") for change in states),
         version=f"hpcosim {_version()}",
     )
@@ -72,25 +72,25 @@ def outcome_of(
 def _version() -> str:
     try:
         return version("hpcosim")
-    except PackageNotFoundError:  # run from its source
+    except PackageNotFoundError:  # run from the source tree
         return "unknown"
 
 
 def _jobs(
-    record: RunRecord, job: JobOf, given: Mapping[int, array[int]], *, energy: bool
+    record: RunRecord, job: JobOf, allocated: Mapping[int, array[int]], *, energy: bool
 ) -> list[JobOutcome]:
-    """Return the jobs that are over, in the order in which they were."""
+    """Return the jobs that have ended, in the order in which they ended."""
     recording = record.recording
     energies_j = record.job_energies_j if energy else None
     place = {~code: place for place, code in enumerate(recording.changes) if code < 0}
-    over = [row for row in range(len(recording)) if not math.isnan(recording.end_s[row])]
-    over.sort(key=lambda row: (recording.end_s[row], place.get(row, len(recording.changes))))
+    ended = [row for row in range(len(recording)) if not math.isnan(recording.end_s[row])]
+    ended.sort(key=lambda row: (recording.end_s[row], place.get(row, len(recording.changes))))
     jobs = []
-    for row in over:
-        told = job(recording, row)
-        if row in given:
-            told.start_s, told.end_s = recording.start_s[row], recording.end_s[row]
-            told.hosts = given[row]
-            told.energy_j = None if energies_j is None else energies_j[row]
-        jobs.append(told)
+    for row in ended:
+        result = job(recording, row)
+        if row in allocated:
+            result.start_s, result.end_s = recording.start_s[row], recording.end_s[row]
+            result.hosts = allocated[row]
+            result.energy_j = None if energies_j is None else energies_j[row]
+        jobs.append(result)
     return jobs

@@ -1,30 +1,30 @@
-"""Compute sharing: the slots of a host become one host again."""
+"""Compute sharing: conversion of the slots of a host back to one host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcosim_batsim.outputs.model import Outcome, PstateChange, StateChange
+from hpcosim_batsim.outputs.model import BatsimOutcome, PstateChange, StateChange
 
 
-def merge_slots(outcome: Outcome, slots: int) -> None:
-    """Turn an outcome whose hosts are slots for jobs into one whose hosts are hosts.
+def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
+    """Replace the slots in an outcome by their hosts.
 
-    A host computes while any of its slots does.
+    A host computes while at least one of its slots does.
 
     Args:
-        outcome: is changed.
-        slots: slots of each host.
+        outcome: the outcome to change.
+        slots: number of slots per host.
     """
 
-    def whole(places: Iterable[int]) -> list[int]:
-        return sorted({place // slots for place in places})
+    def hosts_of_slots(numbers: Iterable[int]) -> list[int]:
+        return sorted({number // slots for number in numbers})
 
     outcome.hosts //= slots
     running = [0] * outcome.hosts
     states = []
     for change in outcome.states:
-        hosts = whole(change.hosts)
+        hosts = hosts_of_slots(change.hosts)
         if change.state in ("computing", "idle"):
             step = 1 if change.state == "computing" else -1
             for host in hosts:
@@ -35,8 +35,8 @@ def merge_slots(outcome: Outcome, slots: int) -> None:
     outcome.states = states
     if outcome.pstates is not None:
         outcome.pstates = [
-            PstateChange(change.time_s, whole(change.hosts), change.pstate)
+            PstateChange(change.time_s, hosts_of_slots(change.hosts), change.pstate)
             for change in outcome.pstates
         ]
     for job in outcome.jobs:
-        job.hosts = whole(job.hosts)
+        job.hosts = hosts_of_slots(job.hosts)

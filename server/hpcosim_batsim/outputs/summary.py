@@ -1,4 +1,4 @@
-"""The summary of a run: the one row of `PREFIX_schedule.csv`."""
+"""Summary of a run: the row of `PREFIX_schedule.csv`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import get_args
 
-from hpcosim_batsim.outputs.model import HostState, JobOutcome, Outcome
+from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
 
-# Batsim divides by this where a job took no time.
-LEAST_RUN_S = 1e-5
+# Batsim's lower bound of the run time in a stretch, s.
+MIN_RUN_S = 1e-5
 
 _KILLED = ("COMPLETED_KILLED", "COMPLETED_WALLTIME_REACHED")
 
 
-def summary(outcome: Outcome) -> dict[str, str | float | None]:
-    """Return the columns of the summary, by name; None: not measured.
+def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:
+    """Return the values of the summary by column; None: not measured.
 
-    Times are in seconds, energies in joules. `nb_jobs_finished` counts the jobs that ran, to
-    whatever end; slowdowns are those of `stretch`.
+    Times are in seconds, energies in joules. `nb_jobs_finished` counts all jobs that ran.
+    Slowdowns are those of `stretch`.
     """
     ran = [job for job in outcome.jobs if job.start_s is not None and job.end_s is not None]
     waits_s = [(job.start_s or 0.0) - job.submit_s for job in ran]
@@ -60,16 +60,16 @@ def summary(outcome: Outcome) -> dict[str, str | float | None]:
 
 
 def stretch(job: JobOutcome) -> float:
-    """Return the turnaround time of a job that ran over its run time, as Batsim does."""
+    """Return the turnaround time of a job divided by its run time, as Batsim does."""
     assert job.start_s is not None
     assert job.end_s is not None
-    return (job.end_s - job.submit_s) / max(job.end_s - job.start_s, LEAST_RUN_S)
+    return (job.end_s - job.submit_s) / max(job.end_s - job.start_s, MIN_RUN_S)
 
 
-def _state_times_s(outcome: Outcome) -> dict[HostState, float]:
-    """Return for how long hosts were in each state, all together, s.
+def _state_times_s(outcome: BatsimOutcome) -> dict[HostState, float]:
+    """Return the time that all hosts together spent in each state, s.
 
-    As in Batsim a host counts for a state once it leaves it; what it is at the end is left out.
+    As in Batsim, the last state of each host is not counted.
     """
     state: list[HostState] = ["idle"] * outcome.hosts
     since_s = [outcome.start_s] * outcome.hosts
@@ -81,10 +81,10 @@ def _state_times_s(outcome: Outcome) -> dict[HostState, float]:
     return {name: math.fsum(times_s) for name, times_s in spent_s.items()}
 
 
-def _consumed_j(outcome: Outcome) -> float:
+def _consumed_j(outcome: BatsimOutcome) -> float:
     """Return the energy from the first submission to the end of the last job, as Batsim does."""
     ends_j = [point.energy_j for point in outcome.energy or () if point.kind == "e"]
-    return ends_j[-1] - outcome.unpaid_j if ends_j else 0.0
+    return ends_j[-1] - outcome.energy_before_j if ends_j else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

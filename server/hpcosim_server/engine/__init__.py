@@ -1,1 +1,1 @@
-"""Events, decisions and time: what happens in a simulation, and when."""
+"""The simulation engine: simulated time, jobs, decisions and events."""

@@ -1,4 +1,4 @@
-"""Alarms that a scheduler sets to be woken at a time it names."""
+"""Alarms: a scheduler sets an alarm to be called at a given simulation time."""
 
 from __future__ import annotations
 
@@ -9,59 +9,67 @@ from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.errors import Rejection
 from hpcosim_workloads.table import LATEST_S
 
-MAX_ALARMS = 100_000  # set at a time
+MAX_ALARMS = 100_000
+"""Maximum number of alarms that are set at the same time."""
 
 
 class Alarms:
-    """The alarms that are set and have not gone off.
+    """The pending alarms of a simulation.
 
     Args:
-        clock: the simulation's.
-        tell: called with the event when an alarm goes off.
+        clock: clock of the simulation.
+        emit: called with an `Alarm` event when an alarm goes off.
     """
 
-    def __init__(self, clock: Clock, tell: Callable[[Event], None]) -> None:
+    def __init__(self, clock: Clock, emit: Callable[[Event], None]) -> None:
         self._clock = clock
-        self._tell = tell
+        self._emit = emit
         self._timers: dict[int, Timer] = {}
 
     def __len__(self) -> int:
         return len(self._timers)
 
     def times_s(self) -> dict[int, float]:
-        """Return when each alarm goes off, s, by its number."""
+        """Return the time of each pending alarm, s, by alarm id."""
         return {alarm_id: timer.at_s for alarm_id, timer in self._timers.items()}
 
     def set(self, alarm_id: int, at_s: float) -> None:
-        """Set an alarm; one of the same number is replaced.
+        """Set an alarm. It replaces a pending alarm with the same id.
+
+        Args:
+            alarm_id: number of the alarm, chosen by the scheduler.
+            at_s: simulation time at which it goes off, s; above now, at most `LATEST_S`.
 
         Raises:
-            Rejection: `at_s` is not in the future or too late, or there are too many alarms.
+            Rejection: `at_s` is out of range, or `MAX_ALARMS` alarms are pending.
         """
         now_s = self._clock.now
         if not now_s < at_s <= LATEST_S:
             raise Rejection(
                 "bad_time",
-                f"an alarm must be after now, {now_s} s, and by {LATEST_S} s; not at {at_s} s",
+                f"set_alarm.at_s is {at_s}; expected a time above {now_s} (now) and at most "
+                f"{LATEST_S}",
             )
         previous = self._timers.get(alarm_id)
         if previous is not None:
             self._clock.cancel(previous)
         elif len(self._timers) >= MAX_ALARMS:
-            raise Rejection("not_allowed", f"a session has at most {MAX_ALARMS} alarms")
+            raise Rejection(
+                "not_allowed", f"{MAX_ALARMS} alarms are pending, the maximum of a session"
+            )
         self._timers[alarm_id] = self._clock.at(at_s, Rank.ALARM, self._on_alarm, alarm_id)
 
     def cancel(self, alarm_id: int) -> None:
-        """Cancel an alarm.
+        """Cancel a pending alarm.
 
         Raises:
-            Rejection: there is none of this number.
+            Rejection: no pending alarm has this id.
         """
         timer = self._timers.pop(alarm_id, None)
         if timer is None:
-            raise Rejection("unknown_alarm", f"there is no alarm {alarm_id}")
+            raise Rejection("unknown_alarm", f"cancel_alarm: alarm {alarm_id} is not pending")
         self._clock.cancel(timer)
 
     def _on_alarm(self, timer: Timer) -> None:
         del self._timers[timer.subject]
-        self._tell(Alarm(self._clock.now, timer.subject))
+        self._emit(Alarm(self._clock.now, timer.subject))

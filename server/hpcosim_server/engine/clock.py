@@ -1,10 +1,10 @@
-"""Simulated time: SimPy's event loop with exact instants, stated ties and timers to cancel.
+"""Simulated time: SimPy's event loop with absolute times, ranks and timers that can be cancelled.
 
-This is the only file that uses private fields of SimPy's `Environment` (`_queue`, `_eid`, `_now`)
-and `Event` (`_ok`, `_value`). SimPy schedules by delay, and `now + (at - now)` need
-not be `at`: a submission time would lose its last bit. Its public interface also has no way to
-cancel an event. So timers go on SimPy's own heap by their time. `pyproject.toml` pins SimPy to the
-major version whose fields these are.
+This is the only module that uses private fields of SimPy's `Environment` (`_queue`, `_eid`,
+`_now`) and `Event` (`_ok`, `_value`), for two reasons. SimPy schedules by delay, and
+`now + (at - now)` may differ from `at` in the last bit. SimPy's public interface cannot cancel an
+event. The module therefore pushes timers onto SimPy's heap by absolute time. `pyproject.toml` pins
+the major version of SimPy.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from typing import Any, cast
 import simpy
 from simpy.core import Infinity
 
-FEW = 64  # cancelled timers not worth clearing away
+MIN_CANCELLED = 64
+"""Number of cancelled timers that the heap may hold at any size."""
 
 
 class Rank(IntEnum):
-    """The order of events of one instant."""
+    """Order of the timers of one instant, lowest first."""
 
     COMPLETION = 0
-    WALLTIME = 1  # a job that ends at its limit has completed
+    WALLTIME = 1  # after COMPLETION: a job that finishes at its requested time is completed
     POWER = 2
     SUBMISSION = 3
     ALARM = 4
 
 
 class Timer(simpy.Event):
-    """An event that comes at a known time and calls one function with itself.
+    """An event at a fixed time that calls one function with itself as the argument.
 
     Attributes:
-        at_s: when it goes off, s.
-        subject: what it is about, for the function.
-        cancelled: whether it was cancelled; it then never goes off.
+        at_s: simulation time at which it goes off, s.
+        subject: context for the function, such as a job.
+        cancelled: whether it was cancelled; a cancelled timer never goes off.
     """
 
-    # The state of a triggered event, as simpy.Timeout sets it for each.
+    # Class attributes: the state of a triggered event, which simpy.Timeout sets on each instance.
     _ok = True
     _value = None
     cancelled = False
@@ -54,13 +55,13 @@ class Timer(simpy.Event):
 
 
 class Clock(simpy.Environment):
-    """A SimPy environment whose timers are set by absolute time.
+    """A SimPy environment whose timers have absolute times.
 
-    Timers of equal time and rank go off in the order they were set: SimPy's own counter (`_eid`)
-    numbers them.
+    Timers of equal time and rank go off in the order in which they were set (SimPy's counter
+    `_eid`).
 
     Args:
-        start_s: the time at which it starts, s.
+        start_s: initial simulation time, s.
     """
 
     def __init__(self, start_s: float) -> None:
@@ -69,26 +70,37 @@ class Clock(simpy.Environment):
         self._heap = cast("list[tuple[float, int, int, Timer]]", self._queue)
 
     def __len__(self) -> int:
-        """Return how many timers are on the heap, with cancelled ones that are still there."""
+        """Return the number of timers on the heap, including cancelled ones."""
         return len(self._heap)
 
     def at(self, time_s: float, rank: Rank, call: Callable[[Timer], None], subject: Any) -> Timer:
-        """Set a timer that calls `call(timer)` at `time_s`, which is not in the past."""
+        """Set a timer.
+
+        Args:
+            time_s: simulation time at which it goes off, s; at least now.
+            rank: order among the timers of the same instant.
+            call: called with the timer when it goes off.
+            subject: `Timer.subject`.
+        """
         timer = Timer(self, time_s, call, subject)
         heappush(self._heap, (time_s, rank, next(self._eid), timer))
         return timer
 
     def cancel(self, timer: Timer) -> None:
-        """Cancel a timer; cancelled timers leave the heap once they are most of it."""
+        """Cancel a timer.
+
+        The heap drops its cancelled timers when they are more than half of it plus
+        `MIN_CANCELLED`.
+        """
         timer.cancelled = True
         self._cancelled += 1
-        if self._cancelled > len(self._heap) // 2 + FEW:
+        if self._cancelled > len(self._heap) // 2 + MIN_CANCELLED:
             self._heap[:] = [entry for entry in self._heap if not entry[3].cancelled]
             heapify(self._heap)
             self._cancelled = 0
 
     def next_s(self) -> float:
-        """Return when the next timer goes off, s; infinity: there is none."""
+        """Return the time of the next timer, s; infinity if none is set."""
         heap = self._heap
         while heap and heap[0][3].cancelled:
             heappop(heap)
@@ -96,19 +108,19 @@ class Clock(simpy.Environment):
         return heap[0][0] if heap else Infinity
 
     def finish_instant(self) -> None:
-        """Let every timer that is due now go off, those set for now meanwhile included."""
+        """Run every timer that is due now, including timers that these set for now."""
         self._run_due(self._now)
 
     def run_instant(self) -> bool:
-        """Let every timer of the next instant go off; return False if there is none."""
+        """Advance to the next instant and run all its timers; return False if none is set."""
         at_s = self.next_s()
         if at_s == Infinity:
             return False
         self._run_due(at_s)
         return True
 
-    def pass_to(self, time_s: float) -> None:
-        """Let time pass to `time_s`, before which no timer goes off."""
+    def advance_to(self, time_s: float) -> None:
+        """Set the time to `time_s`. No timer is due before it."""
         self._now = time_s
 
     def _run_due(self, time_s: float) -> None:

@@ -1,8 +1,7 @@
-"""What a scheduler decides, carried out by the engine.
+"""Execution of the scheduler's decisions: one function for each type of decision.
 
-There is one function for each type of decision. It checks the decision and rejects it with a
-`Rejection`, in which case nothing has changed; or it changes the engine, which adds the events of
-that to its outbox.
+The function validates the decision. If it is invalid, the function raises a `Rejection` before it
+changes the engine. Otherwise it changes the engine, which adds the resulting events to its outbox.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.allocation import (
     check_power,
     check_switch,
-    impossible,
+    infeasibility,
     tasks_by_node,
 )
 from hpcosim_workloads.table import LATEST_S, JobSpec
 
-MAX_POWER_CHANGES = 20_000_000  # in a session
+MAX_POWER_CHANGES = 20_000_000
+"""Maximum number of changes of node power states in a session."""
 
 
 def carry_out(engine: Engine, decision: Decision) -> None:
-    """Carry out a decision now.
+    """Carry out a decision at the current instant.
 
     Raises:
-        Rejection: the decision is rejected; nothing has changed.
+        Rejection: the decision is invalid; the engine is unchanged.
     """
     _CARRY_OUT[type(decision)](engine, decision)
 
@@ -60,7 +60,10 @@ def _kill_job(engine: Engine, wanted: KillJob) -> None:
 def _set_node_power(engine: Engine, wanted: SetNodePower) -> None:
     check_switch(engine.cluster, engine.power.state, wanted)
     if len(engine.recording.power_s) >= MAX_POWER_CHANGES:
-        raise Rejection("not_allowed", f"a session has at most {MAX_POWER_CHANGES} switchings")
+        raise Rejection(
+            "not_allowed",
+            f"set_node_power: a session has at most {MAX_POWER_CHANGES} changes of power states",
+        )
     engine.switching.switch(
         wanted.node, "switching_on" if wanted.state == "on" else "switching_off"
     )
@@ -77,20 +80,26 @@ def _cancel_alarm(engine: Engine, wanted: CancelAlarm) -> None:
 def _submit_job(engine: Engine, wanted: SubmitJob) -> None:
     rules, job_ids = engine.rules, engine.job_ids
     if not rules.dynamic_jobs:
-        raise Rejection("not_allowed", "the scenario does not say dynamic_jobs: true")
+        raise Rejection("not_allowed", "submit_job requires dynamic_jobs: true in the scenario")
     if wanted.job_id in job_ids:
-        raise Rejection("job_exists", f"there was a job {wanted.job_id} before")
+        raise Rejection(
+            "job_exists", f"submit_job.job_id {wanted.job_id} is in use; expected an unused number"
+        )
     if len(job_ids) >= rules.max_jobs:
-        raise Rejection("not_allowed", f"a session has at most {rules.max_jobs} jobs")
+        raise Rejection("not_allowed", f"submit_job: a session has at most {rules.max_jobs} jobs")
     requested_s = wanted.run_s if wanted.requested_s is None else wanted.requested_s
-    if not all(0 < time_s <= LATEST_S for time_s in (wanted.run_s, requested_s)):
-        raise Rejection("bad_job", f"a job's times must be above 0 and up to {LATEST_S} s")
+    for name, time_s in (("run_s", wanted.run_s), ("requested_s", requested_s)):
+        if not 0 < time_s <= LATEST_S:
+            raise Rejection(
+                "bad_job", f"submit_job.{name} is {time_s}; expected above 0 and at most {LATEST_S}"
+            )
+    if wanted.cores <= 0:
+        raise Rejection("bad_job", f"submit_job.cores is {wanted.cores}; expected at least 1")
     spec = JobSpec(
         wanted.job_id, engine.now_s, wanted.run_s, requested_s, wanted.cores, wanted.placement
     )
-    reason = impossible(engine.cluster, spec) if wanted.cores > 0 else "asks for no cores"
-    if reason:
-        raise Rejection("bad_job", f"the job {reason}")
+    if reason := infeasibility(engine.cluster, spec):
+        raise Rejection("bad_job", f"job {wanted.job_id} {reason}")
     job_ids.add(wanted.job_id)
     engine.submit(spec)
 

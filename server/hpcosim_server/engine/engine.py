@@ -1,7 +1,7 @@
-"""The engine: a cluster, its jobs and its clock, and what can happen to them.
+"""The engine: the state of a simulation and its transitions.
 
-It decides neither when a scheduler is asked nor how time passes. Shells around it do:
-`simulation.Simulation` for our protocol, `hpcosim_batsim.bridge` for Batsim's.
+The engine does not advance time and does not call a scheduler. Its front ends do:
+`simulation.Simulation` for the hpcosim protocol, `hpcosim_batsim.bridge` for Batsim's protocol.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.alarms import Alarms
 from hpcosim_server.engine.clock import Clock, Rank, Timer
-from hpcosim_server.engine.endings import Endings
+from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
-from hpcosim_server.physics.allocation import impossible
+from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
@@ -39,30 +39,32 @@ from hpcosim_workloads.table import JobSpec, JobTable
 
 
 class Engine:
-    """A cluster, its jobs and its clock. It knows no policy, no socket, no file.
+    """A cluster, its jobs and its clock, without scheduling policy, sockets or files.
 
-    At one instant, jobs complete first, then nodes change their power state, then jobs are
-    submitted, and alarms come last; events that are equal in that come in the order they were set.
+    The order of events at one instant is: jobs end, nodes change their power states, jobs are
+    submitted, alarms go off (`Rank`). Events of equal rank keep the order in which their timers
+    were set.
 
     Args:
-        platform: the cluster.
-        jobs: the workload.
-        rules: what holds; None: the defaults of `Rules`.
-        rng: draws the times of switching nodes on and off, where those vary.
+        platform: description of the cluster.
+        jobs: the workload, sorted by submission time.
+        rules: options of the simulation; None selects the defaults of `Rules`.
+        rng: generator for the durations of power state transitions that have a standard
+            deviation; None selects a generator with seed 0.
 
     Attributes:
-        rules: what holds.
-        start_s: when the clock started, s.
+        rules: options of the simulation.
+        start_s: initial simulation time, s.
         clock: simulated time.
-        cluster: the cores and tasks of the nodes.
-        power: the power states of the nodes.
-        recording: what happened.
-        jobs: the jobs that are not over.
-        job_ids: the numbers a new job may not have; kept only with `rules.dynamic_jobs`.
-        alarms: the alarms that are set.
-        switching: nodes on their way on and off.
-        all_submitted: whether the last job of the workload was submitted.
-        outbox: the events that no shell has taken yet.
+        cluster: cores and tasks of the nodes.
+        power: power states of the nodes.
+        recording: jobs and changes of state so far.
+        jobs: the submitted jobs that are not over.
+        job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
+        alarms: the pending alarms.
+        switching: the pending transitions of power states.
+        all_submitted: whether every job of the workload has been submitted.
+        outbox: events that no front end has taken yet.
     """
 
     def __init__(
@@ -83,25 +85,29 @@ class Engine:
         self.all_submitted = False
         self.jobs = JobRegister(self.recording)
         self.job_ids = set(jobs.job_id.tolist()) if rules.dynamic_jobs else set()
-        self.alarms = Alarms(self.clock, self.outbox.tell)
+        self.alarms = Alarms(self.clock, self.outbox.add)
         self.switching = Switching(
-            self.clock, self.power, self.recording, self.outbox.tell, self.start
+            self.clock, self.power, self.recording, self.outbox.add, self.start
         )
         execution = Execution(platform, rules.reference_ghz)
-        self._endings = Endings(self.clock, execution, rules.kill_at_walltime, self.end)
-        self._to_come = jobs.rows()
-        self._kind_of: dict[NodeGroup, int] = {}  # the numbers of added kinds of nodes
-        self.outbox.tell(SimulationBegan(self.start_s))
-        self._await_next_submission()
+        self._end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
+        self._future_jobs = jobs.rows()
+        self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
+        self.outbox.add(SimulationBegan(self.start_s))
+        self._schedule_next_submission()
 
     @property
     def now_s(self) -> float:
-        """The simulated second."""
+        """Current simulation time, s."""
         return self.clock.now
 
     @property
     def is_over(self) -> bool:
-        """Whether every job is over and none can be submitted any more."""
+        """Whether every job is over and no further job can be submitted.
+
+        With `rules.dynamic_jobs`, a pending alarm keeps the simulation open: the scheduler may
+        submit jobs when it goes off.
+        """
         return (
             self.all_submitted
             and self.jobs.is_empty
@@ -109,18 +115,18 @@ class Engine:
         )
 
     def settle(self) -> None:
-        """Integrate all energies up to now."""
+        """Integrate the energy of all nodes up to now."""
         self.cluster.settle(self.clock.now)
 
     def record(self) -> RunRecord:
-        """Return the run up to now as plain data; it is valid until the simulation goes on."""
+        """Return the run up to now as plain data; it is valid until the next change of state."""
         return record_of(self.cluster, self.recording, self.start_s, self.now_s)
 
     def validate(self) -> None:
-        """Check what must hold at any time, see `validation`. Nothing changes.
+        """Check the invariants of `validation`. The engine is unchanged.
 
         Raises:
-            InvariantError: it does not hold; the simulator has a bug.
+            InvariantError: an invariant is violated; the simulator has a bug.
         """
         check_cores(self.cluster, self.jobs)
         check_jobs(self.jobs, self.recording, self.power, self.now_s)
@@ -128,29 +134,30 @@ class Engine:
 
     # Jobs
 
-    def denial(self, spec: JobSpec) -> str:
-        """Return why a job is rejected at its submission; empty: it joins the queue.
+    def admission_error(self, spec: JobSpec) -> str:
+        """Return the reason to reject a job at its submission; empty if it enters the queue.
 
-        A job that could not run even on an empty cluster is. Shells may override this.
+        The engine rejects a job that cannot run on the empty cluster. A front end may override
+        this method.
         """
-        return impossible(self.cluster, spec)
+        return infeasibility(self.cluster, spec)
 
     def submit(self, spec: JobSpec) -> None:
-        """Submit a job now; no other job has its number."""
+        """Submit a job now. Its job id is unused."""
         row = self.recording.submitted(spec)
-        if reason := self.denial(spec):
+        if reason := self.admission_error(spec):
             self.recording.ended(row, self.clock.now, "rejected", reason)
             return
         self.jobs.add(SimulatedJob(spec, row))
-        self.outbox.tell(submission_of(spec))
+        self.outbox.add(submission_of(spec))
 
     def allocate(self, job: SimulatedJob, nodes: list[int], tasks: list[int]) -> None:
-        """Give a job that waits its nodes, and start it when all of them are on.
+        """Allocate nodes to a waiting job. It starts when all of them are on.
 
         Args:
             job: the job.
-            nodes: the nodes, each once; none is being switched off.
-            tasks: how many of its tasks run on each of `nodes`.
+            nodes: distinct node numbers; none of the nodes is being switched off.
+            tasks: number of tasks on each of `nodes`.
         """
         spec, now_s = job.spec, self.clock.now
         job.nodes, job.tasks = nodes, tasks
@@ -160,39 +167,39 @@ class Engine:
             self.start(job)
         else:
             self.jobs.move(job, "allocated")
-            self.outbox.tell(JobAllocated(now_s, spec.job_id, nodes, tasks))
-            self.switching.bring_on(job)
+            self.outbox.add(JobAllocated(now_s, spec.job_id, nodes, tasks))
+            self.switching.switch_on_for(job)
 
     def start(self, job: SimulatedJob) -> None:
-        """Start a job on the nodes it holds, which are all on."""
+        """Start a job on its allocated nodes, which are all on."""
         now_s = self.clock.now
         self.jobs.move(job, "running")
         job.parts = self.cluster.occupy(now_s, job.nodes, job.tasks)
         job.started_s = now_s
-        self._endings.begin(job)
+        self._end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.tell(JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks))
+        self.outbox.add(JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks))
 
-    def end(self, job: SimulatedJob, reason: JobState) -> None:
-        """End a job, whatever its state, and free what it holds."""
+    def end(self, job: SimulatedJob, final_state: JobState) -> None:
+        """End a waiting, allocated or running job and release its cores."""
         now_s = self.clock.now
         if job.state == "allocated":
-            self.switching.forget(job)
+            self.switching.cancel_wait(job)
         self.jobs.move(job, "over")
         if job.nodes:
-            self._endings.cancel(job)
+            self._end_timers.cancel(job)
             self.cluster.vacate(now_s, job.parts)
             self.cluster.release(job.nodes, job.held)
-        self.recording.ended(job.row, now_s, reason)
-        self.outbox.tell(JobCompleted(now_s, job.spec.job_id, reason))
+        self.recording.ended(job.row, now_s, final_state)
+        self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
 
     # Nodes
 
     def change_kind(self, node: int, kind: NodeGroup) -> None:
-        """Make a node one of another kind: its speed, its power, its power states.
+        """Change the kind of a node: its speed, its power and its power states.
 
-        The node is on, and every node has one processor, of as many cores before as after. Jobs
-        that run on it run on as long as before.
+        The node is on. Every node has one processor, and the number of cores stays the same. The
+        end times of running jobs do not change.
         """
         cluster, now_s = self.cluster, self.clock.now
         number = self._kind_of.get(kind)
@@ -200,28 +207,28 @@ class Engine:
             number = self._kind_of[kind] = cluster.add_kind(kind, now_s)
             self.recording.kinds.append(kind)
         if cluster.group_of[node] != number:
-            cluster.turn_into(now_s, node, number)
+            cluster.change_kind(now_s, node, number)
             self.recording.changed_kind(now_s, node, number)
 
     # Submissions
 
-    def _await_next_submission(self) -> None:
-        spec = next(self._to_come, None)
+    def _schedule_next_submission(self) -> None:
+        spec = next(self._future_jobs, None)
         if spec is None:
             self.all_submitted = True
-            self.outbox.tell(NoMoreJobs(self.clock.now))
+            self.outbox.add(NoMoreJobs(self.clock.now))
         else:
             self.clock.at(spec.submit_s, Rank.SUBMISSION, self._on_submission, spec)
 
     def _on_submission(self, timer: Timer) -> None:
         self.submit(timer.subject)
-        self._await_next_submission()
+        self._schedule_next_submission()
 
 
 def submission_of(spec: JobSpec) -> JobSubmitted:
-    """Return the event of a job's submission."""
+    """Return the submission event of a job."""
     event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
-    # A field that keeps its default is left out on the wire.
+    # The encoder omits fields that keep their default.
     if spec.memory_mb:
         event.memory_mb = spec.memory_mb
     if spec.memory_volume_mb:

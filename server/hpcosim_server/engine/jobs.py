@@ -1,17 +1,17 @@
 """The jobs of a simulation and their states.
 
-A job goes through these states, and only along these arrows:
+A job changes its state along these arrows:
 
     waiting -> allocated -> running -> over
        |           |                    ^
        |-> running |--------------------|
        |--------------------------------|
 
-* `waiting`: it was submitted; it holds nothing.
-* `allocated`: it holds its nodes, and at least one of them is not on yet.
-* `running`: its tasks run on its nodes.
-* `over`: it holds nothing, and only the recording knows it; why it ended is a `JobState` of the
-  protocol, such as `completed`.
+* `waiting`: the job is submitted and has no allocation.
+* `allocated`: the job has an allocation, and at least one of its nodes is not on yet.
+* `running`: the tasks of the job run on its nodes.
+* `over`: the job has ended or was rejected. The recording stores its final state, a `JobState` of
+  the protocol such as `completed`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal
 from hpcosim_protocol import RejectionCode
 from hpcosim_server.engine.clock import Timer
 from hpcosim_server.errors import IllegalTransition, Rejection
-from hpcosim_server.physics.cluster import Part
+from hpcosim_server.physics.cluster import AllocationPart
 from hpcosim_server.physics.contention import SharedProcessor
 from hpcosim_server.record.recording import Recording
 from hpcosim_workloads.table import JobSpec
@@ -38,32 +38,32 @@ TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
 }
 """The states that may follow each state."""
 
-_EMPTY: list[Any] = []  # of all jobs; they replace it and never change it
+_EMPTY: list[Any] = []  # shared initial value of all jobs: replaced, never mutated
 
-_HOLDS_IT: Mapping[JobStage, str] = {
-    "waiting": "is waiting",
-    "allocated": "has its nodes, and waits for them to be on",
-    "running": "is running",
+_STATE_TEXT: Mapping[JobStage, str] = {
+    "waiting": "waiting",
+    "allocated": "allocated (its nodes are being switched on)",
+    "running": "running",
 }
 
 
 class SimulatedJob:
-    """A job that was submitted.
+    """A submitted job.
 
     Attributes:
-        spec: what the workload says of it.
-        row: its row in the recording.
-        state: one of `TRANSITIONS`; only `JobRegister` changes it.
-        allocated_s: when it was given its nodes, s; NaN: not yet.
-        started_s: when it started, s; NaN: not yet.
-        nodes: the nodes it was given.
-        tasks: how many of its tasks run on each of `nodes`.
-        held: how many cores it holds of each of `nodes`.
-        parts: where its tasks run; empty before it starts.
-        off: how many of its nodes are not on yet.
-        end: the timer of its end or of its requested time; None: there is none.
-        shared: the processors it runs on, if other jobs may slow it down there.
-        shares_left: on how many of `shared` it still has work to do.
+        spec: the job as the workload describes it.
+        row: row of the job in the recording.
+        state: a key of `TRANSITIONS`; only `JobRegister` changes it.
+        allocated_s: time of the allocation, s; NaN before it.
+        started_s: start time, s; NaN before the start.
+        nodes: allocated node numbers; empty before the allocation.
+        tasks: number of tasks on each of `nodes`.
+        held: number of cores allocated on each of `nodes`; all cores with `whole_nodes`.
+        parts: placement of the tasks on processors; empty before the start.
+        nodes_off: number of allocated nodes that are not on yet.
+        end: timer of the end or of the walltime limit; None if no such timer is set.
+        shared: processors with contention on which the job runs.
+        shares_left: number of `shared` on which the job has operations left.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class SimulatedJob:
         "end",
         "held",
         "nodes",
-        "off",
+        "nodes_off",
         "parts",
         "row",
         "shared",
@@ -91,22 +91,22 @@ class SimulatedJob:
         self.nodes: list[int] = _EMPTY
         self.tasks: list[int] = _EMPTY
         self.held: list[int] = _EMPTY
-        self.parts: list[Part] = _EMPTY
-        self.off = 0
+        self.parts: list[AllocationPart] = _EMPTY
+        self.nodes_off = 0
         self.end: Timer | None = None
         self.shared: list[SharedProcessor] = _EMPTY
         self.shares_left = 0
 
 
 class JobRegister:
-    """Every job that was submitted and is not over, by its state.
+    """The submitted jobs that are not over, by state.
 
     Args:
-        recording: knows the numbers of all jobs that were ever submitted.
+        recording: holds the job ids of all submitted jobs.
 
     Attributes:
-        waiting, allocated, running: the jobs in each state by their numbers, in the order they
-            entered it.
+        waiting, allocated, running: the jobs in each state by job id, in the order in which they
+            entered the state.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -119,7 +119,7 @@ class JobRegister:
             "running": self.running,
         }
         self._recording = recording
-        self._submitted: set[int] = set()  # brought up to date when it is looked into
+        self._submitted: set[int] = set()  # updated lazily by `was_submitted`
 
     def add(self, job: SimulatedJob) -> None:
         """Add a job that was just submitted."""
@@ -129,7 +129,7 @@ class JobRegister:
         """Move a job to another state.
 
         Raises:
-            IllegalTransition: that state may not follow the one it is in.
+            IllegalTransition: `after` may not follow the current state of the job.
         """
         before, job_id = job.state, job.spec.job_id
         if after not in TRANSITIONS[before]:
@@ -141,47 +141,47 @@ class JobRegister:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every job submitted so far is over."""
+        """Whether every submitted job is over."""
         return not (self.waiting or self.running or self.allocated)
 
     def in_order(self) -> list[SimulatedJob]:
-        """Return the jobs that are not over in the order of their submission."""
+        """Return the jobs that are not over, in order of submission."""
         jobs = [job for held in self._by_state.values() for job in held.values()]
         return sorted(jobs, key=lambda job: job.row)
 
     def waiting_job(self, job_id: int) -> SimulatedJob:
-        """Return a job that waits.
+        """Return a waiting job.
 
         Raises:
-            Rejection: there is no such job, or it does not wait.
+            Rejection: the job is unknown or in another state.
         """
         job = self.waiting.get(job_id)
         if job is None:
-            raise self._elsewhere(job_id, "job_not_waiting")
+            raise self._wrong_state(job_id, "job_not_waiting", "a waiting job")
         return job
 
     def placed_job(self, job_id: int) -> SimulatedJob:
-        """Return a job that holds nodes.
+        """Return a job that has an allocation.
 
         Raises:
-            Rejection: there is no such job, or it holds none.
+            Rejection: the job is unknown, waiting or over.
         """
         job = self.running.get(job_id) or self.allocated.get(job_id)
         if job is None:
-            raise self._elsewhere(job_id, "job_not_running")
+            raise self._wrong_state(job_id, "job_not_running", "a running or allocated job")
         return job
 
     def was_submitted(self, job_id: int) -> bool:
-        """Tell whether a job of this number was ever submitted."""
-        # Only clients in error ask, so only they pay for the set.
+        """Return whether a job with this id has been submitted."""
+        # Only invalid decisions need the set, so valid decisions do not pay for it.
         self._submitted.update(self._recording.job_id[len(self._submitted) :])
         return job_id in self._submitted
 
-    def _elsewhere(self, job_id: int, code: RejectionCode) -> Rejection:
-        """Return the rejection of a decision that expects a job in another state."""
+    def _wrong_state(self, job_id: int, code: RejectionCode, expected: str) -> Rejection:
+        """Return the rejection of a decision about a job in an unexpected state."""
         for state, jobs in self._by_state.items():
             if job_id in jobs:
-                return Rejection(code, f"job {job_id} {_HOLDS_IT[state]}")
+                return Rejection(code, f"job {job_id} is {_STATE_TEXT[state]}; expected {expected}")
         if self.was_submitted(job_id):
-            return Rejection(code, f"job {job_id} is over")
-        return Rejection("unknown_job", f"there is no job {job_id}, or it is not submitted yet")
+            return Rejection(code, f"job {job_id} is over; expected {expected}")
+        return Rejection("unknown_job", f"job {job_id} does not exist or is not submitted yet")

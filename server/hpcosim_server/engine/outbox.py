@@ -1,6 +1,6 @@
-"""Events that no shell has taken yet, and which of them wake a scheduler.
+"""Pending events, and the bit masks that decide when to call the scheduler.
 
-Each kind of event has a bit, so that whether to wake a scheduler is one test of two numbers at
+Each kind of event has a bit. The test whether to call the scheduler is one `&` of two integers at
 each instant.
 """
 
@@ -21,16 +21,16 @@ REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
 
 
 def mask_of(kinds: Iterable[EventKind]) -> int:
-    """Return the bits of these kinds and of those that always wake."""
+    """Return the bits of `kinds` and of `ALWAYS_WAKE_ON`."""
     return _mask_of(frozenset(kinds))
 
 
 class Outbox:
-    """Collects events until a shell takes them.
+    """Collects events until a front end takes them.
 
     Attributes:
-        events: in the order they came.
-        kinds: the bits of their kinds.
+        events: the pending events in chronological order.
+        kinds: bit mask of the kinds of `events`.
     """
 
     __slots__ = ("events", "kinds")
@@ -39,13 +39,13 @@ class Outbox:
         self.events: list[Event] = []
         self.kinds = 0
 
-    def tell(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Add an event."""
         self.events.append(event)
         self.kinds |= _BIT_OF_TYPE[type(event)]
 
     def take(self) -> list[Event]:
-        """Return the events and forget them."""
+        """Return the pending events and clear the outbox."""
         events, self.events, self.kinds = self.events, [], 0
         return events
 

@@ -1,4 +1,4 @@
-"""What holds in a simulation."""
+"""Options of a simulation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds in a simulation.
+    """Options of a simulation.
 
     Attributes:
-        reference_ghz: the clock at which run times hold, GHz; None: they hold on every node.
-        kill_at_walltime: whether a job past its requested time is killed.
+        reference_ghz: clock at which run times hold, GHz, at one operation per cycle; run times
+            scale with `reference_ghz` / core speed. It applies to jobs without operations. None:
+            their run times hold on every node.
+        kill_at_walltime: whether a job is killed at its requested time.
         dynamic_jobs: whether the scheduler may submit jobs.
-        wake_on_allocation: whether a job may be given nodes that are not on; they are then
-            switched on for it.
-        initial_time_s: when the clock starts, s, not after the first submission; None: at the
-            first submission.
-        max_jobs: the most jobs that may be submitted.
-        validate: whether the simulation checks its invariants after each batch. It is slow: each
-            check replays the whole recording.
+        wake_on_allocation: whether an allocation may contain sleeping nodes or nodes that are
+            being switched on. The engine switches on the sleeping ones. The job starts when all
+            are on.
+        initial_time_s: initial simulation time, s, at most the first submission time; None: the
+            first submission time.
+        max_jobs: maximum number of jobs in a session.
+        validate: whether the simulation checks its invariants after each batch. Each check replays
+            the whole recording and is slow.
     """
 
     reference_ghz: float | None = None

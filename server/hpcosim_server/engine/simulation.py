@@ -1,4 +1,4 @@
-"""The simulator for schedulers of our protocol: one object with one verb, `advance`."""
+"""The simulation as a scheduler of the hpcosim protocol sees it: the method `advance`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from hpcosim_workloads.table import LATEST_S
 __all__ = ["MAX_REJECTED_IN_A_ROW", "Batch", "Rules", "Simulation"]
 
 MAX_REJECTED_IN_A_ROW = 1000
-"""Livelock limit: batches in a row, at one instant, that hold only rejected decisions."""
+"""Livelock limit: consecutive batches at one instant that contain only rejected decisions."""
 
 
 class Batch(NamedTuple):
-    """What one call of `advance` brought.
+    """Result of one call of `advance`.
 
     Attributes:
-        now_s: the simulated second.
-        events: what has happened since the last batch, in order.
+        now_s: current simulation time, s.
+        events: events since the previous batch, in chronological order.
         ended: whether every job is over; `events` is then empty.
     """
 
@@ -36,10 +36,10 @@ class Batch(NamedTuple):
 
 
 class Simulation(Engine):
-    """A simulation that a scheduler advances, batch by batch.
+    """A simulation that a scheduler advances from batch to batch.
 
-    The clock starts at the first submission, unless the rules say otherwise. Arguments and
-    attributes are those of `Engine`.
+    The clock starts at the first submission or at `rules.initial_time_s`. Arguments and attributes
+    are those of `Engine`.
     """
 
     _rejected_in_a_row = 0
@@ -52,46 +52,46 @@ class Simulation(Engine):
         elapsed_s: float = 0.0,
         seq: int = 0,
     ) -> Batch:
-        """Carry out decisions, then let time pass until the scheduler is to be woken.
+        """Carry out decisions, then advance time until an event wakes the scheduler.
 
         Args:
-            decisions: what to do, in this order.
-            wake_on: kinds of events to return for; None: `DEFAULT_WAKE_ON`. Alarms and
-                rejected decisions always count. When nothing more can happen, what has
-                happened is returned whatever its kind.
-            elapsed_s: seconds that pass before the decisions are carried out, from 0 to
+            decisions: carried out in this order.
+            wake_on: kinds of events that wake the scheduler; None: `DEFAULT_WAKE_ON`. Alarms and
+                rejected decisions always wake it. If no timer is left, the method returns the
+                events of any kind.
+            elapsed_s: simulated duration before the decisions are carried out, s; from 0 to
                 `LATEST_S`.
-            seq: the number that `decision_rejected` names.
+            seq: request number for the `decision_rejected` events.
 
         Returns:
-            Everything that happened since the last batch, up to the end of one instant.
+            All events since the previous batch, up to the end of an instant.
 
         Raises:
-            SimulationStuck: jobs wait and nothing can happen any more.
+            SimulationStuck: jobs wait and no further event can occur.
             ValueError: `elapsed_s` is out of range.
         """
         before_s = self.clock.now
         if not 0.0 <= elapsed_s <= LATEST_S:
-            raise ValueError(f"elapsed_s must be from 0 to {LATEST_S}, not {elapsed_s}")
+            raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {LATEST_S}")
         if elapsed_s > 0.0:
-            self._let_pass(before_s + elapsed_s)
+            self._advance_to(before_s + elapsed_s)
         for index, decision in enumerate(decisions):
             try:
                 carry_out(self, decision)
             except Rejection as rejection:
                 self._reject(seq, index, decision, rejection)
         self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
-        self._watch_for_livelock(before_s)
+        self._check_livelock(before_s)
         events = self.outbox.take()
         if self.rules.validate:
             self.validate()
         return Batch(self.clock.now, events, ended=not events)
 
     def snapshot(self) -> list[Event]:
-        """Return events that bring an empty view to the present state.
+        """Return events that bring an empty view to the current state.
 
-        They stand for what `advance` has not returned yet, too, except for alarms that went off
-        and decisions that were rejected: the client that was to be told of them is gone.
+        The snapshot includes the effects of pending events and clears them. Pending `alarm` and
+        `decision_rejected` events are lost: they address the client before the reconnection.
         """
         events = snapshot_of(self)
         self.outbox.take()
@@ -100,26 +100,29 @@ class Simulation(Engine):
     # Time
 
     def _run(self, wake: int) -> None:
-        """Let time pass to the end of an instant that woke the scheduler, or to the last one."""
+        """Advance to the end of the first instant with an event of `wake`, or to the last one."""
         clock, outbox = self.clock, self.outbox
         clock.finish_instant()
         while not (outbox.kinds & wake or self.is_over):
             if not clock.run_instant():
                 if not outbox.events:
-                    raise self._stuck("the scheduler lets nothing more happen")
+                    raise self._stuck(
+                        "no job runs, no alarm is set, no node is being switched and no "
+                        "submission is left"
+                    )
                 return
 
-    def _let_pass(self, until_s: float) -> None:
+    def _advance_to(self, until_s: float) -> None:
         clock = self.clock
         while clock.next_s() <= until_s and not self.is_over:
             clock.step()
         if not self.is_over:
-            clock.pass_to(until_s)
+            clock.advance_to(until_s)
 
     # Schedulers that make no progress
 
     def _reject(self, seq: int, index: int, decision: Decision, rejection: Rejection) -> None:
-        self.outbox.tell(
+        self.outbox.add(
             DecisionRejected(
                 self.now_s,
                 seq,
@@ -131,8 +134,8 @@ class Simulation(Engine):
             )
         )
 
-    def _watch_for_livelock(self, before_s: float) -> None:
-        """Raise SimulationStuck after too many batches that hold only rejected decisions."""
+    def _check_livelock(self, before_s: float) -> None:
+        """Raise SimulationStuck after more than `MAX_REJECTED_IN_A_ROW` such batches."""
         if self.outbox.kinds != REJECTIONS_ONLY or self.now_s > before_s:
             self._rejected_in_a_row = 0
             return
@@ -141,8 +144,8 @@ class Simulation(Engine):
             last = self.outbox.events[-1]
             assert isinstance(last, DecisionRejected)
             raise self._stuck(
-                f"{self._rejected_in_a_row} messages in a row brought nothing but rejected "
-                f"decisions, the last: {last.reason}"
+                f"{self._rejected_in_a_row} requests in a row contained only rejected decisions, "
+                f"the last because: {last.reason}"
             )
 
     def _stuck(self, why: str) -> SimulationStuck:

@@ -1,4 +1,4 @@
-"""The state of an engine as events, for a client that comes back."""
+"""The state of an engine as events, for a client that resumes its session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpcosim_server.engine.engine import Engine, submission_of
 
 
 def snapshot_of(engine: Engine) -> list[Event]:
-    """Return the events that bring an empty view to the present state."""
+    """Return the events that bring an empty view to the current state."""
     power, jobs = engine.power, engine.jobs
     events: list[Event] = [SimulationBegan(engine.start_s)]
     events += [

@@ -1,4 +1,4 @@
-"""Nodes on their way on and off: the timers of transitions, and the jobs that wait for a node."""
+"""Transitions of node power states: their timers, and the jobs that wait for nodes to be on."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hpcosim_server.record.recording import Recording
 
 
 class Switching:
-    """Takes nodes from power state to power state, and jobs to their start.
+    """Switches nodes between power states and starts jobs when their nodes are on.
 
     Args:
-        clock: the simulation's.
-        power: the power states of the nodes.
-        recording: every change of them is noted there.
-        tell: called with the event of a change.
-        start: called with a job when the last of its nodes is on.
+        clock: clock of the simulation.
+        power: power states of the nodes.
+        recording: receives every change of a power state.
+        emit: called with a `NodePowerChanged` event at each change.
+        start: called with an allocated job when the last of its nodes is on.
     """
 
     def __init__(
@@ -28,47 +28,47 @@ class Switching:
         clock: Clock,
         power: NodePower,
         recording: Recording,
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         start: Callable[[SimulatedJob], None],
     ) -> None:
         self._clock = clock
         self._power = power
         self._recording = recording
-        self._tell = tell
+        self._emit = emit
         self._start = start
-        self._awaited: dict[int, list[SimulatedJob]] = {}
+        self._waiting_for: dict[int, list[SimulatedJob]] = {}
 
     def switch(self, node: int, after: PowerState) -> None:
-        """Let a node enter a power state, and later the state that this one leads to."""
+        """Move a node to a power state and set the timer that ends a transitional state."""
         now_s = self._clock.now
         lasts_s = self._power.enter(now_s, node, after)
         self._recording.powered(now_s, node, after)
-        self._tell(NodePowerChanged(now_s, node, after))
+        self._emit(NodePowerChanged(now_s, node, after))
         if lasts_s < math.inf:
             end = (node, NEXT[after])
             self._clock.at(now_s + lasts_s, Rank.POWER, self._on_switched, end)
 
-    def bring_on(self, job: SimulatedJob) -> None:
-        """Switch on the nodes of a job that sleep, and start it when all are on."""
+    def switch_on_for(self, job: SimulatedJob) -> None:
+        """Switch on the sleeping nodes of an allocated job and start it when all are on."""
         state = self._power.state
         off = [node for node in job.nodes if state[node] != "on"]
-        job.off = len(off)
+        job.nodes_off = len(off)
         for node in off:
-            self._awaited.setdefault(node, []).append(job)
+            self._waiting_for.setdefault(node, []).append(job)
             if state[node] == "sleeping":
                 self.switch(node, "switching_on")
 
-    def forget(self, job: SimulatedJob) -> None:
-        """Stop waiting for the nodes of a job; transitions that have begun go on."""
+    def cancel_wait(self, job: SimulatedJob) -> None:
+        """Remove an allocated job from the waiting lists; started transitions continue."""
         for node in job.nodes:
-            if job in self._awaited.get(node, ()):
-                self._awaited[node].remove(job)
+            if job in self._waiting_for.get(node, ()):
+                self._waiting_for[node].remove(job)
 
     def _on_switched(self, timer: Timer) -> None:
         node, after = timer.subject
         self.switch(node, after)
         if after == "on":
-            for job in self._awaited.pop(node, ()):
-                job.off -= 1
-                if not job.off:
+            for job in self._waiting_for.pop(node, ()):
+                job.nodes_off -= 1
+                if not job.nodes_off:
                     self._start(job)

@@ -1,1 +1,1 @@
-"""What a platform does: cores and tasks, run times, power states, power and energy."""
+"""Models of the platform: cores and tasks, run times, power states, power and energy."""

@@ -1,8 +1,9 @@
-"""Whether a job may have the nodes a scheduler wants for it, and a node may be switched."""
+"""Validation of allocations, of changes of power states, and of jobs at their submission."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from hpcosim_protocol import (
     AllocateJob,
@@ -18,10 +19,13 @@ from hpcosim_workloads.table import JobSpec
 
 
 def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[int]:
-    """Return how many tasks of the job run on each node wanted.
+    """Return the number of tasks of the job on each node of an allocation.
+
+    Without `wanted.cores`, the tasks fill the free cores of the nodes in order.
 
     Raises:
-        Rejection: the nodes can't be given to the job, or are not what it asks for.
+        Rejection: a node is unknown, listed twice or lacks free cores, or the allocation differs
+            from the job's request.
     """
     nodes = wanted.nodes
     _check_nodes(cluster, nodes)
@@ -32,69 +36,93 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
         tasks = _filled_in_order(cluster, job, nodes)
     if job.placement == "one_node" and len(nodes) > 1:
         raise Rejection(
-            "bad_allocation", f"job {job.job_id} asks for one node; {len(nodes)} were given"
+            "bad_allocation",
+            f"job {job.job_id} has placement one_node; expected 1 node, got {len(nodes)}",
         )
     if job.placement == "whole_nodes":
-        _check_idle(cluster, nodes)
+        _check_idle(cluster, job, nodes)
     return tasks
 
 
 def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) -> None:
-    """Check that a job can run on these nodes as they are, or wait for them to be switched on.
+    """Check that the power states of the nodes permit an allocation.
+
+    Args:
+        power: power states of the nodes.
+        nodes: node numbers of the allocation.
+        wake_on_allocation: whether nodes may also be sleeping or being switched on.
 
     Raises:
-        Rejection: a node is not on, and the job can't wait for it.
+        Rejection: a node is in another state.
     """
     if power.are_on(nodes):
         return
     for node in nodes:
         state = power.state[node]
         if state == "switching_off" or not (state == "on" or wake_on_allocation):
-            raise Rejection("wrong_power_state", f"node {node} is {state}, not on")
+            expected = "on, switching_on or sleeping" if wake_on_allocation else "on"
+            raise Rejection(
+                "wrong_power_state",
+                f"allocate_job.nodes: node {node} is {state}; expected {expected}",
+            )
 
 
 def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePower) -> None:
-    """Check that a node may be switched as wanted.
+    """Check a `set_node_power` decision.
 
     Raises:
-        Rejection: it may not; says why.
+        Rejection: the node is unknown, has no power states, has an allocation, or is in a state
+            that does not permit the change.
     """
     node, state = wanted.node, wanted.state
     if not 0 <= node < len(states):
-        raise Rejection(
-            "unknown_node", f"there is no node {node}; they go from 0 to {len(states) - 1}"
-        )
+        raise _unknown_node("set_node_power.node", node, len(states))
     if cluster.kinds[cluster.group_of[node]].power_states is None:
-        raise Rejection("not_allowed", f"node {node} has no power states: it is always on")
-    if state not in ("on", "sleeping"):
-        raise Rejection("wrong_power_state", f"a node is brought to on or sleeping, not {state}")
-    if states[node] != ("sleeping" if state == "on" else "on"):
         raise Rejection(
-            "wrong_power_state", f"node {node} is {states[node]} and can't go to {state}"
+            "not_allowed", f"node {node} is always on: its node group has no power_states"
+        )
+    if state not in ("on", "sleeping"):
+        raise Rejection(
+            "wrong_power_state", f"set_node_power.state is {state}; expected on or sleeping"
+        )
+    before = "sleeping" if state == "on" else "on"
+    if states[node] != before:
+        raise Rejection(
+            "wrong_power_state",
+            f"node {node} is {states[node]}; expected {before} to switch it to {state}",
         )
     if cluster.free[node] < cluster.capacity[node]:
-        raise Rejection("node_busy", f"node {node} runs a job or is held for one")
+        raise Rejection(
+            "node_busy", f"node {node} is allocated to a job; expected a node without allocation"
+        )
 
 
-def impossible(cluster: Cluster, job: JobSpec) -> str:
-    """Return why the job could not run even on an empty cluster; empty: it could."""
+def infeasibility(cluster: Cluster, job: JobSpec) -> str:
+    """Return the reason why the job cannot run on the empty cluster; empty if it can.
+
+    The reason is a predicate of the job and contains no comma: `jobs.csv` stores it unquoted.
+    """
     if job.placement == "one_node" and job.cores > cluster.largest_node:
         return (
-            f"asks for {job.cores} cores on one node; the largest node has {cluster.largest_node}"
+            f"requests {job.cores} cores on one node; the largest node has {cluster.largest_node}"
         )
     if job.cores > cluster.core_count:
-        return f"asks for {job.cores} cores; the platform has {cluster.core_count}"
+        return f"requests {job.cores} cores; the platform has {cluster.core_count}"
     if job.max_energy_j < math.inf:
         least_j = _least_estimate_j(cluster.platform, job)
         if job.max_energy_j < least_j < math.inf:
             return (
-                f"may cost {job.max_energy_j} J; alone on the best node the estimate is {least_j} J"
+                f"has max_energy_j {job.max_energy_j}; "
+                f"the lowest energy estimate of any node is {least_j} J"
             )
     return ""
 
 
 def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
-    """Return the least energy estimated for the job alone on a node; infinity: none holds it."""
+    """Return the lowest energy estimate of the job, alone on one node, J.
+
+    Infinity: no node has enough cores.
+    """
     return min(
         (
             energy_estimate_j(platform, group, job.cores, job.requested_s, 0)
@@ -107,55 +135,73 @@ def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
 
 def _check_nodes(cluster: Cluster, nodes: list[int]) -> None:
     if not nodes:
-        raise Rejection("bad_allocation", "no nodes were given")
+        raise Rejection("bad_allocation", "allocate_job.nodes is empty; expected at least 1 node")
     count = len(cluster.free)
     if min(nodes) < 0 or max(nodes) >= count:
-        stranger = next(node for node in nodes if not 0 <= node < count)
-        raise Rejection(
-            "unknown_node", f"there is no node {stranger}; they go from 0 to {count - 1}"
-        )
+        unknown = next(node for node in nodes if not 0 <= node < count)
+        raise _unknown_node("allocate_job.nodes", unknown, count)
     if len(set(nodes)) < len(nodes):
-        raise Rejection("bad_allocation", "a node was given twice")
+        repeated, times = Counter(nodes).most_common(1)[0]
+        raise Rejection(
+            "bad_allocation",
+            f"allocate_job.nodes lists node {repeated} {times} times; expected distinct nodes",
+        )
+
+
+def _unknown_node(field: str, node: int, count: int) -> Rejection:
+    return Rejection(
+        "unknown_node", f"{field}: node {node} does not exist; expected 0 to {count - 1}"
+    )
 
 
 def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[int]:
     tasks = [cluster.free[node] for node in nodes]
     if not all(tasks):
         node = nodes[tasks.index(0)]
-        raise Rejection("node_busy", f"node {node} has no free core")
+        raise Rejection("node_busy", f"node {node} has no free core; expected at least 1")
     excess = sum(tasks) - job.cores
     if excess < 0:
         raise Rejection(
             "bad_allocation",
-            f"job {job.job_id} asks for {job.cores} cores; the nodes have {sum(tasks)} free",
+            f"job {job.job_id} requests {job.cores} cores; the nodes have {sum(tasks)} free cores",
         )
     tasks[-1] -= excess
     if tasks[-1] < 1:
         raise Rejection(
             "bad_allocation",
-            f"job {job.job_id} asks for {job.cores} cores; node {nodes[-1]} is not needed",
+            f"job {job.job_id} requests {job.cores} cores; it fits without node {nodes[-1]}",
         )
     return tasks
 
 
 def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[int]) -> None:
     if len(tasks) != len(nodes):
-        raise Rejection("bad_allocation", f"{len(nodes)} nodes but {len(tasks)} numbers of cores")
+        raise Rejection(
+            "bad_allocation",
+            f"allocate_job.cores has {len(tasks)} entries; expected {len(nodes)}, one per node",
+        )
     if min(tasks) < 1:
-        raise Rejection("bad_allocation", "a node was given with no core")
+        raise Rejection(
+            "bad_allocation",
+            f"allocate_job.cores contains {min(tasks)}; expected at least 1 core per node",
+        )
     if sum(tasks) != job.cores:
         raise Rejection(
             "bad_allocation",
-            f"job {job.job_id} asks for {job.cores} cores; {sum(tasks)} were given",
+            f"allocate_job.cores adds up to {sum(tasks)}; job {job.job_id} requests {job.cores}",
         )
     for node, wanted in zip(nodes, tasks, strict=True):
         if wanted > cluster.free[node]:
             raise Rejection(
-                "node_busy", f"node {node} has {cluster.free[node]} free cores, not {wanted}"
+                "node_busy",
+                f"node {node} has {cluster.free[node]} free cores; the allocation takes {wanted}",
             )
 
 
-def _check_idle(cluster: Cluster, nodes: list[int]) -> None:
+def _check_idle(cluster: Cluster, job: JobSpec, nodes: list[int]) -> None:
     for node in nodes:
         if cluster.free[node] < cluster.capacity[node]:
-            raise Rejection("node_busy", f"node {node} is not idle as a whole")
+            raise Rejection(
+                "node_busy",
+                f"node {node} has an allocation; job {job.job_id} has placement whole_nodes",
+            )

@@ -1,4 +1,4 @@
-"""Which cores of which nodes are taken, and by how many tasks."""
+"""State of the nodes: free cores, tasks on each processor, and the meters of their energy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from hpcosim_server.physics.power import GroupMeter
 
 
 @dataclass(slots=True)
-class Part:
-    """The part of an allocation that lies in one node group.
+class AllocationPart:
+    """The part of an allocation on the nodes of one kind.
 
     Attributes:
-        meter: the group's.
-        nodes: the nodes.
-        by_processor: `by_processor[slot][i]` tasks run on processor `slot` of `nodes[i]`.
+        meter: energy meter of the node kind.
+        nodes: node numbers.
+        by_processor: `by_processor[slot][i]` is the number of tasks on processor `slot` of
+            `nodes[i]`.
     """
 
     meter: GroupMeter
@@ -24,8 +25,8 @@ class Part:
     by_processor: list[list[int]]
 
 
-def places(parts: list[Part]) -> Iterator[tuple[int, Processor, int, int]]:
-    """Yield slot, processor, node and number of tasks, for every processor an allocation uses."""
+def places(parts: list[AllocationPart]) -> Iterator[tuple[int, Processor, int, int]]:
+    """Yield slot, processor, node and number of tasks for every processor with tasks."""
     for part in parts:
         columns = zip(part.meter.processors, part.by_processor, strict=True)
         for slot, (processor, column) in enumerate(columns):
@@ -37,24 +38,26 @@ def places(parts: list[Part]) -> Iterator[tuple[int, Processor, int, int]]:
 class Cluster:
     """The state of every node.
 
-    Flat lists indexed by node: an event touches few nodes, and plain lists are then the
-    fastest. What only depends on how many nodes do what is counted by group (`GroupMeter`).
+    The state is in plain lists indexed by node, because an event touches few nodes. Energy depends
+    on counts of nodes and tasks, so each node kind has one meter (`GroupMeter`).
 
-    A node may turn into one of another kind, with another speed and power. The kinds are first
-    the platform's groups, then those that came with such a change.
+    A node may change its kind, and with it its speed and power. The first kinds are the node groups
+    of the platform; `add_kind` appends further ones.
 
     Args:
-        platform: the description.
-        start_s: from when.
-        kinds: those there are beside the platform's groups.
+        platform: description of the cluster.
+        start_s: initial simulation time, s.
+        kinds: further node kinds beside the groups of the platform.
 
     Attributes:
-        platform: the description.
-        capacity: cores of each node.
-        free: cores of each node that can still be given to a job.
-        kinds: what a node may be.
-        group_of: the kind of each node, an index into `kinds`.
-        meters: one for each kind.
+        platform: description of the cluster.
+        capacity: number of cores of each node.
+        free: number of cores of each node that no allocation holds.
+        core_count: number of cores of the platform.
+        largest_node: number of cores of the largest node.
+        kinds: node kinds.
+        group_of: kind of each node, an index into `kinds`.
+        meters: energy meter of each kind.
     """
 
     def __init__(self, platform: Platform, start_s: float, kinds: Sequence[NodeGroup] = ()) -> None:
@@ -72,30 +75,36 @@ class Cluster:
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
 
     def add_kind(self, kind: NodeGroup, now_s: float) -> int:
-        """Let there be another kind of nodes, which has none yet, and return its number."""
+        """Add a node kind without nodes and return its index in `kinds`."""
         self.kinds.append(kind)
         self.meters.append(GroupMeter(kind, now_s, 0))
         return len(self.kinds) - 1
 
-    def turn_into(self, now_s: float, node: int, kind: int) -> None:
-        """Turn a node, which is on, into one of another kind; both have one processor, alike."""
+    def change_kind(self, now_s: float, node: int, kind: int) -> None:
+        """Change the kind of a node.
+
+        The node is on. Both kinds have one processor with the same number of cores.
+        """
         before, after = self.meters[self.group_of[node]], self.meters[kind]
         tasks = self._tasks[0][node]
         if tasks:
             before.change(now_s, -1, [-1], [-tasks])
-        before.join(now_s, -1)
-        after.join(now_s, 1)
+        before.add_idle(now_s, -1)
+        after.add_idle(now_s, 1)
         if tasks:
             after.change(now_s, 1, [1], [tasks])
         self.group_of[node] = kind
 
     def hold(self, nodes: list[int], tasks: list[int], whole: bool) -> list[int]:
-        """Keep cores for a job, and return how many of each node, to be given to `release`.
+        """Hold cores for a job.
 
         Args:
-            nodes: each once.
-            tasks: how many on each of `nodes`, no more than it has free cores.
-            whole: take the nodes whole.
+            nodes: distinct node numbers.
+            tasks: number of tasks on each of `nodes`, at most its free cores.
+            whole: whether to hold all cores of the nodes.
+
+        Returns:
+            Number of held cores on each of `nodes`: the argument of `release`.
         """
         held = [self.capacity[node] for node in nodes] if whole else tasks
         for node, cores in zip(nodes, held, strict=True):
@@ -103,26 +112,29 @@ class Cluster:
         return held
 
     def release(self, nodes: list[int], held: list[int]) -> None:
-        """Undo a `hold`."""
+        """Release cores that `hold` took."""
         for node, cores in zip(nodes, held, strict=True):
             self.free[node] += cores
 
-    def occupy(self, now_s: float, nodes: list[int], tasks: list[int]) -> list[Part]:
-        """Let tasks begin, and return where they are, to be given to `vacate`.
+    def occupy(self, now_s: float, nodes: list[int], tasks: list[int]) -> list[AllocationPart]:
+        """Start tasks on nodes.
 
-        On a node of several processors the first with cores without a task is filled first.
+        On a node with several processors, tasks fill the processors in order.
 
         Args:
-            now_s: when.
-            nodes: each once.
-            tasks: how many on each of `nodes`.
+            now_s: simulation time, s.
+            nodes: distinct node numbers.
+            tasks: number of tasks on each of `nodes`.
+
+        Returns:
+            Placement of the tasks on processors: the argument of `vacate`.
         """
         parts = []
         for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
             if len(meter.processors) == 1:
-                woken = _start(self._tasks[0], its_nodes, its_tasks)
-                meter.change(now_s, woken, (woken,), (sum(its_tasks),))
-                parts.append(Part(meter, its_nodes, [its_tasks]))
+                newly_active = _start(self._tasks[0], its_nodes, its_tasks)
+                meter.change(now_s, newly_active, (newly_active,), (sum(its_tasks),))
+                parts.append(AllocationPart(meter, its_nodes, [its_tasks]))
                 continue
             columns = self._by_processor(meter.processors, its_nodes, its_tasks)
             computing = self._count_idle(its_nodes)
@@ -131,16 +143,16 @@ class Cluster:
                 for busy, column in zip(self._tasks, columns, strict=False)
             ]
             meter.change(now_s, computing, active, [sum(column) for column in columns])
-            parts.append(Part(meter, its_nodes, columns))
+            parts.append(AllocationPart(meter, its_nodes, columns))
         return parts
 
-    def vacate(self, now_s: float, parts: list[Part]) -> None:
-        """Undo an `occupy`."""
-        for part in self._by_present_kind(parts):
+    def vacate(self, now_s: float, parts: list[AllocationPart]) -> None:
+        """End tasks that `occupy` started."""
+        for part in self._by_current_kind(parts):
             columns = part.by_processor
             if len(columns) == 1:
-                stilled = _stop(self._tasks[0], part.nodes, columns[0])
-                part.meter.change(now_s, -stilled, (-stilled,), (-sum(columns[0]),))
+                newly_idle = _stop(self._tasks[0], part.nodes, columns[0])
+                part.meter.change(now_s, -newly_idle, (-newly_idle,), (-sum(columns[0]),))
                 continue
             active = [
                 -_stop(busy, part.nodes, column)
@@ -150,11 +162,17 @@ class Cluster:
             part.meter.change(now_s, computing, active, [-sum(column) for column in columns])
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return for each of the nodes how many tasks each of its processors has."""
+        """Return for each of `nodes` the number of tasks on each of its processors."""
         return list(zip(*([busy[node] for node in nodes] for busy in self._tasks), strict=True))
 
     def power_w(self, node: int, power: PowerState, level: tuple[int, ...]) -> float:
-        """Return what a node draws in a power state, its processors with so many tasks each, W."""
+        """Return the power of a node, W.
+
+        Args:
+            node: node number.
+            power: power state of the node.
+            level: number of tasks on each of its processors.
+        """
         return self.meters[self.group_of[node]].node_power_w(power, level)
 
     def settle(self, now_s: float) -> None:
@@ -162,12 +180,12 @@ class Cluster:
         for meter in self.meters:
             meter.settle(now_s)
 
-    def _by_present_kind(self, parts: list[Part]) -> list[Part]:
-        """Return parts by the kinds that their nodes have now; some kinds may have changed."""
+    def _by_current_kind(self, parts: list[AllocationPart]) -> list[AllocationPart]:
+        """Return the parts grouped by the current kinds of their nodes."""
         if len(self.kinds) == len(self.platform.nodes):
             return parts
         return [
-            Part(meter, nodes, [tasks])
+            AllocationPart(meter, nodes, [tasks])
             for part in parts
             for meter, nodes, tasks in self._by_group(part.nodes, part.by_processor[0])
         ]
@@ -178,7 +196,7 @@ class Cluster:
     def _by_group(
         self, nodes: list[int], tasks: list[int]
     ) -> Iterable[tuple[GroupMeter, list[int], list[int]]]:
-        """Return nodes, and the tasks on them, apart by node group."""
+        """Return nodes and their tasks, grouped by node kind."""
         if len(self.meters) == 1:
             return [(self.meters[0], nodes, tasks)]
         parts: dict[int, tuple[GroupMeter, list[int], list[int]]] = {}
@@ -193,7 +211,7 @@ class Cluster:
     def _by_processor(
         self, processors: Sequence[Processor], nodes: list[int], tasks: list[int]
     ) -> list[list[int]]:
-        """Return how many tasks go on each of these processors, which each of the nodes has."""
+        """Return the number of tasks for each processor (row) of each node (column)."""
         columns: list[list[int]] = [[] for _ in processors]
         for node, left in zip(nodes, tasks, strict=True):
             for column, busy, processor in zip(columns, self._tasks, processors, strict=False):
@@ -203,24 +221,24 @@ class Cluster:
 
 
 def _start(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
-    """Add tasks to processors and return how many of these were idle before."""
-    woken = 0
+    """Add tasks to processors and return the number of processors that become active."""
+    newly_active = 0
     for node, count in zip(nodes, tasks, strict=True):
         if count:
             before = busy[node]
             if not before:
-                woken += 1
+                newly_active += 1
             busy[node] = before + count
-    return woken
+    return newly_active
 
 
 def _stop(busy: list[int], nodes: list[int], tasks: list[int]) -> int:
-    """Take tasks from processors and return how many of these are idle then."""
-    stilled = 0
+    """Remove tasks from processors and return the number of processors that become idle."""
+    newly_idle = 0
     for node, count in zip(nodes, tasks, strict=True):
         if count:
             left = busy[node] - count
             if not left:
-                stilled += 1
+                newly_idle += 1
             busy[node] = left
-    return stilled
+    return newly_idle

@@ -1,4 +1,8 @@
-"""How tasks slow each other down that share the memory bandwidth of a processor."""
+"""Memory contention: tasks on one processor share its memory bandwidth and slow each other down.
+
+The model is that of Lopez, Stafford, Bosque 2025, section 3.1; `hpcosim_protocol.task_speed`
+implements its equations.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +16,39 @@ from hpcosim_protocol import Processor, task_speed
 
 
 def check_contention(processor: Processor) -> None:
-    """Check that the model of contention holds for a processor with this number of cores.
+    """Check that the contention model is defined for the processor's number of cores.
 
-    With every further task a task's limit falls by `dd_mbps`; once it is 0 or less, contention
-    would vanish where it should be worst.
+    Each further task lowers the limit `dc_mbps - k * dd_mbps` of a task. With a limit of 0 or
+    less, the model would predict no contention.
 
     Raises:
-        ValueError: the limit falls to 0 or below, or a constant is not finite.
+        ValueError: the limit is 0 or less for some number of tasks, or a constant is not finite.
     """
     model = processor.contention
     if model is None:
         return
     if not all(map(math.isfinite, astuple(model))):
-        raise ValueError("contention can't be modelled with constants that are not finite")
+        raise ValueError("contention: a constant is not finite; expected finite numbers")
     for others in (0, processor.cores - 1):
-        width_mbps = model.dc_mbps - others * model.dd_mbps
-        if width_mbps <= 0.0:
+        limit_mbps = model.dc_mbps - others * model.dd_mbps
+        if limit_mbps <= 0.0:
             raise ValueError(
-                f"contention can't be modelled for a processor of {processor.cores} cores: "
-                f"dc_mbps - k * dd_mbps must be above 0 for every number k of other tasks, "
-                f"and is {width_mbps:g} for k = {others}"
+                f"contention: dc_mbps - k * dd_mbps is {limit_mbps:g} for k = {others} other "
+                f"tasks; expected above 0 for every k on a processor of {processor.cores} cores"
             )
 
 
-class Share:
-    """The tasks of one job on one processor, all alike.
+class ProcessorShare:
+    """The tasks of one job on one processor. They have the same demand, speed and end.
 
     Attributes:
         job: the job.
-        tasks: how many tasks.
-        mbps: bandwidth each asks for, MB/s.
-        since_s: when `left_s` and `speed` were last set, s.
-        left_s: the work each had left at `since_s`, in seconds at full speed.
-        speed: share of the full speed it has had since, 0 to 1.
-        end_s: when it will have no work left, at that speed, s; infinity: it has ended.
+        tasks: number of tasks.
+        mbps: memory bandwidth demand of each task, MB/s.
+        since_s: simulation time of the last change of `left_s` and `speed`, s.
+        left_s: remaining work of each task at `since_s`, in seconds at full speed.
+        speed: fraction of the full speed since `since_s`, 0 to 1; 0: not set yet.
+        end_s: simulation time at which the work is done at this speed, s; infinity: it is done.
     """
 
     __slots__ = ("end_s", "job", "left_s", "mbps", "since_s", "speed", "tasks")
@@ -60,48 +63,51 @@ class Share:
         self.end_s = 0.0
 
     def has_work_left(self, now_s: float) -> bool:
-        """Tell whether its tasks have operations left; those that end just now have none."""
+        """Return whether the tasks have work left after `now_s`."""
         return self.speed == 0.0 or now_s < self.end_s < math.inf
 
 
 class SharedProcessor:
-    """A processor of one node, and the work its tasks have left.
+    """A processor of one node with the remaining work of its tasks.
 
-    Speeds change when tasks come or their cores are released, not when some end before the
-    others of their job (Lopez et al. 2025, section 3.1). A share whose speed stays as it was
-    is left alone, so a job that nothing slows ends to the bit where it would alone.
+    Speeds change when tasks start and when cores are released. They stay when some tasks end
+    before the others of their job (Lopez, Stafford, Bosque 2025, section 3.1). A share whose speed
+    stays is not recomputed, so the end of a job without slowdown has no rounding error.
 
     Attributes:
-        next_end_s: when the next share ends, s; infinity: never.
-        timer: the engine's, for that end.
+        next_end_s: simulation time at which the next share ends, s; infinity: none.
+        timer: timer of the engine for `next_end_s`.
 
     Args:
-        processor: what it is.
+        processor: description of the processor.
     """
 
     def __init__(self, processor: Processor) -> None:
         self._model = processor.contention
-        self._shares: list[Share] = []
+        self._shares: list[ProcessorShare] = []
         self.next_end_s = math.inf
         self.timer: Any = None
 
-    def add(self, now_s: float, share: Share) -> None:
-        """Let the tasks of a share begin."""
+    def add(self, now_s: float, share: ProcessorShare) -> None:
+        """Start the tasks of a share."""
         share.since_s = now_s
         self._shares.append(share)
         self._set_speeds(now_s)
 
     def remove(self, now_s: float, job: Any) -> None:
-        """Forget the share of a job, ended or not."""
+        """Remove the share of a job, whether its work is done or not."""
         self._shares = [share for share in self._shares if share.job is not job]
         self._set_speeds(now_s)
 
-    def end_due(self, now_s: float) -> list[Share]:
-        """Return the shares that end by now. They stay, idle, until their job is over."""
+    def end_due(self, now_s: float) -> list[ProcessorShare]:
+        """Mark the shares that end by `now_s` as done and return them.
+
+        They keep their cores until `remove`.
+        """
         due = [share for share in self._shares if share.end_s <= now_s]
         for share in due:
             share.end_s = math.inf
-        self._look_ahead()
+        self._update_next_end()
         return due
 
     def _set_speeds(self, now_s: float) -> None:
@@ -111,7 +117,7 @@ class SharedProcessor:
             left_s = share.left_s - share.speed * (now_s - share.since_s)
             share.left_s, share.since_s, share.speed = max(left_s, 0.0), now_s, speed
             share.end_s = now_s + share.left_s / speed
-        self._look_ahead()
+        self._update_next_end()
 
     def _speeds(self, now_s: float) -> Iterator[float]:
         model = self._model
@@ -120,11 +126,11 @@ class SharedProcessor:
             yield from (1.0 for _ in self._shares)
             return
         active = sum(share.tasks for share in self._shares if share.has_work_left(now_s))
-        known: dict[float, float] = {}  # tasks that ask for the same run at the same speed
+        known: dict[float, float] = {}  # tasks of equal demand have equal speed
         for share in self._shares:
             if share.mbps not in known:
                 known[share.mbps] = task_speed(model, total_mbps, share.mbps, max(active, 1))
             yield known[share.mbps]
 
-    def _look_ahead(self) -> None:
+    def _update_next_end(self) -> None:
         self.next_end_s = min((share.end_s for share in self._shares), default=math.inf)

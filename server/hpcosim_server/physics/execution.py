@@ -1,29 +1,30 @@
-"""How long jobs run on the nodes they were given, alone and beside others."""
+"""Run times of jobs on their allocations, with and without contention."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hpcosim_protocol import Platform, bandwidth_mbps
-from hpcosim_server.physics.cluster import Part, places
-from hpcosim_server.physics.contention import Share, SharedProcessor, check_contention
+from hpcosim_server.physics.cluster import AllocationPart, places
+from hpcosim_server.physics.contention import ProcessorShare, SharedProcessor, check_contention
 from hpcosim_workloads.table import JobSpec
 
 
 class Execution:
-    """How long jobs run: known at the start of a job that runs alone, not of one that shares.
+    """The model of run times.
 
-    Jobs share the memory bandwidth of a processor. Only jobs that have operations take part, and
-    only those with a task on a processor that has contention constants. The cost of an event on a
-    processor is proportional to the jobs on that processor.
+    The run time of a job without contention is known at its start. Jobs contend for the memory
+    bandwidth of a processor with contention constants. A job without operations contends only if
+    there is a reference clock. An event on a processor costs time proportional to the number of
+    jobs there.
 
     Args:
-        platform: the cluster.
-        reference_ghz: the clock at which the run times of jobs without operations hold, GHz, at
-            one operation a cycle; None: they hold on every node.
+        platform: description of the cluster.
+        reference_ghz: clock at which the run times of jobs without operations hold, GHz, at one
+            operation per cycle; None: these run times hold on every node.
 
     Raises:
-        ValueError: the contention of a processor can't be modelled.
+        ValueError: the contention constants of a processor are invalid (`check_contention`).
     """
 
     def __init__(self, platform: Platform, reference_ghz: float | None) -> None:
@@ -34,17 +35,17 @@ class Execution:
         self._contended = any(processor.contention is not None for processor in processors)
         self._processors: dict[tuple[int, int], SharedProcessor] = {}
 
-    def run_time_s(self, job: JobSpec, parts: list[Part]) -> float:
-        """Return the run time of a job that nothing slows down, in seconds.
+    def run_time_s(self, job: JobSpec, parts: list[AllocationPart]) -> float:
+        """Return the run time of a job without contention, s.
 
-        It ends when its last task does, so the slowest core it has counts.
+        A job ends with its last task, so the slowest core of the allocation determines the time.
         """
         if job.ops == 0.0 and self._reference_ghz is None:
             return job.run_s
         return self._alone_s(job, _slowest_ops_per_s(parts))
 
-    def is_shared(self, job: JobSpec, parts: list[Part]) -> bool:
-        """Tell whether other jobs may slow this one down, or it them."""
+    def is_shared(self, job: JobSpec, parts: list[AllocationPart]) -> bool:
+        """Return whether the job may contend with other jobs on this allocation."""
         return (
             self._contended
             and (job.ops > 0.0 or (self._reference_ghz is not None and job.run_s > 0.0))
@@ -52,9 +53,9 @@ class Execution:
         )
 
     def start(
-        self, now_s: float, job: Any, spec: JobSpec, parts: list[Part]
+        self, now_s: float, job: Any, spec: JobSpec, parts: list[AllocationPart]
     ) -> list[SharedProcessor]:
-        """Let a job that shares begin, and return the processors it runs on."""
+        """Start a job for which `is_shared` is true and return its processors."""
         touched = []
         for slot, processor, node, tasks in places(parts):
             shared = self._processors.get((slot, node))
@@ -62,18 +63,18 @@ class Execution:
                 shared = self._processors[slot, node] = SharedProcessor(processor)
             alone_s = self._alone_s(spec, processor.ops_per_s)
             mbps = bandwidth_mbps(spec.memory_volume_mb, alone_s)
-            shared.add(now_s, Share(job, tasks, alone_s, mbps))
+            shared.add(now_s, ProcessorShare(job, tasks, alone_s, mbps))
             touched.append(shared)
         return touched
 
     def _alone_s(self, job: JobSpec, ops_per_s: float) -> float:
-        """Return how long a task takes on such a core at full speed, s."""
+        """Return the run time of a task at full speed on a core of this speed, s."""
         if job.ops or self._reference_ghz is None:
             return job.ops / ops_per_s
         return job.run_s * (self._reference_ghz * 1e9 / ops_per_s)
 
 
-def _slowest_ops_per_s(parts: list[Part]) -> float:
+def _slowest_ops_per_s(parts: list[AllocationPart]) -> float:
     return min(
         processor.ops_per_s
         for part in parts

@@ -1,4 +1,4 @@
-"""Which nodes are on, asleep, or on the way; they go only where a node can."""
+"""Power states of the nodes and their legal transitions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ NEXT: Mapping[PowerState, PowerState] = {
     "sleeping": "switching_on",
     "switching_on": "on",
 }
-"""The legal transitions: each state has one that may follow it."""
+"""The only state that may follow each state."""
 
 
 class NodePower:
-    """The power state of every node. All are on at the start.
+    """The power state of every node. All nodes are on at the start.
 
     Args:
-        cluster: meters the energy of the nodes.
-        rng: draws the times of transitions that vary.
+        cluster: node kinds and energy meters.
+        rng: generator for the durations of transitions that have a standard deviation.
 
     Attributes:
-        state: the state of each node.
-        since_s: when each node entered it, s; -infinity: it was in it from the start.
-        off: how many nodes are not on.
+        state: power state of each node.
+        since_s: simulation time at which each node entered its state, s; -infinity: the node has
+            been in it from the start.
+        nodes_off: number of nodes that are not on.
     """
 
     def __init__(self, cluster: Cluster, rng: np.random.Generator) -> None:
@@ -38,38 +39,43 @@ class NodePower:
         self._rng = rng
         self.state: list[PowerState] = ["on"] * len(cluster.capacity)
         self.since_s = [-math.inf] * len(cluster.capacity)
-        self.off = 0
+        self.nodes_off = 0
 
     def are_on(self, nodes: Sequence[int]) -> bool:
-        """Tell whether all these nodes are on."""
-        if not self.off:  # there is no need to look at each
+        """Return whether all these nodes are on."""
+        if not self.nodes_off:  # the common case, without a loop
             return True
         state = self.state
         return not [node for node in nodes if state[node] != "on"]
 
     def enter(self, now_s: float, node: int, after: PowerState) -> float:
-        """Let a node enter a state, and return for how long the state will last.
+        """Move a node to a power state.
+
+        Args:
+            now_s: simulation time, s.
+            node: node number.
+            after: the new state.
 
         Returns:
-            Seconds; infinity for `on` and `sleeping`, which last until a decision ends them.
+            Duration of the new state, s; infinity for `on` and `sleeping`.
 
         Raises:
-            IllegalTransition: the state may not follow the present one, or the node has tasks.
+            IllegalTransition: `after` may not follow the current state, or the node has tasks.
         """
         before, cluster = self.state[node], self._cluster
         if NEXT[before] != after:
-            why = f"it has been {before} since {self.since_s[node]} s"
+            why = f"{before} since {self.since_s[node]} s"
             raise IllegalTransition(f"node {node}", before, after, why)
         if any(cluster.levels([node])[0]):
-            raise IllegalTransition(f"node {node}", before, after, "it has tasks")
+            raise IllegalTransition(f"node {node}", before, after, "the node has tasks")
         group = cluster.group_of[node]
         cluster.meters[group].switch(now_s, before, after)
         self.state[node] = after
         self.since_s[node] = now_s
-        self.off += (before == "on") - (after == "on")
-        return self._lasts_s(cluster.kinds[group], after)
+        self.nodes_off += (before == "on") - (after == "on")
+        return self._duration_s(cluster.kinds[group], after)
 
-    def _lasts_s(self, group: NodeGroup, state: PowerState) -> float:
+    def _duration_s(self, group: NodeGroup, state: PowerState) -> float:
         times = group.power_states
         if times is None or state in ("on", "sleeping"):
             return math.inf

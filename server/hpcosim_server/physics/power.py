@@ -1,4 +1,4 @@
-"""Power and energy of a group of equal nodes, exact at any instant."""
+"""Power and energy of the nodes of one kind."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Literal, get_args
 from hpcosim_protocol import NodeGroup, PowerState
 
 NodeState = Literal["computing", "idle", "sleeping", "switching_on", "switching_off"]
-"""What a node's energy is spent on. A node that is on is computing while it has tasks."""
+"""State of a node for energy accounting. A node that is on is computing while it has tasks."""
 
 NODE_STATES: tuple[NodeState, ...] = get_args(NodeState)
 COMPUTING, IDLE = 0, 1
 
 
 class GroupMeter:
-    """Integrates the power of a node group.
+    """Integrates the power of the nodes of one kind.
 
-    Power is piecewise constant and a function of whole numbers (nodes in each state, processors
-    active, cores with a task), so it never drifts however often it changes, and a change
-    costs the same for one node as for a thousand.
+    Power is piecewise constant and computed from integers (nodes in each state, active processors,
+    cores with a task). It accumulates no rounding errors, and a change costs the same for any
+    number of nodes.
 
-    A processor draws `idle_fraction * static_w` while none of its cores has a task and
-    `static_w + dynamic_w * (cores with a task)` otherwise (Lopez, Stafford, Bosque 2025,
-    section 3.1). A node that is not on draws what its group's `power_states` say.
+    The power of a processor is `idle_fraction * static_w` while it has no task and
+    `static_w + dynamic_w * (number of cores with a task)` otherwise (Lopez, Stafford, Bosque 2025,
+    section 3.1). `power_states` of the node group gives the power of a node that is not on.
 
     Args:
-        group: what its nodes are.
-        start_s: from when.
-        count: how many nodes are in it at first; None: the group's own count.
+        group: description of the node kind.
+        start_s: initial simulation time, s.
+        count: initial number of nodes; None: `group.count`.
 
     Attributes:
-        processors: those of each node.
-        state_energy_j: energy of all nodes of the group by `NODE_STATES`, J, up to `settled_s`.
-        state_node_s: node-seconds in each of `NODE_STATES`.
-        settled_s: the simulated second up to which these are integrated.
+        processors: processors of each node.
+        state_energy_j: energy of all nodes by `NODE_STATES` up to `settled_s`, J.
+        state_node_s: node-seconds by `NODE_STATES` up to `settled_s`.
+        settled_s: simulation time up to which energy is integrated, s.
     """
 
     def __init__(self, group: NodeGroup, start_s: float, count: int | None = None) -> None:
@@ -46,7 +46,7 @@ class GroupMeter:
         self._tasks = [0] * len(group.processors)
         self._nodes = [0] * len(NODE_STATES)
         self._nodes[IDLE] = group.count if count is None else count
-        # Of one node in each state; of those computing it depends on what they compute.
+        # Power of one node by `NODE_STATES`; that of computing nodes depends on their tasks.
         self._node_w = [0.0, sum(self._idle_w), *_power_off_w(group)]
         self._computing_w = 0.0
         self._never_off = group.power_states is None
@@ -56,7 +56,7 @@ class GroupMeter:
 
     @property
     def energy_j(self) -> float:
-        """Energy of all nodes of the group, J, up to `settled_s`."""
+        """Energy of all nodes up to `settled_s`, J."""
         return sum(self.state_energy_j)
 
     def settle(self, now_s: float) -> None:
@@ -78,13 +78,13 @@ class GroupMeter:
     def change(
         self, now_s: float, computing_nodes: int, active: Sequence[int], tasks: Sequence[int]
     ) -> None:
-        """Change the counts at `now_s`.
+        """Change the counts of computing nodes, active processors and tasks.
 
         Args:
-            now_s: when.
-            computing_nodes: by how many more nodes compute.
-            active: for each processor of a node, by how many more of these are active.
-            tasks: likewise, by how many more of their cores have a task.
+            now_s: simulation time of the change, s.
+            computing_nodes: change of the number of computing nodes.
+            active: change of the number of active processors, by slot of a node.
+            tasks: change of the number of tasks, by slot of a node.
         """
         if now_s > self.settled_s:
             self.settle(now_s)
@@ -102,19 +102,24 @@ class GroupMeter:
             )
         self._computing_w = computing_w
 
-    def join(self, now_s: float, idle_nodes: int) -> None:
-        """Let nodes on which nothing runs, and that are on, join the group or leave it."""
+    def add_idle(self, now_s: float, idle_nodes: int) -> None:
+        """Add idle nodes to the kind; remove them if the number is negative."""
         self.settle(now_s)
         self._nodes[IDLE] += idle_nodes
 
     def switch(self, now_s: float, before: PowerState, after: PowerState) -> None:
-        """Let one node, on which nothing runs, go from one power state to another."""
+        """Move one node without tasks from one power state to another."""
         self.settle(now_s)
         self._nodes[_state_of(before)] -= 1
         self._nodes[_state_of(after)] += 1
 
     def node_power_w(self, power: PowerState, tasks: tuple[int, ...]) -> float:
-        """Return the power of one node in such a state, its processors with so many tasks each."""
+        """Return the power of one node, W.
+
+        Args:
+            power: power state of the node.
+            tasks: number of tasks on each of its processors.
+        """
         if power != "on":
             return self._node_w[_state_of(power)]
         return sum(
@@ -128,7 +133,7 @@ def _state_of(power: PowerState) -> int:
 
 
 def _power_off_w(group: NodeGroup) -> list[float]:
-    """Return the power of a node in each state in which it is not on, in their order."""
+    """Return the power of a node in the states after `idle`, in the order of `NODE_STATES`, W."""
     states = group.power_states
     if states is None:
         return [0.0, 0.0, 0.0]

@@ -1,16 +1,15 @@
-"""What happened in a run: recorded, replayed, measured and written.
+"""The record of a run: recording, replay, energy attribution, metrics and result files.
 
-The simulation writes a `Recording`. Everything else here reads a `RunRecord`
-(`Simulation.record()` returns one) and needs no simulation. Each module imports only modules
-above it:
+The simulation writes a `Recording`. The other modules read a `RunRecord`, which
+`Simulation.record()` returns, and need no simulation. A module imports only modules above it:
 
-    recording    every job, and every change of a job or a node, as columns
-    replay       the changes of a recording in order, and the cluster they lead to
-    attribution  which job used how much energy
+    recording    jobs and changes of jobs and nodes, as columns
+    replay       the changes of a recording in order, applied to a cluster
+    attribution  energy of each job
     run_record   a run as plain data: platform, recording, metered energies
     timeline     state and power of every node over time
-    metrics      the numbers of a run, each defined in the docstring of its group
-    tables       the CSV files, with the meaning of each column
-    folder       files that are written together, all or none
+    metrics      the metrics of a run; the docstring of each group defines them
+    tables       the CSV files, with a definition of each column
+    folder       atomic writing of several files into a folder
     results      the results folder
 """

@@ -1,15 +1,23 @@
-"""Metrics of a run, in groups. The docstring of a group defines each of its metrics.
+"""Metrics of a run, in groups. The docstring of each group defines its metrics.
 
-To add a metric, add it to a group: its definition to the docstring, its value to the dictionary.
+To add a metric, add its value to the dictionary of a group and its definition to the docstring.
 
-Unless a definition says otherwise, times are simulated seconds; a job's wait is its start less
-its submission, its run time its end less its start. Jobs "that ran" have both started and
-ended, whether completed or killed. A mean over no jobs is 0.
+Terms:
 
-Sources that several definitions name: Feitelson, Rudolph 1998, "Metrics and Benchmarking for
-Parallel Job Scheduling"; Lopez, Stafford, Bosque 2025; "curriculum learning": "Improving the
-Efficiency of a Deep Reinforcement Learning-Based Power Management System for HPC Clusters Using
-Curriculum Learning".
+* Times are in simulated seconds.
+* wait = start - submission; run time = end - start; response = wait + run time.
+* The jobs that ran are the jobs that have started and ended, completed or killed.
+* The mean, percentile or maximum over no jobs is 0, and so is a ratio with denominator 0.
+
+Sources:
+
+* Feitelson, Rudolph 1998: "Metrics and Benchmarking for Parallel Job Scheduling".
+* Feitelson 2001: "Metrics for Parallel Job Scheduling and Their Convergence".
+* Lopez, Stafford, Bosque 2025: the platform model, see the specification of the protocol.
+* Curriculum learning: "Improving the Efficiency of a Deep Reinforcement Learning-Based Power
+  Management System for HPC Clusters Using Curriculum Learning".
+* Esmaili, Pedram: "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
+  reinforcement learning".
 """
 
 from __future__ import annotations
@@ -24,16 +32,19 @@ from hpcosim_server.record.run_record import RunRecord
 
 Floats = NDArray[np.float64]
 Metrics = dict[str, int | float]
-BOUND_S = 10.0  # of bounded slowdown
-LEAST_REQUEST_S = 1e-9  # of normalised energy-delay product; a client may ask for any above 0
+BOUND_S = 10.0
+"""Threshold of the bounded slowdown, s."""
+
+MIN_EXPECTED_S = 1e-9
+"""Minimum expected run time in the normalised energy-delay product, s: it avoids overflow."""
 
 
 def measure(record: RunRecord, skipped: int = 0) -> Metrics:
-    """Return every metric by name.
+    """Return all metrics by name, in the order of `metrics.json`.
 
     Args:
-        record: a run, finished or not.
-        skipped: jobs of the source that are not in the workload.
+        record: a run, complete or not.
+        skipped: value of `jobs_skipped`.
     """
     ran = jobs_that_ran(record)
     return {
@@ -53,8 +64,8 @@ class JobsThatRan(NamedTuple):
 
     Attributes:
         row: int64[jobs], row in the recording.
-        wait_s: float64[jobs].
-        run_s: float64[jobs].
+        wait_s: float64[jobs], wait, s.
+        run_s: float64[jobs], run time, s.
     """
 
     row: NDArray[np.int64]
@@ -63,26 +74,26 @@ class JobsThatRan(NamedTuple):
 
     @property
     def response_s(self) -> Floats:
-        """Wait + run time, s: float64[jobs]."""
+        """float64[jobs], response = wait + run time, s."""
         return self.wait_s + self.run_s
 
 
 def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
-    """Count the jobs by how they ended.
+    """Return the numbers of jobs by final state.
 
     Args:
-        record: the run.
+        record: a run, complete or not.
         skipped: value of `jobs_skipped`.
 
     Returns:
-        jobs: jobs submitted (field 1 of the Standard Workload Format has one for each).
-        jobs_completed: jobs that ran to their end.
-        jobs_killed: jobs ended before their end: at their requested time, by a decision, by a
-            failed node.
-        jobs_rejected: jobs that never ran: by a decision, or because no empty cluster could hold
-            them.
-        jobs_skipped: jobs of the whole source that the reader's rules left out; `run.json` has
-            each rule.
+        jobs: Number of submitted jobs, including rejected jobs and jobs that are not over.
+        jobs_completed: Number of jobs with final state `completed`.
+        jobs_killed: Number of jobs with final state `timeout` (killed at the requested time),
+            `killed` (by a decision) or `node_failed`.
+        jobs_rejected: Number of jobs with final state `rejected`: by a decision, or at submission
+            because the empty cluster cannot run them.
+        jobs_skipped: Number of jobs that the workload reader dropped. `skipped` in `run.json` has
+            the counts by rule of the reader.
     """
     counts = np.bincount(np.array(record.recording.state), minlength=len(STATES)).tolist()
     by_state = dict(zip(STATES, counts, strict=True))
@@ -96,21 +107,25 @@ def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
 
 
 def makespan_s(record: RunRecord) -> float:
-    """Return the time from the first submission to the last event (Feitelson, Rudolph 1998), s."""
+    """Return the makespan: last event - start of the simulation, s.
+
+    The simulation starts at the first submission, or earlier at the scenario's initial time. In an
+    incomplete run, the current time replaces the last event. Source: Feitelson, Rudolph 1998.
+    """
     return record.duration_s
 
 
 def waits(ran: JobsThatRan) -> Metrics:
-    """Return how long jobs waited.
+    """Return statistics of the wait. Percentiles interpolate linearly between order statistics.
 
     Returns:
-        mean_wait_s: mean wait of the jobs that ran (Feitelson, Rudolph 1998, section 2.2).
-        median_wait_s: half of the jobs that ran waited no longer; this and the other percentiles
-            are linear between neighbours.
-        p90_wait_s: 90 % of the jobs that ran waited no longer.
-        p95_wait_s: 95 % of the jobs that ran waited no longer.
-        p99_wait_s: 99 % of the jobs that ran waited no longer.
-        max_wait_s: longest wait of a job that ran.
+        mean_wait_s: Mean wait of the jobs that ran, s. Source: Feitelson, Rudolph 1998, section
+            2.2.
+        median_wait_s: Median wait of the jobs that ran, s.
+        p90_wait_s: 90th percentile of the wait of the jobs that ran, s.
+        p95_wait_s: 95th percentile of the wait of the jobs that ran, s.
+        p99_wait_s: 99th percentile of the wait of the jobs that ran, s.
+        max_wait_s: Maximum wait of the jobs that ran, s.
     """
     return {
         "mean_wait_s": _mean(ran.wait_s),
@@ -123,15 +138,15 @@ def waits(ran: JobsThatRan) -> Metrics:
 
 
 def slowdowns(ran: JobsThatRan) -> Metrics:
-    """Return how much longer jobs took than they ran.
+    """Return statistics of the response and the slowdown.
 
     Returns:
-        mean_response_s: mean of wait + run time, also called turnaround or flow time (Feitelson,
-            Rudolph 1998).
-        mean_slowdown: mean of (wait + run time) / run time over run times above 0 (Feitelson,
-            Rudolph 1998).
-        mean_bounded_slowdown: mean of max(1, (wait + run time) / max(run time, 10 s)) (Feitelson
-            2001).
+        mean_response_s: Mean response (wait + run time) of the jobs that ran, s; also called
+            turnaround time or flow time. Source: Feitelson, Rudolph 1998.
+        mean_slowdown: Mean of response / run time over the jobs that ran for more than 0 s; at
+            least 1. Source: Feitelson, Rudolph 1998.
+        mean_bounded_slowdown: Mean of max(1, response / max(run time, 10 s)) over the jobs that
+            ran. Source: Feitelson 2001.
     """
     took_time = ran.run_s > 0
     bounded = np.maximum(1.0, ran.response_s / np.maximum(ran.run_s, BOUND_S))
@@ -143,29 +158,34 @@ def slowdowns(ran: JobsThatRan) -> Metrics:
 
 
 def utilization(record: RunRecord, ran: JobsThatRan) -> float:
-    """Return the share of the platform that the jobs that ran used, from 0 to 1.
+    """Return the utilization of the platform, 0 to 1.
 
-    Core-seconds of the jobs that ran / core-seconds of the platform over the makespan. A job's
-    cores are those it asked for, also where it holds whole nodes (Feitelson, Rudolph 1998).
+    sum(requested cores * run time) over the jobs that ran / (cores of the platform * makespan).
+    Requested cores count, also if a job holds whole nodes. Source: Feitelson, Rudolph 1998.
     """
     cores = np.array(record.recording.cores, dtype=np.float64)[ran.row]
     return _ratio(float(cores @ ran.run_s), record.platform.core_count * record.duration_s)
 
 
 def energies(record: RunRecord) -> Metrics:
-    """Return the energy of all nodes, J, and the energy-delay product.
+    """Return the energy of all nodes, in total and by node state, and the energy-delay product.
+
+    A node that is on is computing while it runs a task and idle otherwise. The five node states
+    add up to the total.
 
     Returns:
-        energy_j: integral of the power of all nodes over the makespan (Lopez, Stafford, Bosque
-            2025).
-        computing_energy_j: energy of nodes on which a job ran.
-        idle_energy_j: energy of nodes that were on while no job ran on them, held for one or not.
-        sleeping_energy_j: energy of sleeping nodes.
-        switching_on_energy_j: energy of nodes that were being switched on.
-        switching_off_energy_j: energy of nodes that were being switched off.
-        wasted_energy_j: energy of nodes that were not computing: idle, asleep or being switched
-            (curriculum learning, section 5).
-        edp_js: energy-delay product, J s: energy x makespan (Lopez, Stafford, Bosque 2025).
+        energy_j: Integral of the power of all nodes over the makespan, J. Source: Lopez, Stafford,
+            Bosque 2025.
+        computing_energy_j: Energy of all nodes while computing, J.
+        idle_energy_j: Energy of all nodes while idle, J. A node that is allocated to a job before
+            its start is idle.
+        sleeping_energy_j: Energy of all nodes while sleeping, J.
+        switching_on_energy_j: Energy of all nodes while being switched on, J.
+        switching_off_energy_j: Energy of all nodes while being switched off, J.
+        wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
+            Source: curriculum learning, section 5.
+        edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
+            2025.
     """
     by_state = record.state_energy_j
     return {
@@ -177,30 +197,30 @@ def energies(record: RunRecord) -> Metrics:
 
 
 def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:
-    """Return the mean of energy / t x response / t, W; t: least expected run time of a job.
+    """Return the mean normalised energy-delay product of jobs, W.
 
-    Esmaili, Pedram, "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
-    reinforcement learning", section II-A. The energy is what `jobs.csv` attributes to the job, the
-    response its wait + run time, and t its requested time on the fastest node: times the speed of
-    the slowest node, where requested times hold, over that of the fastest (section 5.3 of the
-    specification). Jobs with a t below 1 ns are left out.
+    Mean of (energy / t) * (response / t) over the jobs that ran with t >= 1 ns. The energy of a
+    job is its `energy_j` in `jobs.csv`. t is its expected run time on the fastest node: requested
+    time * speed of the slowest node / speed of the fastest node, because requested times hold on
+    the slowest node (section 5.3 of the specification). Source: Esmaili, Pedram, section II-A.
     """
     platform = record.platform
     scale = platform.slowest_ops_per_s / max(group.ops_per_s for group in platform.nodes)
-    least_s = np.array(record.recording.requested_s)[ran.row] * scale
-    known = least_s >= LEAST_REQUEST_S
-    least_s, response_s = least_s[known], ran.response_s[known]
-    energy_j = np.array(record.job_energies_j)[ran.row][known]
-    return _mean(energy_j / least_s * (response_s / least_s))
+    expected_s = np.array(record.recording.requested_s)[ran.row] * scale
+    counted = expected_s >= MIN_EXPECTED_S
+    expected_s, response_s = expected_s[counted], ran.response_s[counted]
+    energy_j = np.array(record.job_energies_j)[ran.row][counted]
+    return _mean(energy_j / expected_s * (response_s / expected_s))
 
 
 def node_use(record: RunRecord) -> Metrics:
-    """Return how nodes were used.
+    """Return statistics of the node states.
 
     Returns:
-        node_shutdowns: how often a node was switched off (curriculum learning).
-        job_filling_rate: node-seconds computing / node-seconds switched on, computing or idle
-            (curriculum learning).
+        node_shutdowns: Number of times that a node began to switch off, over all nodes. Source:
+            curriculum learning.
+        job_filling_rate: Node-seconds computing / (node-seconds computing + node-seconds idle), 0
+            to 1. Source: curriculum learning.
     """
     node_s = record.state_node_s
     return {
@@ -210,7 +230,7 @@ def node_use(record: RunRecord) -> Metrics:
 
 
 def jobs_that_ran(record: RunRecord) -> JobsThatRan:
-    """Return the jobs of a run that have both started and ended."""
+    """Return the jobs of a run that have started and ended."""
     recording = record.recording
     start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
     row = np.flatnonzero(~np.isnan(start_s) & ~np.isnan(end_s))

@@ -1,4 +1,4 @@
-"""The recording of a run: every job and every change of a job or a node, as compact columns."""
+"""The recording of a run: jobs and changes of jobs and nodes, as compact columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import get_args
 from hpcosim_protocol import JobState, NodeGroup, PowerState
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
-# A job's state by code; the first two are those of a job that is not over.
+# The first two states are those of a job that is not over.
 STATES: tuple[str, ...] = (
     "waiting",
     "running",
@@ -25,27 +25,31 @@ NAN = float("nan")
 
 
 class Recording:
-    """Columns of a run; those of jobs have a row for each job, in the order of submission.
+    """Columns of a run.
+
+    The columns of jobs have one row for each job, in order of submission. The columns of changes
+    are in chronological order.
 
     Attributes:
-        job_id: number of the job.
-        submit_s, start_s, end_s: simulated seconds; NaN: it has not happened yet.
-        state: index into `STATES`.
-        requested_s: run time asked for, s.
-        cores: cores asked for.
-        placement: index into `PLACEMENTS`.
+        job_id: job id, by row.
+        submit_s, start_s, end_s: simulation times, s, by row; NaN before the event.
+        state: index into `STATES`, by row.
+        requested_s: requested run time, s, by row.
+        cores: requested cores, by row.
+        placement: index into `PLACEMENTS`, by row.
+        first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
+            start.
+        places: number of the job's entries in `nodes` and `tasks`, by row.
+        nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
+            consecutive.
+        reasons: reason of a rejection at submission, by row.
         over: number of jobs that are over.
-        first_place: where in `nodes` and `tasks` the job's begin; -1: never started.
-        places: how many it has there.
-        nodes, tasks: for all jobs, one after the other: a node, and the tasks on it.
-        reasons: why a job was rejected at its submission, by row.
-        power_at, power_s, power_node, power_state: every change of a node's power state, in order:
-            before which of `changes`, when, which, and an index into `POWER_STATES`.
-        changes: every start (the job's row) and end (its complement, ~row) of a job that was
-            given nodes, in the order they came.
-        kinds: kinds of nodes that came after the platform's groups, in the order of their numbers.
-        kind_at, kind_s, kind_node, kind_number: every change of a node's kind, in order: before
-            which of `changes`, when, which, and the new kind, an index into `Cluster.kinds`.
+        changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
+        power_at, power_s, power_node, power_state: changes of power states: index of the next
+            entry of `changes`, simulation time, node, and index into `POWER_STATES`.
+        kinds: node kinds beyond the groups of the platform, in order of their numbers.
+        kind_at, kind_s, kind_node, kind_number: changes of node kinds: index of the next entry of
+            `changes`, simulation time, node, and index into `Cluster.kinds`.
     """
 
     def __init__(self) -> None:
@@ -95,9 +99,9 @@ class Recording:
         """Record the start of a job.
 
         Args:
-            row: the job's row.
-            now_s: simulated second.
-            nodes: the nodes it was given, in the order of the allocation.
+            row: row of the job.
+            now_s: simulation time, s.
+            nodes: allocated nodes, in the order of the allocation.
             tasks: number of tasks on each of `nodes`.
         """
         self.start_s[row] = now_s
@@ -112,10 +116,10 @@ class Recording:
         """Record that a job is over.
 
         Args:
-            row: the job's row.
-            now_s: simulated second.
-            state: how it ended.
-            reason: why it was rejected at its submission; empty: it was not.
+            row: row of the job.
+            now_s: simulation time, s.
+            state: final state.
+            reason: reason of a rejection at submission; empty otherwise.
         """
         self.end_s[row] = now_s
         if self.state[row] == 1:
@@ -133,32 +137,28 @@ class Recording:
         self.power_state.append(POWER_STATES.index(state))
 
     def changed_kind(self, now_s: float, node: int, kind: int) -> None:
-        """Record that a node changed into another kind, an index into `Cluster.kinds`."""
+        """Record that a node changed its kind.
+
+        Args:
+            now_s: simulation time, s.
+            node: node number.
+            kind: the new kind, an index into `Cluster.kinds`.
+        """
         self.kind_at.append(len(self.changes))
         self.kind_s.append(now_s)
         self.kind_node.append(node)
         self.kind_number.append(kind)
 
     def count_shutdowns(self) -> int:
-        """Return how often a node began to be switched off."""
+        """Return the number of times that a node began to switch off, over all nodes."""
         return self.power_state.count(POWER_STATES.index("switching_off"))
 
-    def power_history(self, node: int) -> list[tuple[float, PowerState]]:
-        """Return when a node entered which power state; it began as on."""
-        return [
-            (time_s, POWER_STATES[state])
-            for time_s, which, state in zip(
-                self.power_s, self.power_node, self.power_state, strict=True
-            )
-            if which == node
-        ]
-
     def nodes_of(self, row: int) -> list[int]:
-        """Return the nodes a job was given, in the order of the allocation."""
+        """Return the nodes of a job in the order of its allocation; empty before its start."""
         first = self.first_place[row]
         return self.nodes[first : first + self.places[row]].tolist() if first >= 0 else []
 
     def tasks_of(self, row: int) -> list[int]:
-        """Return how many tasks ran on each of `nodes_of(row)`."""
+        """Return the number of tasks on each of `nodes_of(row)`."""
         first = self.first_place[row]
         return self.tasks[first : first + self.places[row]].tolist() if first >= 0 else []

@@ -1,4 +1,4 @@
-"""The one replay of a recording: its changes in order, and the cluster they lead to."""
+"""Replay of a recording: its changes in order, applied to a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from hpcosim_protocol import Platform, PowerState
-from hpcosim_server.physics.cluster import Cluster, Part
+from hpcosim_server.physics.cluster import AllocationPart, Cluster
 from hpcosim_server.record.recording import POWER_STATES, Recording
 
 
@@ -16,8 +16,8 @@ class JobChange(NamedTuple):
     """A job started or ended.
 
     Attributes:
-        time_s: when.
-        row: the job's row in the recording.
+        time_s: simulation time, s.
+        row: row of the job in the recording.
         starts: True if the job started, False if it ended.
     """
 
@@ -27,12 +27,12 @@ class JobChange(NamedTuple):
 
 
 class PowerChange(NamedTuple):
-    """Nodes entered a power state at the same instant, one after the other.
+    """Nodes entered a power state at the same instant.
 
     Attributes:
-        time_s: when.
-        nodes: the nodes.
-        state: the state they entered.
+        time_s: simulation time, s.
+        nodes: node numbers, in the order of their changes.
+        state: the new state.
     """
 
     time_s: float
@@ -41,12 +41,12 @@ class PowerChange(NamedTuple):
 
 
 class KindChange(NamedTuple):
-    """Nodes changed into another kind at the same instant, one after the other.
+    """Nodes changed their kind at the same instant.
 
     Attributes:
-        time_s: when.
-        nodes: the nodes.
-        kind: the kind they are from then on, an index into `Cluster.kinds`.
+        time_s: simulation time, s.
+        nodes: node numbers, in the order of their changes.
+        kind: the new kind, an index into `Cluster.kinds`.
     """
 
     time_s: float
@@ -59,11 +59,11 @@ Change = JobChange | NodeChange
 
 
 def changes_of(recording: Recording) -> Iterator[Change]:
-    """Yield every change of jobs and nodes, in the order they happened."""
+    """Yield every change of jobs and nodes in chronological order."""
     of_nodes = _node_changes(recording)
     at, change = next(of_nodes, _NO_MORE)
-    for place, code in enumerate(recording.changes):
-        while at <= place and change is not None:
+    for index, code in enumerate(recording.changes):
+        while at <= index and change is not None:
             yield change
             at, change = next(of_nodes, _NO_MORE)
         if code >= 0:
@@ -76,24 +76,24 @@ def changes_of(recording: Recording) -> Iterator[Change]:
 
 
 class Replay:
-    """The cluster of a recording, brought from change to change.
+    """The state of the cluster during a replay.
 
     Args:
-        platform: the cluster.
-        recording: what happened.
-        start_s: simulated second at which the run began.
+        platform: description of the cluster.
+        recording: the recording of the run.
+        start_s: initial simulation time of the run, s.
 
     Attributes:
-        cluster: which tasks run where, the kind of each node, and the energy so far.
-        power: the power state of each node.
-        parts: where the tasks of each job that runs are, by its row.
+        cluster: tasks, node kinds and energy meters.
+        power: power state of each node.
+        parts: placement of the tasks of each running job, by row.
     """
 
     def __init__(self, platform: Platform, recording: Recording, start_s: float = 0.0) -> None:
         self._recording = recording
         self.cluster = Cluster(platform, start_s, recording.kinds)
         self.power: list[PowerState] = ["on"] * len(self.cluster.capacity)
-        self.parts: dict[int, list[Part]] = {}
+        self.parts: dict[int, list[AllocationPart]] = {}
 
     def apply(self, change: Change) -> None:
         """Apply the next change of `changes_of` to the cluster."""
@@ -112,19 +112,19 @@ class Replay:
                 self.power[node] = change.state
         else:
             for node in change.nodes:
-                cluster.turn_into(now_s, node, change.kind)
+                cluster.change_kind(now_s, node, change.kind)
 
 
 _NO_MORE = (0, None)
 
 
 def _node_changes(recording: Recording) -> Iterator[tuple[int, NodeChange]]:
-    """Yield every change of nodes, each with its place: before which change of jobs it happened.
+    """Yield every change of nodes, with the index of the next entry of `recording.changes`.
 
-    The recording does not say whether a change of kind or a change of power came first at one
-    instant. A node can change its kind only while it is on, and that decides the order.
+    The recording does not contain the order of changes of kind and changes of power at one instant.
+    A node changes its kind only while it is on, which determines the order.
     """
-    off: set[int] = set()  # nodes that are not on
+    off: set[int] = set()  # nodes in a state other than on
     powers, kinds = _power_changes(recording), _kind_changes(recording)
     power, kind = next(powers, None), next(kinds, None)
     while power is not None or kind is not None:

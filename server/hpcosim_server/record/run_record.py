@@ -1,4 +1,4 @@
-"""What metrics, result files and timelines read: a run as plain data, without its simulation."""
+"""A run as plain data, without its simulation: the input of metrics, result files and timelines."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from hpcosim_server.record.recording import Recording
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run up to `end_s`, finished or not. No reader changes it.
+    """A run up to `end_s`, complete or not. Readers leave it unchanged.
 
-    The recording is shared with the simulation, not copied: a record is valid until the
-    simulation goes on.
+    The record shares the recording with the simulation. It is valid until the simulation advances.
 
     Attributes:
-        platform: the cluster.
-        recording: every job, and every change of a job or a node.
-        start_s: simulated second at which the run began.
-        end_s: simulated second up to which it is recorded.
-        metered_j: metered energy, J; one row per node kind (see `Cluster.kinds`), one column per
-            state of `NODE_STATES`.
-        metered_node_s: node-seconds, in the same rows and columns.
+        platform: description of the cluster.
+        recording: jobs and changes of jobs and nodes.
+        start_s: initial simulation time, s.
+        end_s: simulation time up to which the run is recorded, s.
+        metered_j: [node kinds, node states], metered energy, J; see `Cluster.kinds` and
+            `NODE_STATES`.
+        metered_node_s: [node kinds, node states], node-seconds.
     """
 
     platform: Platform
@@ -40,7 +39,7 @@ class RunRecord:
 
     @property
     def duration_s(self) -> float:
-        """Simulated seconds from `start_s` to `end_s`."""
+        """Simulated duration, `end_s` - `start_s`, s."""
         return self.end_s - self.start_s
 
     @property
@@ -50,12 +49,12 @@ class RunRecord:
 
     @property
     def state_energy_j(self) -> Mapping[NodeState, float]:
-        """Energy of all nodes by what they were doing, J."""
+        """Energy of all nodes by node state, J."""
         return _by_state(self.metered_j)
 
     @property
     def state_node_s(self) -> Mapping[NodeState, float]:
-        """Node-seconds by what the nodes were doing."""
+        """Node-seconds by node state."""
         return _by_state(self.metered_node_s)
 
     @cached_property
@@ -68,10 +67,10 @@ def record_of(cluster: Cluster, recording: Recording, start_s: float, end_s: flo
     """Return the record of a run.
 
     Args:
-        cluster: its meters are settled up to `end_s`.
-        recording: what happened so far.
-        start_s: simulated second at which the run began.
-        end_s: the simulated second it is now.
+        cluster: the cluster; the function settles its meters up to `end_s`.
+        recording: the recording so far.
+        start_s: initial simulation time, s.
+        end_s: current simulation time, s.
     """
     cluster.settle(end_s)
     return RunRecord(

@@ -1,4 +1,4 @@
-"""The CSV files of a results folder: what each column means, and the rows."""
+"""The CSV files of a results folder: definitions of their columns, and their rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hpcosim_server.record.timeline import node_spans
 
 
 class Column(NamedTuple):
-    """A column of a file.
+    """A column of a CSV file.
 
     Attributes:
-        name: as in the first line of the file.
-        type: what a cell holds: `integer`, `number`, `text`, or what `NODES` and `COUNTS` say.
-        meaning: with its unit; says when a cell is empty.
+        name: name in the header line.
+        type: format of a cell: `integer`, `number`, `text`, or the text of `NODES`, `NODE_LIST` or
+            `COUNTS`.
+        meaning: definition with unit, and when a cell is empty.
     """
 
     name: str
@@ -26,13 +27,13 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A file.
+    """A CSV file.
 
     Attributes:
-        file: its name.
-        rows: what its rows are, and their order.
-        columns: in their order.
-        lines_of: yields its rows as text, cells in the order of `columns`.
+        file: file name.
+        rows: meaning and order of the rows.
+        columns: columns in file order.
+        lines_of: yields the rows as text, with cells in the order of `columns`.
     """
 
     file: str
@@ -41,7 +42,7 @@ class Table(NamedTuple):
     lines_of: Callable[[RunRecord], Iterator[str]]
 
     def lines(self, record: RunRecord) -> Iterator[str]:
-        """Yield the lines of the file, the names of its columns first."""
+        """Yield the lines of the file, header line first."""
         yield ",".join(column.name for column in self.columns) + "\n"
         yield from self.lines_of(record)
 
@@ -53,7 +54,7 @@ COUNTS = "integers, separated by spaces"
 
 
 def intervals(numbers: Iterable[int]) -> str:
-    """Return numbers as a set of intervals: `0-3 7`."""
+    """Return distinct integers as sorted intervals, such as `0-3 7`."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and number == parts[-1][1] + 1:
@@ -86,11 +87,11 @@ def _schedule(record: RunRecord) -> Iterator[str]:
     for row in recording.changes:
         if row >= 0:
             nodes, tasks = recording.nodes_of(row), recording.tasks_of(row)
-            places, counts = " ".join(map(str, nodes)), " ".join(map(str, tasks))
-            yield f"{recording.job_id[row]},{recording.start_s[row]},{places},{counts}\n"
+            numbers, counts = " ".join(map(str, nodes)), " ".join(map(str, tasks))
+            yield f"{recording.job_id[row]},{recording.start_s[row]},{numbers},{counts}\n"
     for row in range(len(recording)):
-        by_decision = STATES[recording.state[row]] == "rejected" and row not in recording.reasons
-        if by_decision:
+        rejected = STATES[recording.state[row]] == "rejected"
+        if rejected and row not in recording.reasons:  # by a decision
             yield f"{recording.job_id[row]},,,\n"
 
 
@@ -100,37 +101,49 @@ def _time(time_s: float) -> str:
 
 JOBS = Table(
     "jobs.csv",
-    "a row for each job, in order of submission",
+    "one row for each submitted job, in order of submission",
     (
-        Column("job_id", INTEGER, "number of the job"),
-        Column("submit_s", NUMBER, "simulated second of its submission"),
-        Column("start_s", NUMBER, "simulated second of its start; empty: it has not started"),
-        Column("end_s", NUMBER, "simulated second at which it was over; empty: it is not"),
-        Column("state", TEXT, f"one of {', '.join(f'`{state}`' for state in STATES)}"),
-        Column("cores", INTEGER, "cores it asked for"),
-        Column("nodes", NODES, "nodes it was given; empty: it has not started"),
+        Column("job_id", INTEGER, "job id from the workload or from the `submit_job` decision"),
+        Column("submit_s", NUMBER, "submission time, s"),
+        Column("start_s", NUMBER, "start time, s; empty if the job has not started"),
+        Column(
+            "end_s",
+            NUMBER,
+            "time at which the job ended or was rejected, s; empty if the job is not over",
+        ),
+        Column(
+            "state",
+            TEXT,
+            f"state at the end of the run, one of {', '.join(f'`{state}`' for state in STATES)}; "
+            "`timeout`: killed at the requested time",
+        ),
+        Column("cores", INTEGER, "number of requested cores"),
+        Column("nodes", NODES, "allocated nodes; empty if the job has not started"),
         Column(
             "energy_j",
             NUMBER,
-            "energy attributed to it, J: the dynamic power of its tasks, and its part of the "
-            "static power of their processors",
+            "energy attributed to the job, J: the integral of the dynamic power of its tasks and "
+            "of its share of the static power of their processors; jobs on one processor share "
+            "its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
         ),
-        Column("reason", TEXT, "why it was rejected at its submission; empty: it was not"),
+        Column("reason", TEXT, "reason of a rejection at submission; empty otherwise"),
     ),
     _jobs,
 )
 NODE_STATES_OVER_TIME = Table(
     "nodes.csv",
-    "a row for each time that nodes spent in one state, by the second at which they left it; the "
-    "integral of the power is the `energy_j` of `metrics.json`",
+    "one row for each period in which nodes keep their state, tasks and power, in order of "
+    "`end_s`; the sum of `power_w` * number of nodes * (`end_s` - `start_s`) over all rows is "
+    "`energy_j` of `metrics.json`",
     (
-        Column("start_s", NUMBER, "simulated second at which the nodes entered the state"),
-        Column("end_s", NUMBER, "simulated second at which they left it, or the run ended"),
-        Column("nodes", NODES, "the nodes"),
+        Column("start_s", NUMBER, "begin of the period, s"),
+        Column("end_s", NUMBER, "end of the period or of the run, s"),
+        Column("nodes", NODES, "nodes with this state and power"),
         Column(
             "state",
             TEXT,
-            "one of `computing`, `idle`, `sleeping`, `switching_on`, `switching_off`",
+            "one of `computing` (on, with at least one task), `idle` (on, without a task), "
+            "`sleeping`, `switching_on`, `switching_off`",
         ),
         Column("power_w", NUMBER, "power of each of the nodes, W"),
     ),
@@ -138,13 +151,13 @@ NODE_STATES_OVER_TIME = Table(
 )
 SCHEDULE = Table(
     "schedule.csv",
-    "what `--scheduler scripted:FILE` replays: a row for each start of a job, in order, then one "
-    "for each job that a decision rejected",
+    "one row for each start of a job, in chronological order, then one row for each job that a "
+    "decision rejected; `--scheduler scripted:FILE` replays the file",
     (
-        Column("job_id", INTEGER, "number of the job"),
-        Column("start_s", NUMBER, "simulated second of its start; empty: it was rejected"),
-        Column("nodes", NODE_LIST, "nodes it was given, in the order of the allocation"),
-        Column("tasks", COUNTS, "tasks on each of `nodes`"),
+        Column("job_id", INTEGER, "job id"),
+        Column("start_s", NUMBER, "start time, s; empty if the job was rejected"),
+        Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
+        Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
     _schedule,
 )

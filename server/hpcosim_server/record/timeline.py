@@ -14,12 +14,12 @@ from hpcosim_server.record.run_record import RunRecord
 
 
 class Span(NamedTuple):
-    """Some nodes in one state for some time.
+    """A period in which nodes have constant state and power.
 
     Attributes:
-        start_s: simulated second at which they entered the state.
-        end_s: simulated second at which they left it, or the end of the record.
-        nodes: which, in ascending order.
+        start_s: begin of the period, s.
+        end_s: end of the period or of the record, s.
+        nodes: node numbers, ascending.
         state: one of `power.NODE_STATES`.
         power_w: power of each node, W.
     """
@@ -32,15 +32,14 @@ class Span(NamedTuple):
 
 
 Level = tuple[PowerState, tuple[int, ...], int]
-"""The power state of a node, how many tasks each of its processors has, and its kind."""
+"""Power state of a node, number of tasks on each of its processors, and node kind."""
 
 
 def node_spans(record: RunRecord) -> Iterator[Span]:
-    """Yield the states of all nodes over a run, by the time they end.
+    """Yield the spans of all nodes of a run, in order of their end.
 
-    Power follows from the power states, the kinds of the nodes and which tasks ran where, so it
-    is not recorded. Every node is in exactly one span at any time; the integral of their power
-    is the energy of the run.
+    The replay computes power from power states, node kinds and tasks. Every node is in exactly one
+    span at any time. The integral of power over all spans is the energy of the run.
     """
     recording, end_s = record.recording, record.end_s
     replay = Replay(record.platform, recording, record.start_s)
@@ -55,7 +54,7 @@ def node_spans(record: RunRecord) -> Iterator[Span]:
             for node, new in zip(ordered, _levels(replay, ordered), strict=True)
             if new != levels[node] or now_s == end_s
         ]
-        for members in _alike([node for node, _ in changed], since_s, levels):
+        for members in _grouped([node for node, _ in changed], since_s, levels):
             first = members[0]
             if now_s > since_s[first]:
                 power, tasks, kind = levels[first]
@@ -92,9 +91,9 @@ def _state(level: Level) -> NodeState:
     return "computing" if any(tasks) else "idle"
 
 
-def _alike(nodes: list[int], since_s: list[float], levels: list[Level]) -> Iterable[list[int]]:
-    """Return the nodes apart: those at one level since one time are together."""
-    together: dict[tuple[float, Level], list[int]] = {}
+def _grouped(nodes: list[int], since_s: list[float], levels: list[Level]) -> Iterable[list[int]]:
+    """Return the nodes grouped by equal level and equal begin of that level."""
+    groups: dict[tuple[float, Level], list[int]] = {}
     for node in nodes:
-        together.setdefault((since_s[node], levels[node]), []).append(node)
-    return together.values()
+        groups.setdefault((since_s[node], levels[node]), []).append(node)
+    return groups.values()

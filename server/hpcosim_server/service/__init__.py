@@ -1,1 +1,1 @@
-"""Clients served: sessions, messages and the socket."""
+"""The service for clients: sessions, messages and the ZeroMQ socket."""

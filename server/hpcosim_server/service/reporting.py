@@ -1,4 +1,4 @@
-"""What a session leaves behind: lines of the log and a results folder."""
+"""Progress, log fields and results of a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 def progress_of(session: Session) -> Progress:
-    """Return how far a session has got."""
+    """Return the progress of a session."""
     simulation = session.opened.simulation
     return Progress(
         **names_of(session),
@@ -29,13 +29,13 @@ def progress_of(session: Session) -> Progress:
 
 
 def log_progress(status: Status) -> None:
-    """Log how far a session has got; failures have log entries of their own."""
+    """Log the progress of a session. The service logs failures itself."""
     if isinstance(status, Progress):
         log.info("progress", **asdict(status))
 
 
 def names_of(session: Session) -> Mapping[str, str]:
-    """Return the fields that tell a session from others in the log."""
+    """Return the log fields that identify a session."""
     run = session.opened.run
     return {
         "session": session.label,
@@ -45,27 +45,31 @@ def names_of(session: Session) -> Mapping[str, str]:
 
 
 def folder_name(session: Session) -> str:
-    """Return a name for a session's folder, in which nothing the client sent can be a path."""
+    """Return the name of a session's results folder.
+
+    Characters other than letters, digits, `_` and `-` are replaced, so names from the client
+    cannot form a path.
+    """
     run = session.opened.run
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{run.scenario}-{run.scheduler}")
     return f"{plain[:80]}-{session.label}"
 
 
 def write_session(folder: Path, session: Session, also: Sequence[Also]) -> Failure | None:
-    """Write the results of a session and log that.
+    """Write the results of a session and log the outcome.
 
     Args:
         folder: the results folder.
-        session: which is over.
-        also: other formats to write the results in.
+        session: a session that is over.
+        also: additional result writers.
 
     Returns:
-        The failure; None: the results are written.
+        The failure, or None if the results are written.
     """
     try:
         write_results(folder, session.opened.simulation.record(), session.opened.run, also)
     except ResultsError as error:
-        log.error("results_not_written", **names_of(session), why=str(error))
+        log.error("results_not_written", **names_of(session), error=str(error))
         return Failure("results_not_written", str(error), error.metrics)
     log.info("results_written", **names_of(session), folder=str(folder))
     return None

@@ -1,13 +1,11 @@
-"""Many sessions, each wholly apart: bytes in, bytes out, no socket."""
+"""The service: independent sessions, encoded messages in, encoded replies out, no socket."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import structlog
 
@@ -26,6 +24,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.reporting import (
     folder_name,
     log_progress,
@@ -39,22 +38,24 @@ from hpcosim_server.service.status import Cause, Failure, Status
 log = structlog.get_logger()
 
 Opener = Callable[[Hello], Opened]
-"""Makes the simulation a hello asks for, or raises SessionRefused."""
+"""Returns the simulation for a hello, or raises SessionRefused."""
 
-PROGRESS_EVERY_S = 0.25
-REMEMBERED = 1000  # epitaphs, failures
+PROGRESS_INTERVAL_S = 0.25
+REMEMBERED = 1000
+"""Number of closed sessions and of failures that a service keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may ask of the server.
+    """Limits for clients of a server.
 
     Attributes:
-        message_bytes: a longer message is refused.
-        decisions: more in one message are refused.
-        sessions: open at a time.
-        jobs: in one session.
-        idle_s: wall seconds of silence after which a session is dropped.
+        message_bytes: maximum size of a message, bytes.
+        decisions: maximum number of decisions in a message.
+        sessions: maximum number of open sessions.
+        jobs: maximum number of jobs in a session.
+        idle_s: timeout between messages of a client, wall-clock s; the service then closes the
+            session.
     """
 
     message_bytes: int = 16 * 2**20
@@ -64,30 +65,22 @@ class Limits:
     idle_s: float = 600.0
 
 
-class Epitaph(NamedTuple):
-    """What is kept of a session that is over, for a client that missed the last answer."""
-
-    why: str
-    seq: int
-    last_answer: bytes
-
-
 class Service:
-    """Answers requests and writes the results of sessions that are over.
+    """Replies to messages and writes the results of closed sessions.
 
     Args:
-        opener: makes simulations.
-        limits: what clients may ask.
-        out: folder for results; None: none are written.
-        sessions: so many may be opened in all; None: any number.
-        folder_per_session: results in a folder of `out` for each session, else in `out` itself.
-        also: other formats to write the results in.
-        tell: takes each failure at once, and now and then the progress of each session; None: the
-            progress goes to the log.
+        opener: creates the simulation of a new session.
+        limits: limits for clients; None: the defaults of `Limits`.
+        out: folder for results; None: no results are written.
+        sessions: total number of sessions that the service opens; None: unlimited.
+        folder_per_session: whether each session has its own folder in `out`; otherwise the results
+            go to `out` itself.
+        also: additional result writers.
+        report: receives each failure immediately and the progress of each active session every
+            `PROGRESS_INTERVAL_S`; None: progress goes to the log.
 
     Attributes:
-        failures: what went wrong in sessions so far, for the exit status.
-        done: all sessions there may be are over, their results written.
+        failures: the first `REMEMBERED` failures, for the exit status.
     """
 
     def __init__(
@@ -99,7 +92,7 @@ class Service:
         sessions: int | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
-        tell: Callable[[Status], None] | None = None,
+        report: Callable[[Status], None] | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.failures: list[Failure] = []
@@ -108,10 +101,10 @@ class Service:
         self._sessions_left = sessions
         self._folder_per_session = folder_per_session
         self._also = also
-        self._tell = tell or log_progress
+        self._report = report or log_progress
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
-        self._over: OrderedDict[str, Epitaph] = OrderedDict()
+        self._closed = ClosedSessions(REMEMBERED)
         self._to_write: list[Session] = []
         self._stopped = ""
         self._busy_s = 0.0
@@ -119,11 +112,11 @@ class Service:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing left to do, nor will be."""
+        """Whether all sessions that the service opens are closed and their results written."""
         return self._sessions_left == 0 and not self._open and not self._to_write
 
     def answer(self, data: bytes) -> bytes:
-        """Return the answer to a message, whatever it is."""
+        """Return the encoded reply to a message. Invalid bytes get an `error` reply."""
         began_s = time.monotonic()
         try:
             return self._answer(data)
@@ -136,7 +129,7 @@ class Service:
         if len(data) > self.limits.message_bytes:
             return _error(
                 "message_too_large",
-                f"a message of {len(data)} bytes; at most {self.limits.message_bytes} are allowed",
+                f"the message has {len(data)} bytes; expected at most {self.limits.message_bytes}",
             )
         try:
             message = decode_client_message(data)
@@ -149,7 +142,7 @@ class Service:
             return self._dispatch(message)
         except SessionRefused as refused:
             return _error(refused.code, refused.what, seq=seq)
-        except Exception as error:  # one session's trouble must not be another's
+        except Exception as error:  # a bug in one session must not end the others
             log.exception("internal_error", error=str(error))
             name = "" if isinstance(message, Hello) else message.session
             session = self._open.get(name)
@@ -157,11 +150,11 @@ class Service:
                 session.end(f"internal error: {error!r}")
                 self._close(session, "internal_error")
             return _error(
-                "internal_error", "the server has a bug; its log says more", fatal=True, seq=seq
+                "internal_error", "internal error; see the server's log", fatal=True, seq=seq
             )
 
     def tidy(self) -> None:
-        """Between requests: write what is over, drop who is silent, tell how far it has got."""
+        """Write results, report progress and close idle sessions. Call it between requests."""
         if self._to_write:
             began_s = time.monotonic()
             finished, self._to_write = self._to_write, []
@@ -171,20 +164,23 @@ class Service:
         wall_s = time.monotonic()
         if wall_s < self._progress_due_s:
             return
-        self._progress_due_s = wall_s + PROGRESS_EVERY_S
-        now_s = self._listened_s()
+        self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
+        now_s = self._idle_clock_s()
         for session in list(self._open.values()):
-            if session.has_news(now_s):
-                self._tell(progress_of(session))
-            if now_s - session.heard_s > self.limits.idle_s:
-                session.end(f"the client was silent for more than {self.limits.idle_s:g} s")
+            if session.has_progressed(now_s):
+                self._report(progress_of(session))
+            if now_s - session.last_message_s > self.limits.idle_s:
+                session.end(f"no message from the client for more than {self.limits.idle_s:g} s")
                 self._close(session, "client_silent")
 
     def stop(self, why: str) -> bool:
-        """Close, and from now on answer every message with `shutting_down`.
+        """Close the service. Every further message gets the error `shutting_down`.
+
+        Args:
+            why: reason, for the clients and for `run.json`.
 
         Returns:
-            Whether a session was cut short.
+            Whether a session was open.
         """
         interrupted = bool(self._open)
         self.close(why)
@@ -192,7 +188,7 @@ class Service:
         return interrupted
 
     def close(self, why: str) -> None:
-        """End every session and write its results."""
+        """Close every open session and write its results."""
         for session in list(self._open.values()):
             session.end(why)
             self._close(session, "stopped")
@@ -203,7 +199,7 @@ class Service:
             return self._hello(message)
         if isinstance(message, Decisions):
             return self._decide(message)
-        if message.session in self._over:  # the goodbye was lost
+        if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
         session = self._find(message.session)
         session.end("the client left")
@@ -211,12 +207,12 @@ class Service:
         return encode(Goodbye())
 
     def _decide(self, request: Decisions) -> bytes:
-        epitaph = self._over.get(request.session)
-        if epitaph is not None and epitaph.seq == request.seq:
-            return epitaph.last_answer
+        repeated = self._closed.repeated_reply(request)
+        if repeated is not None:
+            return repeated
         session = self._find(request.session)
         answer = session.decide(request)
-        session.hear(self._listened_s())
+        session.note_message(self._idle_clock_s())
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
         return answer
@@ -224,35 +220,34 @@ class Service:
     def _hello(self, hello: Hello) -> bytes:
         if hello.session:
             session = self._find(hello.session)
-            session.hear(self._listened_s())
+            session.note_message(self._idle_clock_s())
             return session.resume()
         known = self._by_nonce.get(hello.nonce) if hello.nonce else None
         if known is not None:
             if known.hello != hello:
-                raise SessionRefused("invalid_message", "the nonce is that of another hello")
+                what = "hello.nonce is in use; expected a new nonce for another hello"
+                raise SessionRefused("invalid_message", what)
             return known.welcome()
         if len(self._open) >= self.limits.sessions:
-            raise SessionRefused(
-                "too_many_sessions",
-                f"{self.limits.sessions} sessions are open, the most there may be",
-            )
+            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
+            raise SessionRefused("too_many_sessions", what)
         if self._sessions_left == 0:
-            raise SessionRefused(
-                "too_many_sessions", "this server opens no more sessions: it was told how many"
-            )
+            what = "the server has opened all the sessions it was started for"
+            raise SessionRefused("too_many_sessions", what)
         opened = self._opener(hello)
-        opened.run.policy = hello.policy
+        if hello.policy:
+            opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
-        session = Session(hello, opened, self._options(opened), self._listened_s())
+        session = Session(hello, opened, self._options(opened), self._idle_clock_s())
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
-    def _listened_s(self) -> float:
-        """Return a clock that stands while the server is busy, and hears nobody."""
+    def _idle_clock_s(self) -> float:
+        """Return a clock that pauses while the server is busy and cannot receive messages, s."""
         return time.monotonic() - self._busy_s
 
     def _options(self, opened: Opened) -> Options:
@@ -270,27 +265,26 @@ class Service:
         session = self._open.get(name)
         if session is not None:
             return session
-        if name in self._over:
-            raise SessionRefused("unknown_session", f"it is over: {self._over[name].why}")
-        raise SessionRefused("unknown_session", "there is no such session; say hello first")
+        if name in self._closed:
+            why = self._closed[name].why
+            raise SessionRefused("unknown_session", f"the session is closed: {why}")
+        raise SessionRefused("unknown_session", "unknown session; open a session with hello")
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         del self._open[session.name]
         self._by_nonce.pop(session.hello.nonce, None)
-        self._over[session.name] = Epitaph(session.ended_because, session.seq, session.last_answer)
-        if len(self._over) > REMEMBERED:
-            self._over.popitem(last=False)
+        self._closed.add(session)
         self._to_write.append(session)
-        self._tell(progress_of(session))
+        self._report(progress_of(session))
         if failed:
             self._fail(Failure(failed, session.ended_because))
-        level = log.warning if failed else log.info
-        level("session_closed", **names_of(session), why=session.ended_because, failed=bool(failed))
+        write_log = log.warning if failed else log.info
+        write_log("session_closed", **names_of(session), reason=session.ended_because)
 
     def _fail(self, failure: Failure) -> None:
         if len(self.failures) < REMEMBERED:
             self.failures.append(failure)
-        self._tell(failure)
+        self._report(failure)
 
     def _write(self, session: Session) -> None:
         if self._out is None:

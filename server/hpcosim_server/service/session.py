@@ -25,12 +25,12 @@ from hpcosim_workloads.table import LATEST_S
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a hello opens.
+    """A simulation for a new session.
 
     Attributes:
-        simulation: a new simulation.
-        run: what `run.json` says of it.
-        jobs: how many jobs the workload has.
+        simulation: the simulation at its start.
+        run: content of `run.json`.
+        jobs: number of jobs in the workload.
     """
 
     simulation: Simulation
@@ -38,26 +38,26 @@ class Opened:
     jobs: int
 
     def complete(self) -> None:
-        """Note in `run` that every job is over."""
+        """Mark the run as complete: every job is over."""
         self.run.complete, self.run.ended_because = True, "every job is over"
 
 
 class Session:
-    """A simulation and the one client that decides in it.
+    """A simulation with its client.
 
     Args:
-        hello: the message that opened it.
+        hello: the message that opened the session.
         opened: the simulation.
-        options: what the client is told that holds.
-        now_s: the time by the service's clock, s.
+        options: options of the session, for the `welcome` message.
+        now_s: time of the service's clock, s.
 
     Attributes:
-        name: a secret between server and client: whoever knows it is the client.
-        label: the part of the name that is no secret, for the log and for folders.
+        name: secret session name; it authenticates the client.
+        label: public prefix of the name, for logs and folder names.
         opened: the simulation.
-        heard_s: when the client's last message came, by the service's clock, s.
-        seq: the number of the last request that was answered.
-        last_answer: the reply to it.
+        last_message_s: time of the client's last message on the service's clock, s.
+        seq: number of the last request with a reply; 0 before the first.
+        last_answer: encoded reply to that request.
         hello: the message that opened the session.
     """
 
@@ -65,7 +65,7 @@ class Session:
         self.name = secrets.token_hex(12)
         self.label = self.name[:8]
         self.opened = opened
-        self.heard_s = self._reported_s = now_s
+        self.last_message_s = self._reported_s = now_s
         self.seq = 0
         self.last_answer = b""
         self._last_request: Decisions | None = None
@@ -75,43 +75,43 @@ class Session:
 
     @property
     def ended_because(self) -> str:
-        """Why the session is over; empty: it is not."""
+        """Reason for the end of the session; empty while it is open."""
         return self.opened.run.ended_because
 
-    def hear(self, now_s: float) -> None:
-        """Note that a message of the client came."""
-        self.heard_s = now_s
+    def note_message(self, now_s: float) -> None:
+        """Record that a message of the client arrived."""
+        self.last_message_s = now_s
 
-    def has_news(self, now_s: float) -> bool:
-        """Tell whether the client was heard since this was last true."""
-        news = self.heard_s > self._reported_s
-        if news:
+    def has_progressed(self, now_s: float) -> bool:
+        """Return whether a message arrived since the last call that returned True."""
+        progressed = self.last_message_s > self._reported_s
+        if progressed:
             self._reported_s = now_s
-        return news
+        return progressed
 
     def welcome(self) -> bytes:
-        """Return the reply to the hello that opened the session, the same each time."""
+        """Return the encoded reply to the hello that opened the session."""
         return self._welcome
 
     def resume(self) -> bytes:
-        """Return a welcome with a snapshot, for a client that comes back."""
+        """Return an encoded welcome with a snapshot, for a client that resumes the session."""
         welcome = self._make_welcome()
         welcome.snapshot = self.opened.simulation.snapshot()
         return encode(welcome)
 
     def decide(self, request: Decisions) -> bytes:
-        """Answer a request; the same request again gets the same reply."""
+        """Return the encoded reply to a request. A repeated request gets the same reply."""
         if request.seq == self.seq and request == self._last_request:
             return self.last_answer
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return encode(refusal)
+        error = self._error_in(request)
+        if error is not None:
+            return encode(error)
         answer = encode(self._advance(request))
         self.seq, self.last_answer, self._last_request = request.seq, answer, request
         return answer
 
     def end(self, why: str) -> None:
-        """End the session for a reason, unless it has ended."""
+        """End the session, unless it has ended. `why` becomes `ended_because` in `run.json`."""
         if not self.ended_because:
             self.opened.run.ended_because = why
 
@@ -132,27 +132,28 @@ class Session:
         metrics = metrics_of(self.opened.simulation.record(), self.opened.run)
         return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
 
-    def _refusal(self, request: Decisions) -> Error | None:
+    def _error_in(self, request: Decisions) -> Error | None:
+        """Return the error of a request that the session does not carry out."""
         if request.seq != self.seq + 1:
             return Error(
                 code="out_of_order",
-                message=f"seq is {request.seq}; {self.seq + 1} is next, "
-                f"or the last request again, unchanged",
+                message=f"seq is {request.seq}; expected {self.seq + 1}, or the last request "
+                "unchanged",
                 where="$.seq",
                 seq=request.seq,
             )
         if len(request.decisions) > self._options.max_decisions:
             return Error(
                 code="too_many_decisions",
-                message=f"{len(request.decisions)} decisions in a message; "
-                f"at most {self._options.max_decisions} are allowed",
+                message=f"the message has {len(request.decisions)} decisions; "
+                f"expected at most {self._options.max_decisions}",
                 where="$.decisions",
                 seq=request.seq,
             )
         if request.elapsed_s > LATEST_S:
             return Error(
                 code="invalid_message",
-                message=f"elapsed_s is {request.elapsed_s}; at most {LATEST_S} is allowed",
+                message=f"elapsed_s is {request.elapsed_s}; expected at most {LATEST_S}",
                 where="$.elapsed_s",
                 seq=request.seq,
             )

@@ -15,58 +15,64 @@ from hpcosim_server.service.service import Service
 log = structlog.get_logger()
 
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
-TICK_MS = 100  # how soon a signal, a silence or a finished session is noticed
-MOST_FRAMES = 8  # of a message: identity, perhaps a request number, delimiter, body
-MOST_PORTS = 65535
-GOODBYE_S = 1.0
-LINGER_MS = 2000  # how long the last answer may take to leave
+TICK_MS = 100  # receive timeout: delay of signals, idle timeouts and results, ms
+MOST_FRAMES = 8  # frames of a message: identity, optional request number, delimiter, body
+MAX_PORT = 65535
+SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
+LINGER_MS = 2000  # timeout for sending the last reply, ms
 
 
 def serve(service: Service, address: str) -> str:
-    """Answer requests until told to stop, or until the service is done.
+    """Reply to requests until SIGTERM, SIGINT, or until the service is done.
 
     Args:
-        service: what answers.
-        address: where to listen, such as `tcp://127.0.0.1:28080` or `ipc:///run/x.sock`;
-            port `*` takes a free one, which the log names.
+        service: the service.
+        address: ZeroMQ endpoint to listen at, such as `tcp://127.0.0.1:28080` or
+            `ipc:///run/x.sock`. Port `*` selects a free port; the log event `listening` names it.
 
     Returns:
-        Why it stopped.
+        Reason for the end.
 
     Raises:
-        BindError: the address can't be had.
+        BindError: the address is malformed, in use or not permitted.
     """
     stop = _Stop()
     with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
         socket.linger = LINGER_MS
         socket.rcvtimeo = TICK_MS
-        # A peer that sends far too much is cut off by ZeroMQ; one that sends a little too
-        # much is told so by the service.
+        # ZeroMQ disconnects a peer that exceeds this limit. Below it, the service replies with
+        # the error `message_too_large`.
         socket.setsockopt(zmq.MAXMSGSIZE, 4 * service.limits.message_bytes)
         port = address.rpartition(":")[2]
-        if port.isdigit() and int(port) > MOST_PORTS:  # ZeroMQ would take it modulo 65536
-            raise BindError(f"can't listen at {address}: a port is at most {MOST_PORTS}")
+        if port.isdigit() and int(port) > MAX_PORT:  # ZeroMQ would use it modulo 65536
+            raise BindError(f"cannot listen at {address}: expected a port from 1 to {MAX_PORT}")
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
-            raise BindError(f"can't listen at {address}: {error}") from error
+            raise BindError(f"cannot listen at {address}: {error}") from error
         endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
         log.info("listening", address=endpoint)
         if not endpoint.startswith(LOCAL):
-            log.warning("open_to_others", hint="whoever reaches this address may use the server")
-        while not stop.asked and not service.done:
+            log.warning(
+                "public_address",
+                address=endpoint,
+                hint="other hosts may reach this address, and the server has no access control",
+            )
+        while not stop.signal and not service.done:
             _answer_one(socket, service)
             service.tidy()
-        why = f"the server was stopped by {stop.asked}" if stop.asked else "all sessions are over"
-        if service.stop(why):
-            _say_goodbye(socket, service)
-        log.info("stopped", why=why)
-        return why
+        reason = (
+            f"the server was stopped by {stop.signal}" if stop.signal else "all sessions are over"
+        )
+        if service.stop(reason):
+            _reply_shutting_down(socket, service)
+        log.info("stopped", reason=reason)
+        return reason
 
 
-def _say_goodbye(socket: zmq.Socket[bytes], service: Service) -> None:
-    """Go on answering for a moment, so that nobody waits in vain for a server that stopped."""
-    until_s = time.monotonic() + GOODBYE_S
+def _reply_shutting_down(socket: zmq.Socket[bytes], service: Service) -> None:
+    """Reply to requests for `SHUTDOWN_S`, so that clients learn that the server has stopped."""
+    until_s = time.monotonic() + SHUTDOWN_S
     while time.monotonic() < until_s:
         _answer_one(socket, service)
 
@@ -76,26 +82,30 @@ def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:
         frames = [socket.recv()]
     except zmq.Again:
         return
-    while socket.getsockopt(zmq.RCVMORE):  # several times as fast as `socket.rcvmore`
+    while socket.getsockopt(zmq.RCVMORE):  # several times faster than `socket.rcvmore`
         frame = socket.recv()
         if len(frames) < MOST_FRAMES:
             frames.append(frame)
-    if not 1 < len(frames) < MOST_FRAMES:  # a peer that is no REQ, nor like one
+    if not 1 < len(frames) < MOST_FRAMES:  # the peer is neither a REQ nor a DEALER socket
         return
     *envelope, body = frames
     answer = service.answer(body)
-    for frame in envelope:  # the identity, and a REQ's delimiter, go back as they came
+    for frame in envelope:  # identity and delimiter are returned unchanged
         socket.send(frame, zmq.SNDMORE)
     socket.send(answer)
 
 
 class _Stop:
-    """Remembers the first signal that asked to stop."""
+    """Handler of SIGTERM and SIGINT.
+
+    Attributes:
+        signal: name of the first signal; empty before it.
+    """
 
     def __init__(self) -> None:
-        self.asked = ""
+        self.signal = ""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._ask)
+            signal.signal(number, self._on_signal)
 
-    def _ask(self, number: int, _: FrameType | None) -> None:
-        self.asked = self.asked or signal.Signals(number).name
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        self.signal = self.signal or signal.Signals(number).name

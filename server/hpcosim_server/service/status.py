@@ -1,4 +1,4 @@
-"""What a service tells the program around it while it runs."""
+"""Status messages from a service to the program that runs it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ Cause = Literal[
     "simulation_stuck",
     "stopped",
 ]
-"""Why a server or a session failed, for programs."""
+"""Machine-readable cause of a failure.
+
+`bad_input`: a scenario or workload is invalid. `no_address`: the server cannot listen at its
+address. `client_left`: the client sent `bye` before the end. `client_silent`: no message within
+`Limits.idle_s`. `simulation_stuck`: see `SimulationStuck`. `stopped`: the server stopped before
+the end of the session. `results_not_written`: see `ResultsError`. `internal_error`: a bug of the
+server.
+"""
 
 
 class Progress(Struct, frozen=True, tag_field="status", tag="progress"):
-    """How far the simulation of a session has got.
+    """Progress of the simulation of a session.
 
     Attributes:
-        session: the part of the session's name that is no secret.
-        scenario: what is simulated.
-        scheduler: who decides.
-        now_s: simulated time, s.
-        jobs_over: how many jobs have ended or were rejected.
-        jobs: how many jobs the workload has.
+        session: public label of the session.
+        scenario: name of the scenario.
+        scheduler: name of the scheduler, as the client gave it.
+        now_s: current simulation time, s.
+        jobs_over: number of jobs that have ended or were rejected.
+        jobs: number of jobs in the workload.
     """
 
     session: str
@@ -41,12 +48,12 @@ class Progress(Struct, frozen=True, tag_field="status", tag="progress"):
 
 
 class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="failure"):
-    """A server that can't start, or a session that ended early or lost its results.
+    """A server that cannot start, or a session that ended early or whose results are lost.
 
     Attributes:
-        cause: for programs.
-        why: the same for people, in a sentence.
-        metrics: metrics of a run whose results were not written; None: another failure.
+        cause: machine-readable cause.
+        why: human-readable reason.
+        metrics: metrics of a run whose results are not written; None for other causes.
     """
 
     cause: Cause

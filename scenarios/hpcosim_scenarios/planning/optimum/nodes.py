@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpcosim_protocol import bandwidth_mbps, task_speed
-from hpcosim_server.physics.cluster import Cluster, Part
+from hpcosim_server.physics.cluster import AllocationPart, Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_workloads.table import JobSpec
 
@@ -54,7 +54,7 @@ class NodeModel:
         meter = cluster.meters[cluster.group_of[node]]
         self.capacity = cluster.capacity[node]
         self.cores = [kind.cores for kind in kinds]
-        parts = [[Part(meter, [node], [[kind.cores]])] for kind in kinds]
+        parts = [[AllocationPart(meter, [node], [[kind.cores]])] for kind in kinds]
         self.alone_s = [
             execution.run_time_s(kind, its) for kind, its in zip(kinds, parts, strict=True)
         ]

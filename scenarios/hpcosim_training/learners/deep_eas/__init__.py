@@ -1,1 +1,1 @@
-"""Learning Deep-EAS: to bind jobs to machines, step by step."""
+"""Training of Deep-EAS: bind jobs to machines in whole steps."""

@@ -1,4 +1,4 @@
-"""The baseline of Deep-EAS: the mean of the runs of the same sequence (paper, equation 5)."""
+"""The baseline of Deep-EAS: the mean return of all runs of a sequence (paper, equation 5)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.rollout import Rollout
 
 
-def against_siblings(
+def subtract_sequence_baseline(
     rollout: Rollout[SceneBatch], runs: StepRuns, training: DeepEasTraining
 ) -> Rollout[SceneBatch]:
-    """Return a rollout whose rewards are relative to the mean of the runs of each sequence.
+    """Return a rollout whose rewards are relative to the mean of all runs of the same sequence.
 
-    The return of a decision becomes its return minus the mean return of its siblings from that
-    step on; runs that are over count with 0. With a critic, rewards are divided by the standard
-    deviation of the siblings' returns, so that all sequences weigh the same. With REINFORCE, they
-    are scaled by decisions per run: equation 5 is a mean over runs, the loss one over decisions.
+    The return of a decision becomes its return minus the mean return of the runs of its sequence
+    from the same step on; finished runs count as 0. With a critic, rewards are divided by the
+    standard deviation of these returns, so that all sequences have equal weight. With REINFORCE,
+    rewards are multiplied by the number of decisions per run, because equation 5 is a mean over
+    runs and the loss is a mean over decisions.
 
     Args:
-        rollout: whole episodes; the runs of a sequence lie one behind the other.
+        rollout: whole episodes; the runs of a sequence are consecutive.
         runs: the runs, all done.
-        training: the number of trajectories, and the algorithm.
+        training: number of trajectories, and algorithm.
     """
     to_go = -costs_to_go(runs)
     by_sequence = to_go.reshape(-1, training.trajectories, to_go.shape[1])
     means = by_sequence.mean(axis=1).repeat(training.trajectories, axis=0)
     baseline = means[rollout.episode, rollout.observations.step.numpy()]
-    rewards = rollout.rewards - _falls(baseline, rollout)
+    rewards = rollout.rewards - _baseline_decreases(baseline, rollout)
     if training.algorithm == "reinforce":
         return replace(rollout, rewards=rewards * (len(rollout) / len(to_go)))
     spread = by_sequence[:, :, 0].std(axis=1).repeat(training.trajectories)
     return replace(rollout, rewards=rewards / np.where(spread > 0.0, spread, 1.0)[rollout.episode])
 
 
-def _falls(baseline: Floats, rollout: Rollout[SceneBatch]) -> Floats:
-    """Return by how much a baseline falls from each decision to the next of its run, or its end."""
+def _baseline_decreases(baseline: Floats, rollout: Rollout[SceneBatch]) -> Floats:
+    """Return the decrease of a baseline from each decision to the next, or to the run's end."""
     goes_on = np.append(rollout.episode[1:] == rollout.episode[:-1], False)
     return baseline - np.where(goes_on, np.roll(baseline, -1), 0.0)

@@ -1,4 +1,4 @@
-"""What is particular in learning Deep-EAS: sequences, baseline and validation."""
+"""The learner of Deep-EAS: job sequences, baseline and validation."""
 
 from __future__ import annotations
 
@@ -18,29 +18,34 @@ from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, sequence
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
-from hpcosim_training.learners.deep_eas.baseline import against_siblings
-from hpcosim_training.learners.deep_eas.play import BindingRuns, play_esjf, play_greedy, sampled
+from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
+from hpcosim_training.learners.deep_eas.play import (
+    BindingRuns,
+    make_sampler,
+    play_esjf,
+    play_greedy,
+)
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined
-from hpcosim_training.learning.session import Learner, Outcome
+from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import description
 from hpcosim_training.learning.update import learn
 from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
 
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # streams of random numbers
-VALIDATED_ON = 100  # sequences
+VALIDATION_SEQUENCES = 100  # sequences
 
 
-class Part(NamedTuple):
-    """Episodes of an iteration.
+class SampledEpisodes(NamedTuple):
+    """The episodes that one worker sampled in an iteration.
 
     Attributes:
-        rollout: the decisions, with rewards relative to the siblings'.
-        mean_return: mean over its runs of the rewards of the environment.
-        edp: sum of the normalised energy-delay products of its jobs.
-        jobs: how many jobs there are.
+        rollout: the decisions, with rewards relative to the mean of the sequence.
+        mean_return: mean return of the runs, by the rewards of the environment.
+        edp: sum of the normalised energy-delay products of the jobs.
+        jobs: number of jobs.
     """
 
     rollout: Rollout[SceneBatch]
@@ -50,21 +55,21 @@ class Part(NamedTuple):
 
 
 class DeepEasLearner(Learner):
-    """Deep-EAS that learns.
+    """Learner of Deep-EAS.
 
     Args:
         machines: the machines.
-        model: draws sequences.
-        training: how it learns.
-        parallel: makes rollouts, one or more at a time.
+        model: workload model that draws the sequences.
+        training: settings of the training.
+        parallel: map that collects rollouts.
 
     Attributes:
-        tables: the sequences of validation.
-        by_esjf: their runs by energy-aware shortest job first.
+        tables: the validation sequences.
+        esjf_runs: their runs under energy-aware shortest job first.
 
     Raises:
-        ScenariosError: not everything happens at whole steps.
-        WorkloadError: hardly a job is submitted.
+        ScenariosError: a time is not a whole number of steps.
+        WorkloadError: the model draws sequences without jobs.
     """
 
     settings: DeepEasTraining
@@ -75,10 +80,10 @@ class DeepEasLearner(Learner):
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._machines, self._model, self._map = machines, model, parallel
-        self.tables = [self._sequence(VALIDATION, number) for number in range(VALIDATED_ON)]
+        self.tables = [self._sequence(VALIDATION, number) for number in range(VALIDATION_SEQUENCES)]
         self._validation = self._env(self._in_steps(self.tables))
         play_esjf(self._validation)
-        self.by_esjf = self._validation.runs
+        self.esjf_runs = self._validation.runs
         pool = [self._sequence(POOL, 0, number) for number in range(training.pool)]
         self._pool = self._in_steps(pool) if pool else None
         self.agent = new_agent(training, len(machines.watts))
@@ -86,24 +91,24 @@ class DeepEasLearner(Learner):
             training, model=model, watts=machines.watts.tolist(), scale=machines.scale.tolist()
         )
 
-    def iterate(self, done: int, remaining: float) -> Outcome:
-        """Learn from new runs of the agent as it is."""
+    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+        """Collect new episodes with the current actor and update the agent."""
         training, number = self.settings, done + 1
         jobs = self._drawn(number)
         weights = save(weights_of(self.agent.actor))
         episodes = partial(_episodes, self._machines, jobs, training, weights, number)
-        parts = np.array_split(np.arange(len(jobs.there)), training.workers)
-        found: list[Part] = self._map(episodes, [part for part in parts if len(part)])
+        parts = np.array_split(np.arange(len(jobs.valid)), training.workers)
+        found: list[SampledEpisodes] = self._map(episodes, [part for part in parts if len(part)])
         rollout = joined([part.rollout for part in found], join)
         losses = learn(self.agent, rollout, training, self._rng(ORDER, number), remaining)
         mean_return = float(np.mean([part.mean_return for part in found]))
         edp = sum(part.edp for part in found) / sum(part.jobs for part in found)
-        return Outcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
+        return IterationOutcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
 
     def validate(self, network: Network) -> float:
-        """Return the mean normalised energy-delay product of greedy actions, over that of ESJF."""
+        """Return the mean normalised energy-delay product of greedy actions, divided by ESJF's."""
         play_greedy(network, self._validation)
-        return mean_edp(self._validation.runs) / mean_edp(self.by_esjf)
+        return mean_edp(self._validation.runs) / mean_edp(self.esjf_runs)
 
     def _drawn(self, number: int) -> StepJobs:
         """Return the sequences of an iteration."""
@@ -134,8 +139,8 @@ def _episodes(
     weights: bytes,
     iteration: int,
     numbers: Ints,
-) -> Part:
-    """Return the episodes of some of the sequences of an iteration."""
+) -> SampledEpisodes:
+    """Sample the episodes of some sequences of an iteration."""
     use_one_thread()
     network = network_of(training.settings)
     network.load_state_dict(load(weights))
@@ -143,10 +148,10 @@ def _episodes(
     rngs = [np.random.default_rng(seed) for seed in seeds]
     own = jobs.take(np.repeat(numbers, training.trajectories))
     env = StepBindingVectorEnv(machines=machines, jobs=own)
-    rollout = collect(BindingRuns(env), sampled(network, rngs, training.trajectories), join)
-    return Part(
-        against_siblings(rollout, env.runs, training),
-        float(rollout.rewards.sum() / len(own.there)),
+    rollout = collect(BindingRuns(env), make_sampler(network, rngs, training.trajectories), join)
+    return SampledEpisodes(
+        subtract_sequence_baseline(rollout, env.runs, training),
+        float(rollout.rewards.sum() / len(own.valid)),
         float(normalised_edps(env.runs).sum()),
-        int(own.there.sum()),
+        int(own.valid.sum()),
     )

@@ -1,4 +1,4 @@
-"""Runs of Deep-EAS: greedy, sampled, or of energy-aware shortest job first."""
+"""Runs of Deep-EAS with greedy or sampled actions, and of energy-aware shortest job first."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.esjf import esjf_actions
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.learners.deep_eas.agent import SceneBatch
-from hpcosim_training.learners.deep_eas.critic import watch
+from hpcosim_training.learners.deep_eas.critic import critic_features
 from hpcosim_training.learning.distributions import sample_categorical
 from hpcosim_training.learning.rollout import Sample, play
 
 
 class BindingRuns:
-    """The runs of a vector environment as `rollout.Runs`; it is reset.
+    """A vector environment as `rollout.Runs`. The constructor resets it.
 
     Args:
         env: the environment.
-        watched: observe for a critic, too.
+        for_critic: include the critic's observation.
     """
 
-    def __init__(self, env: StepBindingVectorEnv, *, watched: bool = True) -> None:
+    def __init__(self, env: StepBindingVectorEnv, *, for_critic: bool = True) -> None:
         env.reset()
-        self._env, self._watched = env, watched
+        self._env, self._for_critic = env, for_critic
         self.active: NDArray[np.bool_] = ~env.runs.done
 
     def observe(self) -> SceneBatch:
-        """See `Runs`."""
+        """Implement `Runs.observe`."""
         runs, some = self._env.runs, np.flatnonzero(self.active)
-        watched = watch(runs, some) if self._watched else np.zeros((len(some), 0), np.float32)
+        features = np.zeros((len(some), 0), np.float32)
+        if self._for_critic:
+            features = critic_features(runs, some)
         steps = torch.from_numpy(runs.now[some])
-        return SceneBatch(runs.scene.some(some), torch.from_numpy(watched), steps)
+        return SceneBatch(runs.scene.some(some), torch.from_numpy(features), steps)
 
     def step(self, actions: Ints) -> Floats:
-        """See `Runs`."""
+        """Implement `Runs.step`."""
         some, all_actions = self.active, np.zeros(len(self.active), dtype=np.int64)
         all_actions[some] = actions
         _, rewards, terminated, _, _ = self._env.step(all_actions)
@@ -47,15 +49,15 @@ class BindingRuns:
         return rewards[some]
 
 
-def sampled(
+def make_sampler(
     network: Network, rngs: Sequence[np.random.Generator], trajectories: int
 ) -> Sample[SceneBatch]:
-    """Return what draws a network's actions.
+    """Return a function that samples a network's actions.
 
     Args:
         network: the network.
-        rngs: what draws, one for each sequence.
-        trajectories: runs of each sequence; these lie one behind the other.
+        rngs: random number generators, one for each sequence.
+        trajectories: number of runs of each sequence; these are consecutive.
     """
 
     def sample(batch: SceneBatch, runs: Ints) -> tuple[Ints, Floats]:
@@ -69,13 +71,13 @@ def sampled(
 
 
 def play_greedy(network: Network, env: StepBindingVectorEnv) -> None:
-    """Run all to their end, always with the most probable action."""
+    """Run all episodes to their ends with the most probable actions."""
     play(
-        BindingRuns(env, watched=False),
+        BindingRuns(env, for_critic=False),
         lambda batch, _: logits_of(network, batch.scene).argmax(axis=1),
     )
 
 
 def play_esjf(env: StepBindingVectorEnv) -> None:
-    """Run all to their end as energy-aware shortest job first does."""
-    play(BindingRuns(env, watched=False), lambda batch, _: esjf_actions(batch.scene))
+    """Run all episodes to their ends with energy-aware shortest job first."""
+    play(BindingRuns(env, for_critic=False), lambda batch, _: esjf_actions(batch.scene))

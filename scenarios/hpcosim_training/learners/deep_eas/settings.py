@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_training.learning.settings import TrainingSettings
 
-OURS = DeepEas(sees="pairs", masked=True)
-UNBOUNDED = 1e12  # a norm that no gradient reaches
+PAIRS_SETTINGS = DeepEas(sees="pairs", masked=True)
+UNBOUNDED = 1e12  # gradient norm that disables clipping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepEasTraining(TrainingSettings):
-    """How Deep-EAS is trained; the defaults are not the paper's, see `FORMS`.
+    """Settings of the training of Deep-EAS; for those of the paper see `FORMS`.
 
     Attributes:
-        settings: what it decides and observes.
-        pool: how many sequences there are to learn from; 0: each iteration has new ones.
-        sequences: sequences of an iteration.
-        trajectories: runs of each sequence; the baseline of a run is the mean of its siblings.
+        settings: decisions and observation.
+        pool: number of sequences to learn from; 0: new ones in each iteration.
+        sequences: number of sequences in an iteration.
+        trajectories: number of runs of each sequence; their mean return is the baseline.
     """
 
-    settings: DeepEas = OURS
+    settings: DeepEas = PAIRS_SETTINGS
     pool: int = 0
     sequences: int = 32
     trajectories: int = 8
@@ -65,4 +65,5 @@ FORMS: Mapping[str, DeepEasTraining] = {
         anneal=False,
     ),
 }
-"""Deep-EAS by form: ours; the paper's picture and network with PPO; everything as in the paper."""
+"""Settings by form: `pairs`, features of each job-machine pair, with PPO (not in the paper);
+`picture`, the paper's observation and network, with PPO; `paper`, everything as in the paper."""

@@ -1,4 +1,4 @@
-"""Training Deep-EAS on a scenario: what `hpcosim train deep-eas` does."""
+"""Train Deep-EAS on a scenario: the function behind `hpcosim train deep-eas`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hpcosim_training.environments.step_costs import normalised_edps
 from hpcosim_training.environments.step_machines import machines_of, model_of
 from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
-from hpcosim_training.learning.session import Told, TrainingSession
-from hpcosim_training.learning.settings import flat
+from hpcosim_training.learning.session import OnIteration, TrainingSession
+from hpcosim_training.learning.settings import flat_settings
 from hpcosim_training.learning.workers import Map, parallel_map
 
 NETWORK = "deep-eas.safetensors"
-COMPARED = 10  # sequences of validation that the simulator runs, too
+CHECKED_SEQUENCES = 10  # validation sequences that are also run in the simulator
 TOLERANCE = 1e-9  # relative difference of their results
 
 
@@ -34,38 +34,39 @@ def train_deep_eas(
     *,
     resume: bool = False,
     overrides: Mapping[str, Scalar] | None = None,
-    told: Told = lambda _: None,
+    on_iteration: OnIteration = lambda _: None,
 ) -> Path:
-    """Train Deep-EAS on sequences like a scenario's, drawn from another seed than its own.
+    """Train Deep-EAS on sequences drawn from a scenario's workload model, with another seed.
 
     The folder gets `deep-eas.safetensors`, `curve.csv`, `tensorboard/` and
-    `checkpoint.safetensors`. The same arguments give the same bytes of weights. Torch is held to
-    one thread, so that trainings can run side by side.
+    `checkpoint.safetensors`. The same arguments give the same bytes of weights. Torch uses one
+    thread, so that several trainings can run side by side.
 
-    Arguments are those of `train_pairing`; the number of machines and their cores are the
-    scenario's.
+    For the arguments see `train_pairing`; the scenario sets the number of machines and their cores.
 
     Returns:
-        The network's file.
+        Path of the network.
 
     Raises:
-        ScenarioError: its workload is not of the model `bernoulli`, nodes differ in cores, a job
-            fits on none, or not everything happens at whole steps.
-        WorkloadError: hardly a job is submitted.
-        CheckpointError: there is no checkpoint to resume from, or it is of another training.
-        OSError: the folder can't be written to.
+        ScenarioError: the workload model is not `bernoulli`, nodes differ in cores, a job fits on
+            no node, or a time is not a whole number of steps.
+        WorkloadError: the model draws sequences without jobs.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
+        OSError: the folder cannot be written.
     """
     scenario = Library([path], overrides).first
     use_one_thread()
     with parallel_map(training.workers) as parallel:
         learner = _learner(scenario, training, path, parallel)
-        _compare(scenario, learner, path)
+        _check_against_simulator(scenario, learner, path)
         session = TrainingSession(learner, out, resume=resume)
-        session.run(told)
+        session.run(on_iteration)
     settings = learner.settings.settings
     network = network_of(settings)
     network.load_state_dict(session.weights())
-    about = About(settings=settings, training=flat(training, {"settings"}) | session.about())
+    about = About(
+        settings=settings, training=flat_settings(training, {"settings"}) | session.about()
+    )
     save_deep_eas(out / NETWORK, network, about)
     return out / NETWORK
 
@@ -79,24 +80,27 @@ def _learner(
     try:
         return DeepEasLearner(machines, model, training, parallel)
     except ScenariosError as error:
-        raise ScenarioError(f"can't be learned on: {error}", path, field="$.workload") from None
+        raise ScenarioError(
+            f"Deep-EAS cannot be trained on this workload: {error}", path, field="$.workload"
+        ) from None
 
 
-def _compare(scenario: Scenario, learner: DeepEasLearner, path: Path) -> None:
-    """Check that sequences run as they do in the simulator.
+def _check_against_simulator(scenario: Scenario, learner: DeepEasLearner, path: Path) -> None:
+    """Check that ESJF has the same costs in the step-based environment as in the simulator.
 
     Raises:
-        ScenarioError: they do not.
+        ScenarioError: the costs differ.
     """
-    found = normalised_edps(learner.by_esjf).sum(axis=1)
-    for table, total in zip(learner.tables[:COMPARED], found.tolist(), strict=False):
+    found = normalised_edps(learner.esjf_runs).sum(axis=1)
+    for table, total in zip(learner.tables[:CHECKED_SEQUENCES], found.tolist(), strict=False):
         opened = open_scenario(scenario, table, "esjf")
         judged = run_in_process(opened, make_policy("esjf"))["mean_normalised_edp"]
         if not math.isclose(judged, total / len(table), rel_tol=TOLERANCE):
             raise ScenarioError(
-                f"can't be learned on: ESJF comes to {judged:.6g} in the simulator on a sequence "
-                f"on which it comes to {total / len(table):.6g} in whole steps; nodes must be on "
-                "always, take no energy when idle, and compute alike however many jobs they run",
+                "Deep-EAS cannot be trained on this platform: the mean normalised EDP of ESJF on "
+                f"a sequence is {judged:.6g} in the simulator and {total / len(table):.6g} in the "
+                "step-based environment; remove power_states, static_w and contention from the "
+                "nodes",
                 path,
                 field="$.platform.nodes",
             )

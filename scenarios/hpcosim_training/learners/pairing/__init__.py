@@ -1,1 +1,1 @@
-"""Learning to pair jobs with nodes."""
+"""Training of pairing agents: assign queued jobs to nodes."""

@@ -1,4 +1,4 @@
-"""The networks of a pairing agent as the learning algorithms take them."""
+"""Adapter between the networks of a pairing agent and the learning algorithms."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from hpcosim_training.learning.distributions import Evaluation, categorical
 
 
 class PairBatch(NamedTuple):
-    """What is allowed in several decisions, padded; see `networks`.
+    """The allowed actions of several decisions, padded to the same length.
 
     Attributes:
-        rows: float32[decisions, most, features].
-        there: bool[decisions, most], False for padding.
+        rows: float32[decisions, most, features], the observation of each action.
+        valid: bool[decisions, most], False for padding.
         actions: int64[decisions, most].
     """
 
     rows: Tensor
-    there: Tensor
+    valid: Tensor
     actions: Tensor
 
     def take(self, which: Tensor) -> PairBatch:
-        """Return some of the decisions, without the columns that are padding to all of them."""
-        there = self.there[which]
-        most = int(there.sum(dim=1).max())
-        return PairBatch(self.rows[which, :most], there[:, :most], self.actions[which, :most])
+        """Return the selected decisions, without columns that are padding in all of them."""
+        valid = self.valid[which]
+        most = int(valid.sum(dim=1).max())
+        return PairBatch(self.rows[which, :most], valid[:, :most], self.actions[which, :most])
 
 
 def batch_of(choices: Sequence[Choices]) -> PairBatch:
-    """Return the choices of several decisions."""
+    """Return the choices of several decisions as a batch."""
     most = max(len(one.rows) for one in choices)
     rows = np.zeros((len(choices), most, choices[0].rows.shape[1]), dtype=np.float32)
-    there = np.zeros((len(choices), most), dtype=np.bool_)
+    valid = np.zeros((len(choices), most), dtype=np.bool_)
     actions = np.zeros((len(choices), most), dtype=np.int64)
     for place, one in enumerate(choices):
         count = len(one.rows)
-        rows[place, :count], there[place, :count], actions[place, :count] = (
+        rows[place, :count], valid[place, :count], actions[place, :count] = (
             one.rows,
             True,
             one.actions,
         )
-    return PairBatch(torch.from_numpy(rows), torch.from_numpy(there), torch.from_numpy(actions))
+    return PairBatch(torch.from_numpy(rows), torch.from_numpy(valid), torch.from_numpy(actions))
 
 
 def join(parts: Sequence[PairBatch]) -> PairBatch:
-    """Return the decisions of all parts, padded to the longest."""
-    count, most = sum(len(part.there) for part in parts), max(part.there.shape[1] for part in parts)
+    """Concatenate batches, padded to the longest decision."""
+    count, most = sum(len(part.valid) for part in parts), max(part.valid.shape[1] for part in parts)
     rows = torch.zeros((count, most, parts[0].rows.shape[2]))
-    there = torch.zeros((count, most), dtype=torch.bool)
+    valid = torch.zeros((count, most), dtype=torch.bool)
     actions = torch.zeros((count, most), dtype=torch.int64)
     first = 0
     for part in parts:
-        place = slice(first, first + len(part.there)), slice(part.there.shape[1])
-        rows[place], there[place], actions[place] = part
-        first += len(part.there)
-    return PairBatch(rows, there, actions)
+        place = slice(first, first + len(part.valid)), slice(part.valid.shape[1])
+        rows[place], valid[place], actions[place] = part
+        first += len(part.valid)
+    return PairBatch(rows, valid, actions)
 
 
 def new_agent(training: PairingTraining, nodes: int) -> Agent[Actor, PairBatch]:
-    """Return an untrained agent.
+    """Return an agent with initial weights.
 
     Args:
-        training: its form, its settings, and the seed of its weights.
-        nodes: how many nodes there are; the critic of the papers takes no other number.
+        training: settings, including the seed of the weights.
+        nodes: number of nodes; the critic of the observations `papers` has a fixed input size.
     """
     pairing = training.pairing
     generator = torch.Generator().manual_seed(training.seed)
@@ -88,14 +88,14 @@ def new_agent(training: PairingTraining, nodes: int) -> Agent[Actor, PairBatch]:
 
 
 def logits_of(actor: Actor, batch: PairBatch) -> NDArray[np.float32]:
-    """Return the logits of an actor, float32[decisions, most]; minus infinity for padding."""
+    """Return an actor's logits, float32[decisions, most]; minus infinity for padding."""
     with torch.inference_mode():
-        logits: NDArray[np.float32] = actor(batch.rows, batch.there).numpy()
+        logits: NDArray[np.float32] = actor(batch.rows, batch.valid).numpy()
     return logits
 
 
 def _evaluate(actor: Actor, batch: PairBatch, actions: Tensor) -> Evaluation:
-    return categorical(actor(batch.rows, batch.there), actions)
+    return categorical(actor(batch.rows, batch.valid), actions)
 
 
 def _value(critic: nn.Module, batch: PairBatch) -> Tensor:

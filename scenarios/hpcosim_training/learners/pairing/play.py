@@ -1,4 +1,4 @@
-"""Episodes of an actor that pairs jobs with nodes: greedy, or sampled. Actions are choices."""
+"""Episodes of a pairing agent with greedy or sampled actions. Actions are indices of choices."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairing
     )
 
 
-def sampled(actor: Actor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
-    """Return what draws an actor's choices, each run with a generator of its own.
+def make_sampler(actor: Actor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
+    """Return a function that samples an actor's choices, with one generator for each run.
 
-    A run draws as many numbers as there are choices, so it is the same beside any other runs.
+    A run consumes one random number for each choice, so its actions are independent of the runs
+    beside it.
     """
 
     def sample(batch: PairBatch, runs: Ints) -> tuple[Ints, Floats]:
-        noise = np.ones(batch.there.shape)
-        counts = batch.there.sum(dim=1).tolist()
+        noise = np.ones(batch.valid.shape)
+        counts = batch.valid.sum(dim=1).tolist()
         for line, run, count in zip(noise, runs.tolist(), counts, strict=True):
             line[:count] = rngs[run].exponential(size=count)
         return sample_categorical(logits_of(actor, batch), noise)
@@ -40,7 +41,7 @@ def sampled(actor: Actor, rngs: Sequence[np.random.Generator]) -> Sample[PairBat
 
 
 def play_greedy(actor: Actor, envs: Sequence[JobNodePairingEnv]) -> None:
-    """Run each environment to its end, always with the most probable choice."""
+    """Run each environment to its end with the most probable choices."""
 
     def act(batch: PairBatch, _: Ints) -> Ints:
         return np.array([best(logits) for logits in logits_of(actor, batch)])
@@ -51,12 +52,12 @@ def play_greedy(actor: Actor, envs: Sequence[JobNodePairingEnv]) -> None:
 def play_sampled(
     actor: Actor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
 ) -> None:
-    """Run each environment to its end, each choice drawn by its probability.
+    """Run each environment to its end with sampled choices.
 
     Args:
         actor: the actor.
         envs: the environments; all are reset.
-        rngs: what draws, one for each environment.
+        rngs: random number generators, one for each environment.
     """
-    sample = sampled(actor, rngs)
+    sample = make_sampler(actor, rngs)
     play(side_by_side(envs), lambda batch, runs: sample(batch, runs)[0])

@@ -1,4 +1,4 @@
-"""Settings of the training of a pairing agent, and the parts of a workload it learns from."""
+"""Settings of the training of a pairing agent, and windows of a workload."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hpcosim_training.environments.pairing_task import Reward
 from hpcosim_training.learning.settings import TrainingSettings
 from hpcosim_workloads.table import JobTable
 
-ALL_KINDS = 0.25  # how often all kinds stay
+ALL_PROFILES_PROBABILITY = 0.25  # probability that a window keeps all job profiles
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How parts are drawn.
+    """Distribution of windows of a workload.
 
     Attributes:
-        jobs: consecutive jobs of a part; None: the whole workload.
-        kinds: three times in four, take only the jobs of some profiles: first their number is
-            drawn, then the profiles. They get the submission times of as many jobs of the
-            workload, so that the part is as dense.
+        jobs: number of consecutive jobs in a window; None: the whole workload.
+        kinds: with probability 3/4, keep only the jobs of some profiles, whose number and choice
+            are random. The kept jobs get the submission times of consecutive jobs of the workload,
+            so that the arrival rate is the same.
     """
 
     jobs: int | None = None
     kinds: bool = False
 
     def draw(self, rng: np.random.Generator, jobs: JobTable) -> JobTable:
-        """Return a part of a workload, in submission order."""
+        """Return a random window of a workload, in submission order."""
         chosen = np.arange(len(jobs))
-        if self.kinds and rng.random() >= ALL_KINDS:
+        if self.kinds and rng.random() >= ALL_PROFILES_PROBABILITY:
             kinds = rng.permutation(np.unique(jobs.profile))
             some = kinds[: int(rng.integers(1, len(kinds) + 1))]
             chosen = np.flatnonzero(np.isin(jobs.profile, some))
@@ -47,17 +47,17 @@ class Windows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingTraining(TrainingSettings):
-    """How a pairing agent is trained; the defaults are the papers'.
+    """Settings of the training of a pairing agent.
 
-    They are those of Lopez, Stafford, Bosque 2025, table 5.
+    The defaults are those of Lopez, Stafford, Bosque 2025, table 5.
 
     Attributes:
-        pairing: what it decides and observes; the scales are set by the workload.
+        pairing: decisions and observation; the training sets the scales from the workload.
         reward: see `PairingTask`.
-        windows: the parts of the workload that it learns from.
-        episodes: runs of a workload, or of parts of it, in each iteration.
-        validation_windows: validate on so many parts of the workload, drawn from a seed of their
-            own; 0: on the whole workload, or on that of `validation`.
+        windows: distribution of the windows to train on.
+        episodes: number of episodes (windows) in each iteration.
+        validation_windows: number of random windows to validate on, the same in all trainings; 0:
+            the whole validation workload.
     """
 
     pairing: Pairing = field(default_factory=Pairing)
@@ -72,7 +72,7 @@ class PairingTraining(TrainingSettings):
 
 
 PAPERS = PairingTraining()
-"""What suits the papers' features."""
+"""Defaults for the observations `papers` and `papers_no_energy`."""
 
 FORESEEING = PairingTraining(
     iterations=30,
@@ -88,9 +88,9 @@ FORESEEING = PairingTraining(
     anneal=True,
     cloning_epochs=20,
 )
-"""What suits an agent that foresees: it begins by imitating a teacher."""
+"""Defaults for the observation `foreseen`: behaviour cloning first, then PPO."""
 
 
 def training_for(sees: Sees) -> PairingTraining:
-    """Return the settings that suit what an agent observes."""
+    """Return the default settings for an observation."""
     return FORESEEING if sees == "foreseen" else PAPERS

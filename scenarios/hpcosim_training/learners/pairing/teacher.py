@@ -1,4 +1,4 @@
-"""Teachers: simple rules on the foreseen costs, which an agent imitates before it improves."""
+"""Teachers: rules on predicted costs that provide the demonstrations for behaviour cloning."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
 from hpcosim_training.learning.rollout import Rollout
 from hpcosim_workloads.table import JobTable
 
-Rule = Callable[[Rows, Rows], Floats]
-"""Takes the rows, and their columns under one weight; returns scores, float64[rows]."""
+Score = Callable[[Rows, Rows], Floats]
+"""Takes the rows and their cost columns under one weight; returns scores, float64[rows]."""
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, Score] = {
     "cheapest": lambda _, costs: -costs[:, columns.COST].astype(np.float64),
     "dearest": lambda _, costs: costs[:, columns.COST].astype(np.float64),
     "longest": lambda rows, _: (
         rows[:, columns.REQUESTED].astype(np.float64) * rows[:, columns.CORES]
     ),
 }
-"""Of the pairs that are cheap enough, the one with the highest score goes first."""
+"""Scores by rule; of the affordable pairs the one with the highest score is placed first."""
 
 SLACKS = (0.0, 0.1, 0.3)
 
 
 class Teacher(NamedTuple):
-    """A rule that chooses a pair, or waits.
+    """A rule that chooses a pair of job and node, or waits.
 
-    A pair is cheap enough if it costs at most (1 + slack) times the job's cheapest option. If none
-    is, the teacher waits; where it may not, it takes the pair that comes closest.
+    A pair is affordable if it costs at most (1 + slack) times the job's cheapest option. Without
+    an affordable pair the teacher waits; if it may not wait, it takes the pair with the smallest
+    cost ratio.
 
     Attributes:
         rule: a key of `RULES`.
-        slack: see above, 0 or more.
-        weight: the index in `foreseen_rows.WEIGHTS` of the weight that costs are computed with.
+        slack: tolerated relative extra cost, 0 or more.
+        weight: index in `foreseen_rows.WEIGHTS` of the weight used for costs.
     """
 
     rule: str
@@ -52,7 +53,7 @@ class Teacher(NamedTuple):
     weight: int
 
     def choose(self, choices: Choices) -> int:
-        """Return the index of the choice it takes."""
+        """Return the index of its choice."""
         rows = choices.rows
         first = columns.FIRST_WEIGHT + columns.PER_WEIGHT * self.weight
         costs = rows[:, first : first + columns.PER_WEIGHT]
@@ -61,7 +62,7 @@ class Teacher(NamedTuple):
         cheap = share >= 1.0 / (1.0 + self.slack) - 1e-6
         if not cheap.any():
             return int(waits.argmax() if waits.any() else share.argmax())
-        # Of equal ones the cheapest.
+        # The cheaper pair breaks ties.
         scores = np.where(cheap, RULES[self.rule](rows, costs), -np.inf)
         best = np.flatnonzero(scores >= scores.max() - 1e-9)
         return int(best[costs[best, columns.COST].argmin()])
@@ -75,7 +76,7 @@ TEACHERS = [
 ]
 
 
-def follow(teacher: Teacher, env: JobNodePairingEnv) -> float:
+def run_teacher(teacher: Teacher, env: JobNodePairingEnv) -> float:
     """Run an environment with a teacher's choices, and return the objective."""
     env.reset()
     while not env.done:
@@ -83,41 +84,40 @@ def follow(teacher: Teacher, env: JobNodePairingEnv) -> float:
     return env.objective
 
 
-class Teaching(NamedTuple):
+class TeacherAssignment(NamedTuple):
     """The teachers of several environments.
 
     Attributes:
-        best: the one that on average comes closest to the best teacher of each environment.
-        by_environment: for each environment the better of two: `best`, and the one teacher that
-            makes up most for the environments where `best` does badly. More than two would
-            contradict each other.
+        best: the teacher with the lowest mean ratio of its objective to the best one.
+        by_environment: the better of two teachers for each environment: `best`, and the teacher
+            that improves most on it. More than two teachers would contradict each other.
     """
 
     best: Teacher
     by_environment: list[Teacher]
 
 
-def best_teaching(envs: Sequence[JobNodePairingEnv]) -> Teaching:
-    """Try all teachers in all environments, and return the best of them."""
-    found = np.array([[follow(teacher, env) for teacher in TEACHERS] for env in envs])
-    regrets = found / found.min(axis=1, keepdims=True)
-    best = int(regrets.mean(axis=0).argmin())
-    second = int(np.minimum(regrets, regrets[:, [best]]).mean(axis=0).argmin())
-    is_second = regrets[:, second] < regrets[:, best]
-    return Teaching(TEACHERS[best], [TEACHERS[second if it else best] for it in is_second])
+def assign_teachers(envs: Sequence[JobNodePairingEnv]) -> TeacherAssignment:
+    """Run all teachers in all environments, and return the best ones."""
+    found = np.array([[run_teacher(teacher, env) for teacher in TEACHERS] for env in envs])
+    ratios = found / found.min(axis=1, keepdims=True)
+    best = int(ratios.mean(axis=0).argmin())
+    second = int(np.minimum(ratios, ratios[:, [best]]).mean(axis=0).argmin())
+    is_second = ratios[:, second] < ratios[:, best]
+    return TeacherAssignment(TEACHERS[best], [TEACHERS[second if it else best] for it in is_second])
 
 
-DEVIATE = 0.1  # how often a demonstration leaves the teacher, to show its choices from there
+RANDOM_CHOICE_PROBABILITY = 0.1  # random choices let demonstrations cover more states
 
 
 def demonstrate(
     runs: Sequence[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator
 ) -> Rollout[PairBatch]:
-    """Return what teachers would choose in the states that runs come to, and the rewards there.
+    """Return demonstrations: the teachers' choices in the visited states, and the rewards.
 
     Args:
-        runs: the environments, each run once, and the teacher of each.
-        rng: draws the deviations.
+        runs: pairs of environment and teacher; each environment is run once.
+        rng: generator of the random choices.
     """
     seen, chosen, rewards, episode = [], [], [], []
     for number, (env, teacher) in enumerate(runs):
@@ -127,7 +127,7 @@ def demonstrate(
             seen.append(env.choices)
             chosen.append(choice)
             episode.append(number)
-            if rng.random() < DEVIATE:
+            if rng.random() < RANDOM_CHOICE_PROBABILITY:
                 choice = int(rng.integers(len(env.choices.rows)))
             rewards.append(env.choose(choice))
     return Rollout(
@@ -141,11 +141,11 @@ def demonstrate(
     )
 
 
-def scaled(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairingEnv:
+def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairingEnv:
     """Return the environment of a workload, with rewards relative to a teacher's.
 
-    Rewards are divided by the teacher's objective. Under the reward `foreseen`, what the teacher
-    spends on average on a job of the same kind is the baseline of each placement.
+    Rewards are divided by the teacher's objective. Under the reward `foreseen`, the teacher's mean
+    cost of a job of the same kind is the baseline of each placement.
 
     Raises:
         PolicyError: a job needs more than one node.
@@ -156,18 +156,20 @@ def scaled(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairin
         time_s=task.settings.time_s,
         energy_j=task.settings.energy_j,
     )
-    taught = JobNodePairingEnv(task=replace(task, settings=settings, reward="foreseen"), jobs=jobs)
+    reference = JobNodePairingEnv(
+        task=replace(task, settings=settings, reward="foreseen"), jobs=jobs
+    )
     spent: dict[Kind, list[float]] = {}
-    taught.reset()
-    while not taught.done:
-        choice = teacher.choose(taught.choices)
-        pair, reward = taught.choices.pair(choice), taught.choose(choice)
+    reference.reset()
+    while not reference.done:
+        choice = teacher.choose(reference.choices)
+        pair, reward = reference.choices.pair(choice), reference.choose(choice)
         if pair is not None:
             spent.setdefault(kind_of(pair[0]), []).append(-reward)
-    usual = {kind: float(np.mean(costs)) for kind, costs in spent.items()}
+    baseline = {kind: float(np.mean(costs)) for kind, costs in spent.items()}
     return JobNodePairingEnv(
         task=task,
         jobs=jobs,
-        reward_scale=max(taught.objective, 1e-9),
-        usual_costs=usual if task.reward == "foreseen" else None,
+        reward_scale=max(reference.objective, 1e-9),
+        baseline_costs=baseline if task.reward == "foreseen" else None,
     )

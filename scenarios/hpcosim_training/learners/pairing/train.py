@@ -1,4 +1,4 @@
-"""Training a pairing agent on a scenario: what `hpcosim train pairing` does."""
+"""Train a pairing agent on a scenario: the function behind `hpcosim train pairing`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.arguments import check_power
 from hpcosim_training.learners.pairing.learner import PairingLearner
 from hpcosim_training.learners.pairing.settings import PairingTraining
-from hpcosim_training.learning.session import Told, TrainingSession
-from hpcosim_training.learning.settings import flat
+from hpcosim_training.learning.session import OnIteration, TrainingSession
+from hpcosim_training.learning.settings import flat_settings
 from hpcosim_training.learning.workers import parallel_map
 from hpcosim_workloads.table import JobTable
 
@@ -34,53 +34,55 @@ def train_pairing(
     validation: Path | None = None,
     resume: bool = False,
     overrides: Mapping[str, Scalar] | None = None,
-    told: Told = lambda _: None,
+    on_iteration: OnIteration = lambda _: None,
 ) -> Path:
     """Train a pairing agent for a scenario's platform on its workload.
 
     The folder gets `actor.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
-    The same arguments give the same bytes of weights, whatever the workers. Torch is held to one
-    thread, which is no slower for these networks, so that trainings can run side by side.
+    The same arguments give the same bytes of weights for any number of workers. Torch uses one
+    thread, which is as fast for these small networks, so that several trainings can run side by
+    side.
 
     Args:
-        path: the scenario's file; its own scheduler is ignored.
-        out: the folder.
-        training: how.
-        validation: a scenario whose workload is used for validation; its platform is ignored.
+        path: the scenario file; its scheduler is ignored.
+        out: the output folder.
+        training: settings of the training.
+        validation: scenario file whose workload is used for validation; its platform is ignored.
+            None: validate on the training workload.
         resume: resume from the folder's checkpoint.
-        overrides: values of the scenario to change, by dotted path.
-        told: is called with each iteration when it is over.
+        overrides: values that replace those of the scenario, by dotted path.
+        on_iteration: called after each iteration.
 
     Returns:
-        The actor's file.
+        Path of the actor.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
-        CheckpointError: there is no checkpoint to resume from, or it is of another training.
-        OSError: the folder can't be written to.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
+        OSError: the folder cannot be written.
     """
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
     check_power(scenario.platform, path)
-    pairing = scaled_for(training.pairing, scenario, jobs)
+    pairing = with_workload_scales(training.pairing, scenario, jobs)
     training = dataclasses.replace(training, pairing=pairing)
-    validated_on = jobs if validation is None else Library([validation]).first_jobs
+    validation_jobs = jobs if validation is None else Library([validation]).first_jobs
     use_one_thread()
     with parallel_map(training.workers) as parallel:
-        learner = PairingLearner(scenario, jobs, validated_on, training, parallel)
+        learner = PairingLearner(scenario, jobs, validation_jobs, training, parallel)
         session = TrainingSession(learner, out, resume=resume)
-        session.run(told)
+        session.run(on_iteration)
     actor = actor_of(pairing)
     actor.load_state_dict(session.weights())
-    about = About(pairing=pairing, training=flat(training, {"pairing"}) | session.about())
+    about = About(pairing=pairing, training=flat_settings(training, {"pairing"}) | session.about())
     save_pairing(out / ACTOR, actor, about)
     return out / ACTOR
 
 
-def scaled_for(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
-    """Return the settings with scales that suit a workload.
+def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
+    """Return the settings with feature scales that fit a workload.
 
-    They are the medians over its jobs of the requested time and of the least energy estimate.
+    The scales are the medians over its jobs of requested time and of lowest energy estimate.
     """
     platform = scenario.platform
     requests = list(zip(jobs.cores.tolist(), jobs.requested_s.tolist(), strict=True))

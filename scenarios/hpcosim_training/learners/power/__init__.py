@@ -1,1 +1,1 @@
-"""Learning to switch nodes on and off."""
+"""Training of power managers: switch nodes on and off."""

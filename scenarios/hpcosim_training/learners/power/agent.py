@@ -1,4 +1,4 @@
-"""The networks of a power manager as the learning algorithms take them."""
+"""Adapter between the networks of a power manager and the learning algorithms."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from hpcosim_training.learning.rollout import Sample, SideBySide
 
 
 class NodeBatch(NamedTuple):
-    """What is observed in several decisions.
+    """Observations of several decisions.
 
     Attributes:
-        seen: float32[decisions, nodes, features].
+        observed: float32[decisions, nodes, features].
         allowed: bool[decisions, nodes, 2], whether a node may be off, and on.
     """
 
-    seen: Tensor
+    observed: Tensor
     allowed: Tensor
 
     def take(self, which: Tensor) -> NodeBatch:
-        """Return some of the decisions."""
-        return NodeBatch(self.seen[which], self.allowed[which])
+        """Return the selected decisions."""
+        return NodeBatch(self.observed[which], self.allowed[which])
 
 
 def join(parts: Sequence[NodeBatch]) -> NodeBatch:
-    """Return the decisions of all parts."""
+    """Concatenate batches."""
     return NodeBatch(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
@@ -46,23 +46,23 @@ def side_by_side(envs: Sequence[NodePowerEnv]) -> SideBySide[NodePowerEnv, NodeB
 
 
 def new_agent(training: PowerTraining, shape: Shape) -> Agent[Actor, NodeBatch]:
-    """Return an untrained agent.
+    """Return an agent with initial weights.
 
     Args:
-        training: its settings, and the seed of its weights.
-        shape: the sizes of its networks.
+        training: settings, including the seed of the weights.
+        shape: sizes of the networks.
     """
     generator = torch.Generator().manual_seed(training.seed)
     actor, critic = new_network(Actor, shape, generator), new_network(Critic, shape, generator)
     return Agent(actor, critic, _evaluate, _value, training)
 
 
-def sampled(actor: Actor, rng: np.random.Generator) -> Sample[NodeBatch]:
-    """Return what draws an actor's actions."""
+def make_sampler(actor: Actor, rng: np.random.Generator) -> Sample[NodeBatch]:
+    """Return a function that samples an actor's actions."""
 
     def sample(batch: NodeBatch, _: Ints) -> tuple[Ints, NDArray[np.float32]]:
         with torch.inference_mode():
-            return sample_switches(actor(batch.seen), batch.allowed.numpy(), rng)
+            return sample_switches(actor(batch.observed), batch.allowed.numpy(), rng)
 
     return sample
 
@@ -75,9 +75,9 @@ def _observe(envs: Sequence[NodePowerEnv]) -> NodeBatch:
 
 
 def _evaluate(actor: Actor, batch: NodeBatch, actions: Tensor) -> Evaluation:
-    return switches(actor(batch.seen), actions, batch.allowed.all(dim=2))
+    return switches(actor(batch.observed), actions, batch.allowed.all(dim=2))
 
 
 def _value(critic: nn.Module, batch: NodeBatch) -> Tensor:
-    values: Tensor = critic(batch.seen)
+    values: Tensor = critic(batch.observed)
     return values

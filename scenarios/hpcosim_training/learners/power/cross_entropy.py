@@ -26,28 +26,28 @@ from hpcosim_training.learning.workers import parallel_map
 from hpcosim_workloads.table import JobTable
 
 RULE = "rule.safetensors"
-FIRST = np.log([900.0, 600.0, 9000.0])
-"""The rule that training begins with: timeouts of 900 and 600 s, and 9 kW."""
+INITIAL_MEAN = np.log([900.0, 600.0, 9000.0])
+"""Logarithms of the initial controls: timeouts of 900 s and 600 s, and 9 kW."""
 
-FIRST_SD = 0.5
-REST_SD = 0.3  # of how much a feature moves the logarithm of a control
-LEAST_SD = 0.02
-KEPT = 0.3  # of the mean and deviation before a generation
+INITIAL_SD = 0.5  # of the logarithm of each control
+FEATURE_SD = 0.3  # of the coefficient of each feature
+MIN_SD = 0.02
+SMOOTHING = 0.3  # weight of the previous mean and standard deviation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveSearch:
-    """How timeouts are searched for.
+    """Settings of the search.
 
     Attributes:
-        wait_w: the weight of a second of a job's wait, J/s; the cost of a run is the energy it
-            wastes plus this times the waits of all its jobs.
-        origin_s: the second of the week, from Monday midnight, at which the workload's time is 0.
-        generations: how often candidates are drawn.
-        candidates: rules in a generation; the mean of their distribution is one of them.
-        elite: how many of the best determine the distribution of the next.
-        seed: seed of what is drawn.
-        workers: processes that evaluate candidates.
+        wait_w: weight of waiting time, J/s; the cost of a run is its wasted energy plus this times
+            the sum of all waiting times.
+        origin_s: second of the week, from Monday 00:00, at the workload's time 0.
+        generations: number of generations.
+        candidates: rules in a generation; one of them is the mean of the distribution.
+        elite: number of best candidates that update the distribution.
+        seed: seed of the candidates.
+        workers: number of processes that evaluate candidates.
     """
 
     wait_w: float = 350.0
@@ -63,11 +63,11 @@ class Generation(NamedTuple):
     """The costs of a generation, J.
 
     Attributes:
-        number: counted from 1.
-        mean_j: of the mean it was drawn from.
-        best_j: of its best candidate.
-        median_j: the median.
-        seconds: wall time.
+        number: number of the generation, from 1.
+        mean_j: cost of the mean of its distribution.
+        best_j: cost of its best candidate.
+        median_j: median cost of its candidates.
+        seconds: wall-clock time, s.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Generation(NamedTuple):
     seconds: float
 
 
-Told = Callable[[Generation], None]
+OnGeneration = Callable[[Generation], None]
 
 
 def train_adaptive(
@@ -86,77 +86,79 @@ def train_adaptive(
     search: AdaptiveSearch,
     *,
     overrides: Mapping[str, Scalar] | None = None,
-    told: Told = lambda _: None,
+    on_generation: OnGeneration = lambda _: None,
 ) -> Path:
     """Search for adaptive timeouts for a scenario on its workload.
 
-    Each candidate runs the whole workload in process. Weights are drawn from independent normal
-    distributions that move to the elite of each generation. The folder gets `curve.csv`, a line
-    for each generation, and the mean after the last, `rule.safetensors`. The same arguments give
-    the same bytes, whatever the workers.
+    Each candidate runs the whole workload in this or a worker process. Candidates are sampled from
+    independent normal distributions, which move towards the elite of each generation. The folder
+    gets `curve.csv`, one row for each generation, and `rule.safetensors`, the final mean. The same
+    arguments give the same bytes for any number of workers.
 
     Args:
-        path: the scenario's file; its own power manager is ignored.
-        out: the folder.
-        search: how.
-        overrides: values of the scenario to change, by dotted path.
-        told: is called with each generation when it is over.
+        path: the scenario file; its power manager is ignored.
+        out: the output folder.
+        search: settings of the search.
+        overrides: values that replace those of the scenario, by dotted path.
+        on_generation: called after each generation.
 
     Returns:
-        The rule's file, for a scenario's `scheduler.power`.
+        Path of the rule, for a scenario's `scheduler.power`.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
-        OSError: the folder can't be written to.
+        OSError: the folder cannot be written.
     """
     library = Library([path], overrides)
     out.mkdir(parents=True, exist_ok=True)
-    cost_j = partial(_cost_j, library.first, library.first_jobs, search)
-    mean, sd = _first()
+    cost_j = partial(_run_cost_j, library.first, library.first_jobs, search)
+    mean, sd = _initial_distribution()
     rng = np.random.default_rng(search.seed)
     with parallel_map(search.workers) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(Generation._fields)
         for number in range(1, search.generations + 1):
             began_s = time.monotonic()
-            mean, sd, costs_j = improved(
+            mean, sd, costs_j = next_distribution(
                 mean, sd, search, rng, lambda drawn: np.array(parallel(cost_j, drawn))
             )
             figures = (float(costs_j[0]), float(costs_j.min()), float(np.median(costs_j)))
             done = Generation(number, *figures, time.monotonic() - began_s)
             lines.writerow(done)
-            told(done)
+            on_generation(done)
     save_rule(out / RULE, Rule(mean, search.origin_s))
     return out / RULE
 
 
 Costs = Callable[[Floats], Floats]
-"""Takes float64[candidates, 3, 9], returns float64[candidates], J."""
+"""Maps weights, float64[candidates, 3, 9], to costs, float64[candidates], J."""
 
 
-def improved(
+def next_distribution(
     mean: Floats, sd: Floats, search: AdaptiveSearch, rng: np.random.Generator, costs: Costs
 ) -> tuple[Floats, Floats, Floats]:
-    """Draw a generation; return mean and deviation of the next, and this one's costs.
+    """Sample a generation; return mean and standard deviation of the next one, and the costs.
 
     Args:
-        mean: the mean of its distribution, float64[3, 9].
-        sd: the standard deviations, float64[3, 9].
-        search: how.
-        rng: draws.
+        mean: float64[3, 9], mean of the distribution.
+        sd: float64[3, 9], standard deviations.
+        search: settings of the search.
+        rng: random number generator.
         costs: evaluates candidates.
     """
     drawn = rng.normal(mean, sd, (search.candidates, *mean.shape))
     drawn[0] = mean
     costs_j = costs(drawn)
     elite = drawn[costs_j.argsort(kind="stable")[: search.elite]]
-    mean = KEPT * mean + (1 - KEPT) * elite.mean(axis=0)
-    sd = KEPT * sd + (1 - KEPT) * (elite.std(axis=0) + LEAST_SD)
+    mean = SMOOTHING * mean + (1 - SMOOTHING) * elite.mean(axis=0)
+    sd = SMOOTHING * sd + (1 - SMOOTHING) * (elite.std(axis=0) + MIN_SD)
     return mean, sd, costs_j
 
 
-def _cost_j(scenario: Scenario, jobs: JobTable, search: AdaptiveSearch, weights: Floats) -> float:
-    """Return the cost of a run of a workload under a rule, weights float64[3, 9], J."""
+def _run_cost_j(
+    scenario: Scenario, jobs: JobTable, search: AdaptiveSearch, weights: Floats
+) -> float:
+    """Return the cost of a run under a rule with these weights, float64[3, 9], J."""
     scheduler = scenario.scheduler
     rule = Rule(weights, search.origin_s)
     policy = managed(make_policy(scheduler.name, awareness_of(scheduler)), adaptive(rule))
@@ -166,7 +168,10 @@ def _cost_j(scenario: Scenario, jobs: JobTable, search: AdaptiveSearch, weights:
     return math.inf if math.isnan(cost_j) else cost_j
 
 
-def _first() -> tuple[Floats, Floats]:
-    mean, sd = np.zeros((len(FIRST), FEATURES)), np.full((len(FIRST), FEATURES), REST_SD)
-    mean[:, 0], sd[:, 0] = FIRST, FIRST_SD
+def _initial_distribution() -> tuple[Floats, Floats]:
+    mean, sd = (
+        np.zeros((len(INITIAL_MEAN), FEATURES)),
+        np.full((len(INITIAL_MEAN), FEATURES), FEATURE_SD),
+    )
+    mean[:, 0], sd[:, 0] = INITIAL_MEAN, INITIAL_SD
     return mean, sd

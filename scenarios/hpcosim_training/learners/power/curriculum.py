@@ -18,16 +18,16 @@ from hpcosim_workloads.table import JobTable
 
 Source = Literal["real", "sampled", "synthetic"]
 
-WORKLOADS = 1  # a stream of random numbers, apart from that of the training
+WORKLOADS = 1  # random number stream, separate from that of the training
 
 
-class Workload(NamedTuple):
-    """A workload to learn from.
+class CurriculumWorkload(NamedTuple):
+    """A training workload.
 
     Attributes:
         name: its name in the learning curve.
         jobs: its jobs.
-        origin_s: the second of the week at which its time is 0.
+        origin_s: second of the week, from Monday 00:00, at its time 0.
     """
 
     name: str
@@ -37,44 +37,44 @@ class Workload(NamedTuple):
 
 def workloads(
     real: JobTable, names: Sequence[str], seed: int, origin_s: float = 0.0, days: int = 365
-) -> list[Workload]:
-    """Return the workloads of these names, `real`, `sampled` or `synthetic`.
+) -> list[CurriculumWorkload]:
+    """Return the named workloads.
 
     Args:
-        real: the one that the others are drawn from.
-        names: which, in this order.
-        seed: seed of what is drawn; each name has draws of its own, wherever it stands.
-        origin_s: the second of the week at which the time of the real one is 0.
-        days: how many the synthetic one fills.
+        real: the workload that the others are generated from.
+        names: `real`, `sampled` or `synthetic`, in order.
+        seed: seed of the generated workloads; each name has its own random number stream.
+        origin_s: second of the week at time 0 of the real workload.
+        days: length of the synthetic workload, days.
 
     Raises:
-        ScenarioError: there is no such name.
-        WorkloadError: the real one is too short to draw from.
+        ScenarioError: a name is unknown.
+        WorkloadError: the real workload is too short to sample from.
     """
-    make: dict[str, Callable[[np.random.Generator], Workload]] = {
-        "real": lambda _: Workload("real", real, origin_s),
-        "sampled": lambda rng: Workload("sampled", sampled(rng, real, jobs=len(real))),
-        "synthetic": lambda rng: Workload(
+    make: dict[str, Callable[[np.random.Generator], CurriculumWorkload]] = {
+        "real": lambda _: CurriculumWorkload("real", real, origin_s),
+        "sampled": lambda rng: CurriculumWorkload("sampled", sampled(rng, real, jobs=len(real))),
+        "synthetic": lambda rng: CurriculumWorkload(
             "synthetic", seasonal(rng, real, days=days, start_s=origin_s)
         ),
     }
     for name in names:
         if name not in make:
             known = ", ".join(get_args(Source))
-            raise ScenarioError(f"there is no dataset {name!r} to learn from; there is {known}")
+            raise ScenarioError(f"curriculum: expected workloads among {known}, got {name!r}")
     numbers = {name: number for number, name in enumerate(make)}
     return [make[name](np.random.default_rng([seed, WORKLOADS, numbers[name]])) for name in names]
 
 
 def origin_s(scenario: Scenario, folder: Path) -> float:
-    """Return the second of the week at which the workload's time is 0, by the log's header.
+    """Return the second of the week at time 0 of the workload, from the header of the log.
 
-    A window counts its time from its first job; that is the log's time only where it begins with
-    the log's first job.
+    The time of a window starts at its first job. The result is exact only if that is also the
+    first job of the log.
 
     Args:
         scenario: the scenario.
-        folder: the folder of its file.
+        folder: folder of the scenario file.
     """
     workload = scenario.workload
     if workload.trace is not None:
@@ -82,8 +82,8 @@ def origin_s(scenario: Scenario, folder: Path) -> float:
     return 0.0 if workload.swf is None else log_start_s(folder / workload.swf) or 0.0
 
 
-def stretches(jobs: JobTable, count: int) -> list[JobTable]:
-    """Return a workload in `count` parts of equal time; those without a job are left out."""
+def split_by_time(jobs: JobTable, count: int) -> list[JobTable]:
+    """Split a workload into `count` parts of equal duration; parts without jobs are left out."""
     first_s, last_s = float(jobs.submit_s[0]), float(jobs.submit_s[-1])
     bounds = np.linspace(first_s, last_s, count + 1)[1:-1]
     ends = [0, *np.searchsorted(jobs.submit_s, bounds).tolist(), len(jobs)]

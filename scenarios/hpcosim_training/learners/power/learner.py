@@ -1,4 +1,4 @@
-"""What is particular in learning to switch nodes: a curriculum of workloads, and its measures."""
+"""The learner of power managers: a curriculum of workloads, and additional metrics."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from hpcosim_client.agents.node_power.network import About, Shape
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import PowerTask
-from hpcosim_training.learners.power.agent import join, new_agent, sampled, side_by_side
-from hpcosim_training.learners.power.curriculum import Workload, stretches
+from hpcosim_training.learners.power.agent import join, make_sampler, new_agent, side_by_side
+from hpcosim_training.learners.power.curriculum import CurriculumWorkload, split_by_time
 from hpcosim_training.learners.power.settings import PowerTraining
 from hpcosim_training.learning.rollout import collect
-from hpcosim_training.learning.session import Learner, Outcome
-from hpcosim_training.learning.settings import description, flat
+from hpcosim_training.learning.session import IterationOutcome, Learner
+from hpcosim_training.learning.settings import description, flat_settings
 from hpcosim_training.learning.update import learn, mean_losses
 
 
 class PowerLearner(Learner):
-    """A power manager that learns.
+    """Learner of a power manager.
 
     Args:
         task: the task.
-        curriculum: the workloads, in this order.
-        training: how it learns.
-        shape: the sizes of the networks; the number of features is the task's.
+        curriculum: the workloads, in training order.
+        training: settings of the training.
+        shape: sizes of the networks; the task sets the number of features.
 
     Attributes:
-        shape: the sizes of the networks.
+        shape: sizes of the networks.
     """
 
     settings: PowerTraining
@@ -38,7 +38,7 @@ class PowerLearner(Learner):
     def __init__(
         self,
         task: PowerTask,
-        curriculum: Sequence[Workload],
+        curriculum: Sequence[CurriculumWorkload],
         training: PowerTraining,
         shape: Shape | None = None,
     ) -> None:
@@ -50,21 +50,21 @@ class PowerLearner(Learner):
         jobs = [len(workload.jobs) for workload in curriculum]
         self.description = description(training, shape=self.shape, jobs=jobs)
 
-    def iterate(self, done: int, remaining: float) -> Outcome:
-        """Learn from a workload once, each stretch of it to its end."""
+    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+        """Train on a workload once, from its beginning to its end."""
         settings = self.settings
         workload = self._curriculum[done // settings.iterations]
         calendar = None if self._task.origin_s is None else workload.origin_s
         task = dataclasses.replace(self._task, origin_s=calendar)
-        parts = stretches(workload.jobs, settings.runs)
+        parts = split_by_time(workload.jobs, settings.runs)
         envs = [NodePowerEnv(task=task, jobs=part) for part in parts]
         runs, rng = side_by_side(envs), np.random.default_rng([settings.seed, done])
         losses, decisions, rewards = [], 0, 0.0
         while runs.active.any():
-            rollout = collect(runs, sampled(self.agent.actor, rng), join, settings.steps)
+            rollout = collect(runs, make_sampler(self.agent.actor, rng), join, settings.steps)
             losses.append(learn(self.agent, rollout, settings, rng, remaining))
             decisions, rewards = decisions + len(rollout), rewards + float(rollout.rewards.sum())
-        return Outcome(
+        return IterationOutcome(
             workload.name,
             decisions,
             rewards / len(envs),
@@ -73,8 +73,8 @@ class PowerLearner(Learner):
         )
 
     def about(self) -> About:
-        """Return what the file of the actor says."""
-        training = flat(self.settings, {"interval_s", "calendar"})
+        """Return the metadata of the actor's file."""
+        training = flat_settings(self.settings, {"interval_s", "calendar"})
         return About(
             shape=self.shape,
             interval_s=self._task.interval_s,
@@ -84,7 +84,7 @@ class PowerLearner(Learner):
 
 
 def _totals(envs: Sequence[NodePowerEnv]) -> dict[str, float]:
-    """Return the energy not spent computing, and the mean wait of all jobs."""
+    """Return the energy not spent computing, J, and the mean wait of all jobs, s."""
     accounts = [env.account for env in envs]
     waited_s = sum(account.waited_s for account in accounts)
     return {

@@ -11,22 +11,23 @@ from hpcosim_training.learning.settings import Algorithm, TrainingSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerTraining(TrainingSettings):
-    """How a power manager is trained; the defaults are those of A2C, `A2C`.
+    """Settings of the training of a power manager; the defaults are those of A2C.
 
-    The values are those of Table 3 of the paper where it has them, see `power_task.Reward`. The
-    paper has no entropy; it keeps choices from becoming certain before they are learned.
+    They follow Table 3 of the paper (cited in `power_task.Reward`) where it has a value. The
+    entropy coefficient is an addition: it prevents early deterministic policies.
 
     Attributes:
-        iterations: how often it goes through each workload of the curriculum, to its end.
-        curriculum: the workloads in their order. `real` is the scenario's own; `sampled` and
-            `synthetic` are drawn from it, see `hpcosim_workloads.synthetic.imitation`: `sampled`
-            with as many jobs, and `synthetic` over `synthetic_days`.
-        synthetic_days: how many days the workload `synthetic` fills.
-        interval_s: seconds between two decisions.
+        iterations: number of iterations on each workload of the curriculum; an iteration covers the
+            whole workload.
+        curriculum: the workloads, in training order. `real`: the scenario's own; `sampled` and
+            `synthetic` are generated from it (`hpcosim_workloads.synthetic.imitation`), with as
+            many jobs and over `synthetic_days`, respectively.
+        synthetic_days: length of the workload `synthetic`, days.
+        interval_s: time between two decisions, s.
         reward: the reward.
-        calendar: whether it observes the time of day and of week; the paper's does not.
-        runs: parts of a workload, of equal time, that run side by side.
-        steps: decisions of each run between two updates.
+        calendar: observe time of day and time of week, which the paper's agent does not.
+        runs: number of parts of a workload, of equal duration, that run side by side.
+        steps: number of decisions of each run between two updates.
     """
 
     curriculum: Sequence[str] = ("sampled", "real", "synthetic")
@@ -48,9 +49,9 @@ class PowerTraining(TrainingSettings):
 
 
 A2C = PowerTraining()
-"""Advantage actor-critic, the paper's: an update after 64 decisions."""
+"""Advantage actor-critic as in the paper: an update after 64 decisions."""
 
 PPO = replace(A2C, algorithm="ppo", steps=32, epochs=3, minibatch=64, gae_lambda=0.95)
-"""Proximal policy optimisation, with its usual settings; the paper does not have it."""
+"""Proximal policy optimisation with common settings; not in the paper."""
 
 ALGORITHMS: Mapping[str, PowerTraining] = {"a2c": A2C, "ppo": PPO}

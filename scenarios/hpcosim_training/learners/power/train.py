@@ -1,4 +1,4 @@
-"""Training a power manager on a scenario: what `hpcosim train power` does."""
+"""Train a power manager on a scenario: the function behind `hpcosim train power`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpcosim_training.learners.power.curriculum import origin_s, workloads
 from hpcosim_training.learners.power.learner import PowerLearner
 from hpcosim_training.learners.power.settings import PowerTraining
 from hpcosim_training.learning.curve import Iteration
-from hpcosim_training.learning.session import Told, TrainingSession
+from hpcosim_training.learning.session import OnIteration, TrainingSession
 
 ACTOR = "actor.safetensors"
 
@@ -26,23 +26,23 @@ def train_power(
     *,
     resume: bool = False,
     overrides: Mapping[str, Scalar] | None = None,
-    told: Told = lambda _: None,
+    on_iteration: OnIteration = lambda _: None,
 ) -> Path:
     """Train a power manager for a scenario's platform and scheduler on its workload.
 
-    The same arguments give the same bytes of weights. Torch is held to one thread, which is no
-    slower for these networks, so that trainings can run side by side.
+    The same arguments give the same bytes of weights. Torch uses one thread, which is as fast for
+    these small networks, so that several trainings can run side by side.
 
-    Arguments are those of `train_pairing`; for what is written see `train`. The scenario's own
-    power manager is ignored.
+    For the arguments see `train_pairing`, for the output files `train`. The scenario's power
+    manager is ignored.
 
     Returns:
-        The actor's file, for a scenario's `scheduler.power`.
+        Path of the actor, for a scenario's `scheduler.power`.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
-        CheckpointError: there is no checkpoint to resume from, or it is of another training.
-        OSError: the folder can't be written to.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
+        OSError: the folder cannot be written.
     """
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
@@ -57,27 +57,31 @@ def train_power(
     }
     use_one_thread()
     learner = PowerLearner(task_of(changes, scenario), curriculum, training)
-    return train(learner, out, resume=resume, told=told)
+    return train(learner, out, resume=resume, on_iteration=on_iteration)
 
 
 def train(
-    learner: PowerLearner, out: Path, *, resume: bool = False, told: Told = lambda _: None
+    learner: PowerLearner,
+    out: Path,
+    *,
+    resume: bool = False,
+    on_iteration: OnIteration = lambda _: None,
 ) -> Path:
-    """Train a power manager to the end, and return the actor's file.
+    """Train a power manager to the end, and return the path of the actor.
 
-    The folder gets `actor.safetensors`, the actor after each iteration, as
-    `iteration-003-real.safetensors`, `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
+    The folder gets `actor.safetensors`, the actor after each iteration (such as
+    `iteration-003-real.safetensors`), `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
 
     Raises:
-        CheckpointError: there is no checkpoint, or it is of another training.
-        OSError: the folder can't be written to.
+        CheckpointError: the checkpoint is missing or belongs to a different training.
+        OSError: the folder cannot be written.
     """
 
-    def tell(done: Iteration) -> None:
+    def save_and_report(done: Iteration) -> None:
         name = f"iteration-{done.iteration:03}-{done.phase}.safetensors"
         save_actor(out / name, learner.agent.actor, learner.about())
-        told(done)
+        on_iteration(done)
 
-    TrainingSession(learner, out, resume=resume).run(tell)
+    TrainingSession(learner, out, resume=resume).run(save_and_report)
     save_actor(out / ACTOR, learner.agent.actor, learner.about())
     return out / ACTOR

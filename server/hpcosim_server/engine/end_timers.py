@@ -1,4 +1,4 @@
-"""When running jobs end: the timers of their ends, corrected as other jobs slow them down."""
+"""Timers for the ends of running jobs, updated when contention changes the jobs' speeds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from hpcosim_server.physics.contention import SharedProcessor
 from hpcosim_server.physics.execution import Execution
 
 
-class Endings:
-    """Sets and cancels the timers of running jobs.
+class EndTimers:
+    """Sets and cancels the timers that end running jobs.
 
-    A job that no other can slow down has one timer, set once. Otherwise each processor that jobs
-    share has a timer for the share that ends next, and the job's own timer is that of its
-    requested time.
+    A job without contention has one timer, set once. With contention, each shared processor has a
+    timer for the share that ends next, and the job's own timer is its walltime limit.
 
     Args:
-        clock: the simulation's.
-        execution: how long jobs run.
+        clock: clock of the simulation.
+        execution: model of run times.
         kill_at_walltime: whether jobs are killed at their requested time.
-        end: called with a job that ends and why it does.
+        end: called with a job that ends and its final state.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Endings:
         self._end = end
 
     def begin(self, job: SimulatedJob) -> None:
-        """Let a job run on the cores that were just occupied for it."""
+        """Set the timers of a job whose tasks occupy their cores from now on."""
         spec, now_s = job.spec, self._clock.now
         limit_s = spec.requested_s if self._kill_at_walltime else math.inf
         if not self._execution.is_shared(spec, job.parts):
@@ -52,18 +51,18 @@ class Endings:
         job.shared = self._execution.start(now_s, job, spec, job.parts)
         job.shares_left = len(job.shared)
         for processor in job.shared:
-            self._await_next_share(processor)
+            self._set_share_timer(processor)
         if limit_s < math.inf:
             job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
 
     def cancel(self, job: SimulatedJob) -> None:
-        """Forget a job that ends now, whether its timer went off or not."""
+        """Cancel the pending timers of a job that ends now and remove its processor shares."""
         if job.end is not None and not job.end.processed:
             self._clock.cancel(job.end)
-        job.end = None  # the two refer to each other
+        job.end = None  # breaks the reference cycle of job and timer
         for processor in job.shared:
             processor.remove(self._clock.now, job)
-            self._await_next_share(processor)
+            self._set_share_timer(processor)
 
     def _on_end(self, timer: Timer) -> None:
         self._end(timer.subject, "completed")
@@ -71,7 +70,7 @@ class Endings:
     def _on_walltime(self, timer: Timer) -> None:
         self._end(timer.subject, "timeout")
 
-    def _on_shares_end(self, timer: Timer) -> None:
+    def _on_share_end(self, timer: Timer) -> None:
         processor: SharedProcessor = timer.subject
         processor.timer = None
         for share in processor.end_due(self._clock.now):
@@ -79,9 +78,9 @@ class Endings:
             job.shares_left -= 1
             if not job.shares_left:
                 self._end(job, "completed")
-        self._await_next_share(processor)
+        self._set_share_timer(processor)
 
-    def _await_next_share(self, processor: SharedProcessor) -> None:
+    def _set_share_timer(self, processor: SharedProcessor) -> None:
         timer, next_s = processor.timer, processor.next_end_s
         if timer is not None:
             if timer.at_s == next_s:
@@ -89,6 +88,4 @@ class Endings:
             self._clock.cancel(timer)
         processor.timer = None
         if next_s < math.inf:
-            processor.timer = self._clock.at(
-                next_s, Rank.COMPLETION, self._on_shares_end, processor
-            )
+            processor.timer = self._clock.at(next_s, Rank.COMPLETION, self._on_share_end, processor)

@@ -1,7 +1,7 @@
-"""Hosts: which of them each job had, and what each was doing over time.
+"""Hosts of each job, and state changes of hosts.
 
-Batsim gives hosts to jobs, and a host to one job at a time. So a host is a core here, numbered
-from node to node; on a node a job has the free cores of the lowest numbers.
+Batsim allocates whole hosts, each to one job. So each core is a host here. Hosts are numbered node
+by node, and a job gets the free hosts of a node with the lowest numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, PowerChange, changes_of
 
 Hosts = Sequence[range]
-"""The hosts of each node."""
+"""Hosts of each node."""
 
 
 def hosts_by_node(platform: Platform) -> Hosts:
@@ -27,44 +27,44 @@ def hosts_by_node(platform: Platform) -> Hosts:
 
 
 def hosts_of_nodes(hosts: Hosts, nodes: Iterable[int]) -> array[int]:
-    """Return the hosts of some nodes, node by node."""
+    """Return the hosts of nodes, node by node."""
     return array("i", chain.from_iterable(hosts[node] for node in nodes))
 
 
 def hosts_of_jobs(recording: Recording, hosts: Hosts) -> dict[int, array[int]]:
-    """Return the hosts of each job that started, by its row."""
+    """Return the hosts of each job that started, by row."""
     free = [list(of_node) for of_node in hosts]
-    given: dict[int, array[int]] = {}
+    allocated: dict[int, array[int]] = {}
     for code in recording.changes:
         row = code if code >= 0 else ~code
         places = zip(recording.nodes_of(row), recording.tasks_of(row), strict=True)
         if code >= 0:
-            given[row] = mine = array("i")
+            allocated[row] = of_job = array("i")
             for node, count in places:
-                mine.extend(free[node][:count])
+                of_job.extend(free[node][:count])
                 del free[node][:count]
         else:
-            of_job = iter(given[row])
+            released = iter(allocated[row])
             for node, count in places:
-                free[node] = sorted([*free[node], *(next(of_job) for _ in range(count))])
-    return given
+                free[node] = sorted([*free[node], *(next(released) for _ in range(count))])
+    return allocated
 
 
 def state_changes(
-    recording: Recording, hosts: Hosts, given: Mapping[int, array[int]]
+    recording: Recording, hosts: Hosts, allocated: Mapping[int, array[int]]
 ) -> Iterator[StateChange]:
-    """Yield every change of what hosts are doing, in order; all are idle before.
+    """Yield every state change of hosts by time; all hosts are idle at first.
 
     Args:
-        recording: what happened.
-        hosts: the hosts of each node.
-        given: the hosts of each job, as `hosts_of_jobs` returns them.
+        recording: the recording of the run.
+        hosts: hosts of each node.
+        allocated: hosts of each job, from `hosts_of_jobs`.
     """
     for change in changes_of(recording):
         state: HostState
         if isinstance(change, JobChange):
             state = "computing" if change.starts else "idle"
-            yield StateChange(change.time_s, given[change.row], state)
+            yield StateChange(change.time_s, allocated[change.row], state)
         elif isinstance(change, PowerChange):
             state = "idle" if change.state == "on" else change.state
             yield StateChange(change.time_s, hosts_of_nodes(hosts, change.nodes), state)

@@ -1,4 +1,4 @@
-"""What a scheduler is told at the start: the options of the run, the hosts, the workloads."""
+"""The event `SIMULATION_BEGINS`: options, hosts and workloads of a run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from hpcosim_batsim.inputs.platform_model import Host, Platform
-from hpcosim_batsim.inputs.workload_model import Workload
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
+from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """What holds in a run; the words are Batsim's.
+class BatsimOptions(Struct, frozen=True, kw_only=True):
+    """Options of a run, named as Batsim's.
 
     Attributes:
-        energy: hosts draw power, and their power states may change.
-        compute_sharing: a host may run several jobs at a time.
-        storage_sharing: likewise for hosts of storage, on which nothing runs here.
-        forward_profiles: jobs are told of with their profile.
-        dynamic_jobs: the scheduler may submit jobs.
-        acknowledge_dynamic_jobs: it is told of these, too.
-        profile_reuse: it means to use profiles of jobs that are over.
-        forward_unknown_events: it is told of external events of types not known here.
-        sched_config: for the scheduler, whatever it may be.
+        energy: simulate power and energy, and let the scheduler change power states.
+        compute_sharing: a host may run several jobs at the same time.
+        storage_sharing: a storage host may be used by several jobs at the same time; only reported
+            to the scheduler.
+        forward_profiles: `JOB_SUBMITTED` contains the job's profile.
+        dynamic_jobs: the scheduler may register jobs and profiles.
+        acknowledge_dynamic_jobs: the scheduler gets `JOB_SUBMITTED` of the jobs it registers.
+        profile_reuse: the scheduler may reuse profiles of finished jobs; only reported to it, as
+            profiles are always kept.
+        forward_unknown_events: the scheduler gets external events of unknown types.
+        sched_config: configuration text for the scheduler.
     """
 
     energy: bool = False
@@ -38,10 +40,10 @@ class Options(Struct, frozen=True, kw_only=True):
     sched_config: str = ""
 
 
-def opening(
-    platform: Platform,
-    workloads: Iterable[Workload],
-    options: Options,
+def simulation_begins_data(
+    platform: BatsimPlatform,
+    workloads: Iterable[BatsimWorkload],
+    options: BatsimOptions,
 ) -> dict[str, Any]:
     """Return the data of `SIMULATION_BEGINS`."""
     hosts = len(platform.hosts)

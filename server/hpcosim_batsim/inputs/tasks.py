@@ -1,13 +1,13 @@
-"""How long a job takes on its hosts, and how it loads them.
+"""Tasks: duration of a job on its hosts, and load of the hosts.
 
-Computation is as in Batsim: a task is done when its slowest host is, and until then every host
-computes at such a share of its speed that all end together. So a host that could be faster draws
-less than its full power.
+Computation follows Batsim: a task ends when its slowest host has finished. The other hosts compute
+at the fraction of their speed with which they finish at the same time, so they draw less than
+their full power.
 
-Communication is a simple model. Where a platform has no links it takes no time. On the hosts of
-one cluster it takes as long as the link or the backbone that is busiest with it, besides
-computation, and the latency of the way on top; other jobs on the same links slow nothing down. On
-all other platforms a job that communicates is refused.
+Communication is a simple model. On a platform without links it takes no time. On the hosts of one
+cluster it overlaps computation and takes the time of its busiest link or of the backbone, plus the
+latency of the path. Jobs do not slow each other down. On other platforms a job that communicates
+is an error.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ from typing import Any
 from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.platform_model import Platform, Star
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Star
 from hpcosim_batsim.inputs.workload_model import (
+    BatsimProfile,
+    BatsimWorkload,
     Composed,
     Delay,
     Parallel,
     ParallelHomogeneous,
-    Profile,
-    Workload,
 )
 
 
-class Leaf(Struct, frozen=True):
-    """A task that is not made of others.
+class SimpleTask(Struct, frozen=True):
+    """A task without subtasks.
 
     Attributes:
-        profile: the name of its profile.
-        duration_s: how long it takes.
-        loads: of each host, by its number, the share of its speed that is used all the time, from
-            0 to 1; a host that is not named has none.
+        profile: name of its profile.
+        duration_s: duration, s.
+        loads: load by host number, the fraction of its speed in use, 0 to 1; default 0.
     """
 
     profile: str
@@ -46,43 +45,43 @@ class Leaf(Struct, frozen=True):
     loads: Mapping[int, float]
 
 
-class Series(Struct, frozen=True):
-    """Tasks one after the other.
+class SequentialTask(Struct, frozen=True):
+    """A sequence of tasks.
 
     Attributes:
-        profile: the name of their profile.
-        tasks: each of them, in order.
-        repeat: how often all are done.
-        duration_s: how long all that takes.
+        profile: name of its profile.
+        tasks: the tasks, in order.
+        repeat: number of repetitions of the sequence.
+        duration_s: duration of all repetitions, s.
     """
 
     profile: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[HostTask, ...]
     repeat: int
     duration_s: float
 
 
-Task = Leaf | Series
+HostTask = SimpleTask | SequentialTask
 
 
 def task_of(
-    profile: Profile,
-    profiles: Mapping[str, Profile],
-    platform: Platform,
+    profile: BatsimProfile,
+    profiles: Mapping[str, BatsimProfile],
+    platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
-) -> Task:
-    """Return what a job does on hosts.
+) -> HostTask:
+    """Return the task of a job on its hosts.
 
     Args:
-        profile: its profile.
-        profiles: all of its workload, by name.
-        platform: where it runs.
-        hosts: by number, that of each of its processes in order; a host may have several.
-        pstates: the power state of every host of the platform.
+        profile: profile of the job.
+        profiles: all profiles of its workload, by name.
+        platform: the platform.
+        hosts: number of the host of each process, in order; a host may have several processes.
+        pstates: pstate of every host of the platform.
 
     Raises:
-        InputError: it can't run there; names the profile.
+        InputError: the profile cannot run on these hosts; names the profile.
     """
     if isinstance(profile, Composed):
         tasks = tuple(
@@ -90,24 +89,24 @@ def task_of(
             for name in profile.sequence
         )
         once_s = math.fsum(task.duration_s for task in tasks)
-        return Series(profile.name, tasks, profile.repeat, profile.repeat * once_s)
+        return SequentialTask(profile.name, tasks, profile.repeat, profile.repeat * once_s)
     if isinstance(profile, Delay):
-        return Leaf(profile.name, profile.delay_s, {})
+        return SimpleTask(profile.name, profile.delay_s, {})
     if isinstance(profile, Parallel) and len(profile.cpu_flop) != len(hosts):
         raise InputError(
             "",
             f"profile {profile.name}",
-            f"is for {len(profile.cpu_flop)} hosts and can't run on {len(hosts)}",
+            f"is for {len(profile.cpu_flop)} hosts, got {len(hosts)}",
         )
     return _compute(profile, platform, hosts, pstates)
 
 
-def progress(task: Task, elapsed_s: float) -> dict[str, Any]:
-    """Return how far a task is after so many seconds, as `JOB_KILLED` tells it."""
-    if isinstance(task, Leaf):
+def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
+    """Return the progress of a task after `elapsed_s` seconds, in the form of `JOB_KILLED`."""
+    if isinstance(task, SimpleTask):
         share = min(elapsed_s / task.duration_s, 1.0) if task.duration_s else 1.0
         return {"profile_name": task.profile, "progress": share}
-    times, index, rest_s = _place(task, min(elapsed_s, task.duration_s))
+    times, index, rest_s = _position(task, min(elapsed_s, task.duration_s))
     return {
         "profile_name": task.profile,
         "current_task_index": times * len(task.tasks) + index,
@@ -115,11 +114,11 @@ def progress(task: Task, elapsed_s: float) -> dict[str, Any]:
     }
 
 
-def check_profiles(workload: Workload, platform: Platform) -> None:
-    """Make sure that every job of a workload could run on some hosts of a platform.
+def check_profiles(workload: BatsimWorkload, platform: BatsimPlatform) -> None:
+    """Check that the profile of every job of a workload is supported on a platform.
 
     Raises:
-        InputError: one could not; names the job.
+        InputError: a profile is not; names the job.
     """
     for job in workload.jobs:
         try:
@@ -130,7 +129,10 @@ def check_profiles(workload: Workload, platform: Platform) -> None:
 
 
 def _check_profile(
-    profile: Profile, profiles: Mapping[str, Profile], platform: Platform, res: int
+    profile: BatsimProfile,
+    profiles: Mapping[str, BatsimProfile],
+    platform: BatsimPlatform,
+    res: int,
 ) -> None:
     if isinstance(profile, Composed):
         for name in dict.fromkeys(profile.sequence):
@@ -139,7 +141,7 @@ def _check_profile(
         raise InputError(
             "",
             f"profile {profile.name}",
-            f"is for {len(profile.cpu_flop)} hosts, and the job asks for {res}",
+            f"is for {len(profile.cpu_flop)} hosts, but the job requests {res}",
         )
     elif res > 1 and _communicates(profile):
         _check_network(profile, platform)
@@ -147,10 +149,10 @@ def _check_profile(
 
 def _compute(
     profile: Parallel | ParallelHomogeneous,
-    platform: Platform,
+    platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
-) -> Leaf:
+) -> SimpleTask:
     flop = dict.fromkeys(hosts, 0.0)
     for process, host in enumerate(hosts):
         flop[host] += _flop(profile, process, len(hosts))
@@ -162,7 +164,7 @@ def _compute(
         duration_s += 2 * star.latency_s + star.backbone_latency_s
     busy = [host for host in flop if flop[host] > 0]
     loads = {host: min(flop[host] / flops[host] / duration_s, 1.0) for host in busy}
-    return Leaf(profile.name, duration_s, loads)
+    return SimpleTask(profile.name, duration_s, loads)
 
 
 def _flop(profile: Parallel | ParallelHomogeneous, process: int, processes: int) -> float:
@@ -174,60 +176,60 @@ def _flop(profile: Parallel | ParallelHomogeneous, process: int, processes: int)
 def _traffic(
     profile: Parallel | ParallelHomogeneous, hosts: Sequence[int]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return how many bytes each host sends to others, and how many it gets from them."""
-    sent, got = dict.fromkeys(hosts, 0.0), dict.fromkeys(hosts, 0.0)
+    """Return the bytes that each host sends to other hosts, and those that it receives."""
+    sent, received = dict.fromkeys(hosts, 0.0), dict.fromkeys(hosts, 0.0)
     count = len(hosts)
     if isinstance(profile, Parallel):
         for pair, size in enumerate(profile.com_bytes):
             source, target = hosts[pair // count], hosts[pair % count]
             if source != target:
                 sent[source] += size
-                got[target] += size
-        return sent, got
+                received[target] += size
+        return sent, received
     size = profile.com_bytes / count if profile.total else profile.com_bytes
     for host, processes in Counter(hosts).items():
-        sent[host] = got[host] = size * processes * (count - processes)
-    return sent, got
+        sent[host] = received[host] = size * processes * (count - processes)
+    return sent, received
 
 
-def _transfer_s(star: Star, sent: Mapping[int, float], got: Mapping[int, float]) -> float:
-    """Return for how long the busiest link is busy."""
+def _transfer_s(star: Star, sent: Mapping[int, float], received: Mapping[int, float]) -> float:
+    """Return the transfer time of the busiest link or of the backbone, s."""
     if star.split:
-        most = max(*sent.values(), *got.values())
+        most = max(*sent.values(), *received.values())
     else:
-        most = max(sent[host] + got[host] for host in sent)
+        most = max(sent[host] + received[host] for host in sent)
     link_s = most / star.bytes_per_s
     if star.backbone_bytes_per_s is None:
         return link_s
     return max(link_s, math.fsum(sent.values()) / star.backbone_bytes_per_s)
 
 
-def _communicates(profile: Profile) -> bool:
+def _communicates(profile: BatsimProfile) -> bool:
     if isinstance(profile, Parallel):
         return any(profile.com_bytes)
     return isinstance(profile, ParallelHomogeneous) and profile.com_bytes > 0
 
 
-def _check_network(profile: Profile, platform: Platform) -> Star | None:
-    """Return the star on which a profile can communicate; None: it does so in no time."""
-    if platform.free or platform.star is not None:
+def _check_network(profile: BatsimProfile, platform: BatsimPlatform) -> Star | None:
+    """Return the star network for a profile's communication; None: it takes no time."""
+    if platform.no_network or platform.star is not None:
         return platform.star
     raise InputError(
         "",
         f"profile {profile.name}",
-        f"communicates, and {platform.path} has a network that is not modelled: there must be "
-        "no links, or one cluster with all hosts",
+        f"communicates, but the network of {platform.path} is not supported; expected a platform "
+        "without links, or with all hosts in one cluster",
     )
 
 
-def _named(above: Composed, name: str, profiles: Mapping[str, Profile]) -> Profile:
+def _named(above: Composed, name: str, profiles: Mapping[str, BatsimProfile]) -> BatsimProfile:
     if name not in profiles:
         raise InputError("", f"profile {above.name}", f"there is no profile {name!r}")
     return profiles[name]
 
 
-def _place(series: Series, elapsed_s: float) -> tuple[int, int, float]:
-    """Return how often all is done, which task it is at, and for how many seconds it is."""
+def _position(series: SequentialTask, elapsed_s: float) -> tuple[int, int, float]:
+    """Return the complete repetitions, the index of the current task, and its elapsed time, s."""
     once_s = series.duration_s / series.repeat
     times = min(int(elapsed_s // once_s), series.repeat - 1) if once_s else series.repeat - 1
     rest_s = max(elapsed_s - times * once_s, 0.0)

@@ -1,6 +1,6 @@
-"""What schedulers are told: Batsim's messages of version 4.2.1, with its times of six decimals.
+"""Batsim's messages to a scheduler, protocol version 4.2.1; times have six decimals.
 
-Each function returns one event as JSON.
+Each function except `to_json` and `message` returns one event as JSON.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ Json = Mapping[str, Any]
 
 
 def to_json(value: object) -> str:
-    """Return JSON in one line."""
+    """Return a value as JSON on one line."""
     return msgspec.json.encode(value).decode()
 
 
 def message(now_s: float, events: Iterable[str]) -> bytes:
-    """Return a message of these events."""
+    """Return a message with these events."""
     return f'{{"now":{now_s:.6f},"events":[{",".join(events)}]}}'.encode()
 
 
 def event(time_s: float, kind: str, data: str = "{}") -> str:
-    """Return an event of this type."""
+    """Return an event with this type and JSON data."""
     return f'{{"timestamp":{time_s:.6f},"type":"{kind}","data":{data}}}'
 
 
 def job_submitted(time_s: float, job_id: str, job: Json, profile: Json | None) -> str:
-    """Return that a job joined the queue; its profile, if that is to be forwarded."""
-    more = "" if profile is None else f',"profile":{to_json(profile)}'
-    data = f'{{"job_id":{to_json(job_id)},"job":{to_json(job)}{more}}}'
+    """Return `JOB_SUBMITTED`, with the profile unless it is None."""
+    forwarded = "" if profile is None else f',"profile":{to_json(profile)}'
+    data = f'{{"job_id":{to_json(job_id)},"job":{to_json(job)}{forwarded}}}'
     return event(time_s, "JOB_SUBMITTED", data)
 
 
 def job_completed(
     time_s: float, job_id: str, state: str, return_code: int, hosts: Sequence[int]
 ) -> str:
-    """Return that a job which ran on these hosts is over."""
+    """Return `JOB_COMPLETED` of a job that ran on these hosts."""
     return event(
         time_s,
         "JOB_COMPLETED",
@@ -50,31 +50,37 @@ def job_completed(
 
 
 def job_killed(time_s: float, job_ids: Sequence[str], progress: Mapping[str, Json]) -> str:
-    """Return that jobs were killed: how far each was; one that was over before is not in it."""
-    told = ",".join(f"{to_json(job_id)}:{_progress(task)}" for job_id, task in progress.items())
-    data = f'{{"job_ids":{to_json(job_ids)},"job_progress":{{{told}}}}}'
+    """Return `JOB_KILLED`.
+
+    Args:
+        time_s: simulated time, s.
+        job_ids: the jobs of the kill request.
+        progress: progress of each job that the request ended, by id.
+    """
+    by_job = ",".join(f"{to_json(job_id)}:{_progress(task)}" for job_id, task in progress.items())
+    data = f'{{"job_ids":{to_json(job_ids)},"job_progress":{{{by_job}}}}}'
     return event(time_s, "JOB_KILLED", data)
 
 
 def resource_state_changed(time_s: float, hosts: Sequence[int], pstate: int) -> str:
-    """Return that all hosts of a request are in the power state it asked for."""
+    """Return `RESOURCE_STATE_CHANGED`: all hosts of a request are in the requested pstate."""
     data = f'{{"resources":"{intervals(hosts)}","state":"{pstate}"}}'
     return event(time_s, "RESOURCE_STATE_CHANGED", data)
 
 
 def notify(time_s: float, kind: str) -> str:
-    """Return a notification that has nothing but a type."""
+    """Return a `NOTIFY` whose data has only a type."""
     return event(time_s, "NOTIFY", f'{{"type":"{kind}"}}')
 
 
-def availability(time_s: float, hosts: Sequence[int], gone: bool) -> str:
-    """Return that hosts can't be used any more, or can again."""
-    kind = "event_machine_unavailable" if gone else "event_machine_available"
+def availability(time_s: float, hosts: Sequence[int], unavailable: bool) -> str:
+    """Return a `NOTIFY` that hosts became unavailable, or available again."""
+    kind = "event_machine_unavailable" if unavailable else "event_machine_available"
     return event(time_s, "NOTIFY", f'{{"type":"{kind}","resources":"{intervals(hosts)}"}}')
 
 
 def consumed_energy(time_s: float, energy_j: float) -> str:
-    """Return the answer to a query."""
+    """Return the `ANSWER` to a query of the consumed energy, J."""
     return event(time_s, "ANSWER", f'{{"consumed_energy":{energy_j:.6f}}}')
 
 
@@ -82,5 +88,5 @@ def _progress(task: Json) -> str:
     name = f'"profile_name":{to_json(task["profile_name"])}'
     if "progress" in task:
         return f'{{{name},"progress":{task["progress"]:.6f}}}'
-    index, below = task["current_task_index"], _progress(task["current_task"])
-    return f'{{{name},"current_task_index":{index},"current_task":{below}}}'
+    index, current = task["current_task_index"], _progress(task["current_task"])
+    return f'{{{name},"current_task_index":{index},"current_task":{current}}}'

@@ -1,0 +1,217 @@
+"""Handlers of the scheduler's decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hpcosim_batsim.bridge import messages, replies
+from hpcosim_batsim.bridge.event_handlers import handle_events, start_next_phase
+from hpcosim_batsim.bridge.jobs import RunJob
+from hpcosim_batsim.bridge.phases import phases
+from hpcosim_batsim.bridge.run import BatsimRun, check_sharing
+from hpcosim_batsim.errors import BadReplyError, InputError
+from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.tasks import progress, task_of
+from hpcosim_batsim.inputs.workload_model import Delay, ParallelHomogeneous
+from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
+from hpcosim_server.errors import Rejection
+
+
+def carry_out(run: BatsimRun, data: replies.DecisionData, where: str) -> None:
+    """Apply a decision at the current simulated time.
+
+    Args:
+        run: the run.
+        data: the decision.
+        where: path of the decision in the scheduler's reply, for errors.
+
+    Raises:
+        BadReplyError: the decision is invalid.
+    """
+    try:
+        _HANDLERS[type(data)](run, data)
+    except (Rejection, InputError, ValueError) as error:
+        what = f"{replies.wire_name(data)}: {error}"
+        raise BadReplyError(what, where, run.simulation.now_s) from None
+
+
+def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
+    job = _waiting_job(run, decision.job_id)
+    if decision.storage_mapping or decision.additional_io_job is not None:
+        raise ValueError("storage_mapping and additional_io_job are not supported")
+    hosts = parse_intervals(decision.alloc, len(run.platform.hosts))
+    processes = hosts if decision.mapping is None else _mapped(decision.mapping, hosts)
+    res, profile = job.source.res, job.profile
+    moldable = isinstance(profile, ParallelHomogeneous) and profile.total
+    if len(processes) != res and not moldable:
+        raise ValueError(
+            f"job {job.full_id} requests {res} hosts, got an allocation of {len(processes)}"
+        )
+    run.hosts.check_available(hosts)
+    profiles = run.registry.profiles_of(job)
+    task = task_of(profile, profiles, run.platform, processes, run.hosts.pstates)
+    simulation = run.simulation
+    if len(hosts) != res or not isinstance(profile, Delay):
+        simulation.reshape(job.number, len(hosts), job.run_s(task.duration_s))
+    job.state, job.hosts, job.task = "running", hosts, task
+    job.started_s = simulation.now_s
+    if run.options.energy:
+        run.phases[job.number] = phases(task)
+        start_next_phase(run, job)
+    simulation.carry_out(AllocateJob(job.number, hosts, [1] * len(hosts)))
+    for host in hosts:
+        run.hosts.running[host] += 1
+
+
+def _reject(run: BatsimRun, decision: replies.BatsimRejectJob) -> None:
+    job = _waiting_job(run, decision.job_id)
+    run.simulation.carry_out(RejectJob(job.number))
+    handle_events(run, run.simulation.take_events())
+
+
+def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
+    jobs = [run.registry.find(job_id) for job_id in decision.job_ids]
+    for job in jobs:
+        if job.state not in ("running", "ended"):
+            raise ValueError(f"job {job.full_id} has not started")
+    simulation = run.simulation
+    requested, progresses = [], {}
+    for job in jobs:
+        if job.kill_requested:
+            continue
+        job.kill_requested = True
+        requested.append(job.full_id)
+        if job.state == "running":
+            assert job.task is not None
+            progresses[job.full_id] = progress(job.task, simulation.now_s - job.started_s)
+            simulation.carry_out(KillJob(job.number))
+    handle_events(run, simulation.take_events())
+    if requested:
+        run.queue.append(messages.job_killed(simulation.now_s, requested, progresses))
+
+
+def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
+    run.simulation.carry_out(SetAlarm(decision.timestamp, next(run.call_ids)))
+
+
+def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:
+    if not run.options.energy:
+        raise ValueError("pstates can be set only with --energy (-E)")
+    hosts = parse_intervals(decision.resources, len(run.platform.hosts))
+    switch = run.hosts.set_pstate(hosts, _integer(decision.state))
+    run.switch_requests += 1
+    handle_events(run, run.simulation.take_events())
+    if not switch.remaining:
+        now_s = run.simulation.now_s
+        run.queue.append(messages.resource_state_changed(now_s, switch.hosts, switch.pstate))
+
+
+def _register_job(run: BatsimRun, decision: replies.RegisterJob) -> None:
+    _check_registering(run)
+    job = run.registry.register_job(decision.job_id, decision.job)
+    check_sharing(job, run.registry, run.options)
+    run.simulation.submit(job.spec(run.simulation.now_s))
+    handle_events(run, run.simulation.take_events())
+
+
+def _register_profile(run: BatsimRun, decision: replies.RegisterProfile) -> None:
+    _check_registering(run)
+    run.registry.register_profile(decision.workload_name, decision.profile_name, decision.profile)
+
+
+def _set_metadata(run: BatsimRun, decision: replies.SetJobMetadata) -> None:
+    if '"' in decision.metadata:
+        raise ValueError('metadata must not contain "')
+    run.registry.find(decision.job_id).metadata = decision.metadata
+
+
+def _change_state(run: BatsimRun, decision: replies.ChangeJobState) -> None:
+    if decision.job_state != "REJECTED":
+        raise ValueError(
+            f"job_state: expected REJECTED, the only supported state, got {decision.job_state}"
+        )
+    _reject(run, replies.BatsimRejectJob(decision.job_id))
+
+
+def _notify(run: BatsimRun, decision: replies.Notify) -> None:
+    if decision.type not in ("registration_finished", "continue_registration"):
+        raise ValueError(
+            f"type: expected registration_finished or continue_registration, got {decision.type!r}"
+        )
+    if not run.options.dynamic_jobs:
+        raise ValueError("registration of jobs requires --enable-dynamic-jobs")
+    run.registering = decision.type == "continue_registration"
+
+
+def _query(run: BatsimRun, decision: replies.Query) -> None:
+    if decision.requests != {"consumed_energy": {}}:
+        raise ValueError('requests: expected {"consumed_energy": {}}, the only supported query')
+    if not run.options.energy:
+        raise ValueError("the query of consumed_energy requires --energy (-E)")
+    run.simulation.settle()
+    energy_j = math.fsum(meter.energy_j for meter in run.simulation.cluster.meters)
+    run.queue.append(messages.consumed_energy(run.simulation.now_s, energy_j))
+
+
+def _ignore(run: BatsimRun, _: replies.BatsimAnswer) -> None:
+    """Ignore an answer, because the bridge sends no queries."""
+
+
+def _message_job(run: BatsimRun, _: replies.ToJobMsg) -> None:
+    raise ValueError("messages to jobs are not supported: no supported profile receives them")
+
+
+def _waiting_job(run: BatsimRun, job_id: str) -> RunJob:
+    job = run.registry.find(job_id)
+    if job.state != "waiting":
+        state = {"not_submitted": "is not submitted yet", "running": "runs", "ended": "has ended"}
+        raise ValueError(f"job {job_id} {state[job.state]}")
+    return job
+
+
+def _check_registering(run: BatsimRun) -> None:
+    if not run.options.dynamic_jobs:
+        raise ValueError("registration of jobs requires --enable-dynamic-jobs")
+    if not run.registering:
+        raise ValueError("the scheduler has sent NOTIFY registration_finished")
+
+
+def _mapped(mapping: dict[str, str | int], hosts: Sequence[int]) -> list[int]:
+    """Return the host of each executor of a job, in order.
+
+    Args:
+        mapping: index in `hosts` of each executor.
+        hosts: the hosts of the allocation.
+    """
+    place_of = {_integer(executor): _integer(place) for executor, place in mapping.items()}
+    if sorted(place_of) != list(range(len(mapping))):
+        raise ValueError(f"mapping: expected each executor from 0 to {len(mapping) - 1} once")
+    if not all(0 <= place < len(hosts) for place in place_of.values()):
+        raise ValueError(f"mapping: expected positions in alloc from 0 to {len(hosts) - 1}")
+    return [hosts[place_of[executor]] for executor in range(len(place_of))]
+
+
+def _integer(text: str | int) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"expected an integer, got {str(text)[:40]!r}") from None
+
+
+_HANDLERS: dict[type[Any], Callable[[BatsimRun, Any], None]] = {
+    replies.ExecuteJob: _execute,
+    replies.BatsimRejectJob: _reject,
+    replies.BatsimKillJob: _kill,
+    replies.CallMeLater: _call_later,
+    replies.SetResourceState: _set_state,
+    replies.RegisterJob: _register_job,
+    replies.RegisterProfile: _register_profile,
+    replies.SetJobMetadata: _set_metadata,
+    replies.ChangeJobState: _change_state,
+    replies.Notify: _notify,
+    replies.Query: _query,
+    replies.BatsimAnswer: _ignore,
+    replies.ToJobMsg: _message_job,
+}

@@ -1,0 +1,54 @@
+"""Closed sessions, for clients that did not receive the last reply."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from hpcosim_protocol import Decisions
+from hpcosim_server.service.session import Session
+
+
+class ClosedSession(NamedTuple):
+    """Data of a closed session.
+
+    Attributes:
+        why: reason for the end of the session.
+        seq: number of the last request.
+        last_answer: encoded reply to that request.
+    """
+
+    why: str
+    seq: int
+    last_answer: bytes
+
+
+class ClosedSessions:
+    """The most recently closed sessions, by name.
+
+    Args:
+        limit: maximum number of sessions to keep.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._by_name: OrderedDict[str, ClosedSession] = OrderedDict()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> ClosedSession:
+        return self._by_name[name]
+
+    def add(self, session: Session) -> None:
+        """Add a session that has ended; drop the oldest one beyond the limit."""
+        self._by_name[session.name] = ClosedSession(
+            session.ended_because, session.seq, session.last_answer
+        )
+        if len(self._by_name) > self._limit:
+            self._by_name.popitem(last=False)
+
+    def repeated_reply(self, request: Decisions) -> bytes | None:
+        """Return the reply to a repeated last request of a closed session, otherwise None."""
+        closed = self._by_name.get(request.session)
+        return closed.last_answer if closed is not None and closed.seq == request.seq else None
