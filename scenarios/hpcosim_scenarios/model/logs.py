@@ -34,7 +34,7 @@ def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> Jo
         ScenarioError: a setting does not apply to the log's format.
         WorkloadError: the log cannot be read, or every job of it was dropped.
     """
-    path = _path(which, folder)
+    path = log_path(which, folder)
     reading: Any = {
         "placement": workload.placement,
         "lenient": workload.lenient,
@@ -104,12 +104,17 @@ def _check_trace(name: str) -> None:
 
 def _start_s(model: Imitated, folder: Path) -> float:
     """Say when a log begins, in seconds after a Monday, 00:00; if it doesn't say, just then."""
-    return 0.0 if _is_cqsim(model) else log_start_s(_path(model, folder)) or 0.0
+    return 0.0 if _is_cqsim(model) else log_start_s(log_path(model, folder)) or 0.0
 
 
 def _is_cqsim(which: Workload | Imitated) -> bool:
     return which.trace is not None and known_trace(which.trace).format == "cqsim"
 
 
-def _path(which: Workload | Imitated, folder: Path) -> Path:
+def log_path(which: Workload | Imitated, folder: Path) -> Path:
+    """Return the path of the log that a section names.
+
+    Raises:
+        WorkloadError: the trace is unknown or not downloaded.
+    """
     return folder / str(which.swf) if which.trace is None else find_trace(which.trace)

@@ -13,9 +13,10 @@ from hpcosim_client import Policy, PolicyError, play
 from hpcosim_protocol import Decision, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
+from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.engine.simulation import Batch
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.record.results import Also, metrics_of, write_results
+from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
 from hpcosim_server.service.session import Opened
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -29,19 +30,22 @@ def run_in_process(
     out: Path | None = None,
     report: Report = ignore,
     also: Sequence[Also] = (),
+    warn: Warn = ignore_warning,
 ) -> dict[str, int | float]:
-    """Let a policy schedule a simulation; write the results, and return the metrics.
+    """Run a simulation with a policy, write the results, and return the metrics.
 
     Args:
         opened: the simulation.
-        policy: what decides.
+        policy: called with the view after every batch of events.
         out: the results folder; None: nothing is written.
-        report: told now and then how far it has got.
-        also: other formats to write the results in.
+        report: called with the progress about ten times a second.
+        also: additional result writers.
+        warn: called with each warning at the end of the run.
 
     Raises:
-        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
-        ResultsError: the results can't be written.
+        RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
+            are written.
+        ResultsError: the results cannot be written; it has the metrics.
     """
     simulation, run = opened.simulation, opened.run
     try:
@@ -61,6 +65,8 @@ def run_in_process(
         raise
     finally:
         record = simulation.record()
+        for warning in warnings_of(record, run):
+            warn(warning)
         if out is not None:
             with _undisturbed():
                 write_results(out, record, run, also)

@@ -15,12 +15,18 @@ from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.library import Library, LoadedScenario, open_loaded
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
+from hpcosim_scenarios.running.warnings import (
+    Warn,
+    check_seed,
+    ignore_warning,
+    recorded_warnings,
+)
 from hpcosim_server.record.folder import prepare
 from hpcosim_workloads.table import JobTable
 
@@ -34,6 +40,7 @@ def run_scenario(
     force: bool = False,
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
+    warn: Warn = ignore_warning,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -45,7 +52,8 @@ def run_scenario(
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
         force: replace the results in a folder that is not empty.
         overrides: values of the scenario to change, by dotted path.
-        formats: of results, beside our own.
+        formats: additional formats of results.
+        warn: called with each warning about the scenario or the run.
 
     Returns:
         The metrics, and the results folder.
@@ -59,14 +67,17 @@ def run_scenario(
     scenario = load_scenario(path, overrides)
     chosen = chosen_by(scenario, path, scheduler)
     chosen.check()
+    check_seed(scenario, overrides or {}, chosen.name, warn)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force)
     with shown(f"{scenario.name} {chosen.called}") as report:
         if transport == "inproc":
-            jobs = Library([path], overrides).first_jobs
-            return run_chosen(chosen, scenario, jobs, folder, report, formats), folder
+            loaded = Library([path], overrides).default
+            return run_chosen(chosen, loaded, folder, report, formats, warn), folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
         metrics = _run_processes(path, chosen, folder, transport, overrides or {}, options, report)
+        for warning in recorded_warnings(folder):
+            warn(warning)
         return metrics, folder
 
 
@@ -77,29 +88,29 @@ def default_folder(scenario: Scenario, scheduler: str) -> Path:
 
 def run_chosen(
     chosen: Chosen,
-    scenario: Scenario,
-    jobs: JobTable,
+    loaded: LoadedScenario,
     out: Path | None,
     report: Report = ignore,
     formats: Sequence[Format] = (),
+    warn: Warn = ignore_warning,
 ) -> dict[str, int | float]:
     """Run a scenario in this process, and return the metrics.
 
     Args:
-        chosen: who schedules.
-        scenario: what is simulated.
-        jobs: its jobs.
+        chosen: the scheduler and its power manager.
+        loaded: the scenario with its jobs.
         out: the results folder; None: nothing is written.
-        report: told now and then how far it has got.
-        formats: of results, beside our own.
+        report: called with the progress about ten times a second.
+        formats: additional formats of results.
+        warn: called with each warning at the end of the run.
 
     Raises:
         As `run_scenario`.
     """
-    with with_plan(chosen, scenario, jobs, out) as ready:
-        opened = open_scenario(scenario, jobs, chosen.title)
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
+        opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
-        return run_in_process(opened, ready.policy(), out, report, writers_of(formats))
+        return run_in_process(opened, ready.policy(), out, report, writers_of(formats), warn)
 
 
 def simulate(
@@ -130,7 +141,7 @@ def simulate(
     if out is not None:
         prepare(out, force=force)
     library = Library([path], overrides)
-    opened = open_scenario(library.first, library.first_jobs, name)
+    opened = open_loaded(library.default, name)
     opened.run.policy = {"name": name}
     return run_in_process(opened, policy, out)
 
