@@ -178,6 +178,35 @@ def test_validate_says_what_is_in_a_scenario() -> None:
     assert written() == ["tiny.yaml"]
 
 
+def test_validate_prints_json_with_units_in_names() -> None:
+    """With --json the summary is an object; a missing log rule is an empty mapping."""
+    summary = json.loads(invoke("validate", "tiny.yaml", "--seed", "6", "--json").out)
+    assert summary["seed"] == 6
+    assert summary["workload"] == "synthetic poisson"
+    assert 0 < summary["offered_load"] < 2
+    assert summary["submission_span_s"] > 0
+    assert (summary["jobs_read"], summary["dropped_jobs"], summary["changed_jobs"]) == (20, {}, {})
+
+
+def test_validate_counts_dropped_and_changed_jobs_by_rule() -> None:
+    """Corrupt lines are dropped, capped jobs are changed."""
+    Path("corrupt.swf").write_text(SWF)
+    scenario(f"name: x\n{PLATFORM}\nworkload: {{swf: corrupt.swf, lenient: true, max_cores: 1}}\n")
+    summary = json.loads(invoke("validate", "bad.yaml", "--json").out)
+    assert summary["workload"] == "swf corrupt.swf"
+    assert (summary["jobs_read"], summary["jobs"]) == (2, 2)
+    assert summary["dropped_jobs"] == {"corrupt_lines": 1}
+    assert summary["changed_jobs"] == {"cores_capped": 2}
+
+
+def test_validate_warns_of_jobs_that_are_larger_than_the_platform() -> None:
+    """The warning has their number; the scenario is valid."""
+    scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
+    done = invoke("validate", "bad.yaml")
+    assert done.status == 0
+    assert "warning: 20 of 20 jobs are larger than the platform" in done.err
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda p: p.name)
 def test_every_scenario_in_the_house_is_strictly_valid(path: Path) -> None:
     """Each scenario that is shipped can be read; a log this machine has not is no fault of it."""
@@ -582,6 +611,18 @@ def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> Non
     assert done.err == "error: out: the results cannot be written: File too large\n"
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
     assert written() == ["out", "tiny.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_comparison_on_a_full_disk_prints_the_metrics_it_has(transport: str) -> None:
+    """The command fails at the first scheduler whose results do not fit."""
+    words = ("compare", "tiny.yaml", "--schedulers", "fcfs,easy", "--transport", transport)
+    many = "--set=workload.synthetic.jobs=100"
+    done = command(*words, "--out", "out", "--json", many, preexec_fn=small_files)
+    assert done.status == 1
+    assert json.loads(done.out)["fcfs"]["jobs"] == 100
+    assert done.err == "error: out/fcfs: the results cannot be written: File too large\n"
 
 
 @pytest.mark.slow
