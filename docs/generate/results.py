@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from docs.generate.docstrings import attributes, indented, prose
-from docs.generate.types import described
-from msgspec import inspect
+from docs.generate.docstrings import sentence
+from docs.generate.structs import body, section_text, sections_of
 
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
@@ -17,20 +16,13 @@ def tables() -> str:
         rows = "\n".join(
             f"| `{column.name}` | {column.type} | {column.meaning} |" for column in table.columns
         )
-        text = f"{table.rows[:1].upper()}{table.rows[1:]}."
+        text = f"{sentence(table.rows)}."
         head = f"## `{table.file}` {{ #{table.file.replace('.', '-')} }}"
         parts.append(f"{head}\n\n{text}\n\n| Column | Type | Meaning |\n|---|---|---|\n{rows}")
     return "\n\n".join(parts)
 
 
 def run_json() -> str:
-    """Return the fields of `run.json`."""
-    info = inspect.type_info(Run)
-    assert isinstance(info, inspect.StructType)
-    meanings = attributes(Run)
-    entries = [
-        f"`{field.name}`{{ #run.{field.name} .key }}\n:   {described(field.type)}\n    {{: .facts }}\n\n"
-        f"    {indented(meanings.get(field.name, ''))}"
-        for field in info.fields
-    ]
-    return "\n\n".join([prose(Run.__doc__ or ""), *entries])
+    """Return the keys of `run.json`, and of the mappings in it."""
+    top, *below = sections_of(Run)
+    return "\n\n".join([body(top), *(section_text(section, level=3) for section in below)])
