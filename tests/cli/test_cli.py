@@ -353,11 +353,11 @@ BAD = {
     ),
     "two sources": (
         f"name: x\n{PLATFORM}\nworkload:\n  swf: a.swf\n  json: a.jsonl\n",
-        ["bad.yaml:4: workload: ", "trace, synthetic, inline; here is swf and json"],
+        ["bad.yaml:4: workload: ", "trace, synthetic, inline), got swf and json"],
     ),
     "no source": (
         f"name: x\n{PLATFORM}\nworkload: {{load: 1.5}}\n",
-        ["bad.yaml:3: workload: ", "trace, synthetic, inline; here is none"],
+        ["bad.yaml:3: workload: ", "trace, synthetic, inline), got none"],
     ),
     "an unknown model": (
         f"name: x\n{PLATFORM}\nworkload: {{synthetic: {{model: magic}}}}\n",
@@ -365,7 +365,7 @@ BAD = {
     ),
     "a window that goes backwards": (
         f"name: x\n{PLATFORM}\nworkload: {{swf: a.swf, jobs: [9, 3]}}\n",
-        ["bad.yaml:3: workload: ", "jobs must go from less to more"],
+        ["bad.yaml:3: workload: ", "jobs: expected [first, last] with first < last"],
     ),
     "an empty workload": (
         f"name: x\n{PLATFORM}\nworkload: {{json: empty.jsonl}}\n",

@@ -457,14 +457,14 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("model", "what"),
     [
-        ("{model: sampled, jobs: 5}", r"workload.synthetic: .* one of swf, trace; .* neither"),
+        ("{model: sampled, jobs: 5}", r"workload.synthetic: .* one of swf, trace, got neither"),
         (
             "{model: seasonal, swf: log.swf, trace: nasa-ipsc, days: 5}",
-            r"x.yaml:6: workload.synthetic: .* one of swf, trace; here is both",
+            r"x.yaml:6: workload.synthetic: .* one of swf, trace, got both",
         ),
         (
             "{model: sampled, swf: log.swf, of_jobs: [9, 3], jobs: 5}",
-            r"workload.synthetic: of_jobs must go from less to more",
+            r"workload.synthetic: of_jobs: expected .first, last. with first < last",
         ),
         ("{model: sampled, swf: log.swf, jobs: 0}", r"workload.synthetic.jobs: expected"),
         ("{model: seasonal, swf: log.swf, days: 0}", r"workload.synthetic.days: expected"),

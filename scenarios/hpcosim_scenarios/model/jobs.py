@@ -1,4 +1,4 @@
-"""The jobs of a scenario."""
+"""The jobs of a scenario: reading or drawing them, and selecting from them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def check_log_settings(workload: Workload) -> None:
     """Check that settings of the log reader have a log to apply to.
 
     Raises:
-        ScenarioError: there is no log; names the field, not file and line.
+        ScenarioError: there is no log; has the field, not file and line.
     """
     if workload.swf is not None or workload.trace is not None:
         return
@@ -120,10 +120,10 @@ def check_log_settings(workload: Workload) -> None:
 
 
 def inline_jobs(workload: Workload) -> JobTable:
-    """Return the jobs that stand in the scenario itself.
+    """Return the jobs that the scenario itself lists.
 
     Raises:
-        ScenarioError: one is at fault; names the field, not file and line.
+        ScenarioError: a job is invalid; has the field, not file and line.
     """
     jobs = JobLines(workload.placement, workload.profiles)
     for number, line in enumerate(workload.inline or ()):
@@ -136,21 +136,23 @@ def inline_jobs(workload: Workload) -> JobTable:
 
 
 def check_profiles(workload: Workload) -> None:
-    """Make sure that jobs can have the profiles, and that their names can stand in messages.
+    """Check the names of profiles, and that the source has jobs that can have one.
 
     Raises:
-        ScenarioError: they can't; names the field, not file and line.
+        ScenarioError: a name or a profile is invalid; has the field, not file and line.
     """
     for name in workload.profiles:
         if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:
-            what = f'{name!r} is no name; it has 1 to {MOST_LETTERS} letters, and none of them "'
+            what = f"expected names of 1 to {MOST_LETTERS} printable characters except '\"'"
+            what += f", got {name!r}"
             raise ScenarioError(what, field=PROFILES)
     if not workload.profiles or workload.json is not None or workload.inline is not None:
         return
     trace = KNOWN.get(workload.trace or "")
     if workload.synthetic is not None or (trace is not None and trace.format != "swf"):
         source = "a synthetic workload" if trace is None else f"the log {trace.name}"
-        raise ScenarioError(f"no job of {source} has a profile; take them away", field=PROFILES)
+        what = f"jobs of {source} have no profile; remove the profiles"
+        raise ScenarioError(what, field=PROFILES)
     for name, profile in workload.profiles.items():
         for field in NOT_OF_LOGS:
             if getattr(profile, field) is not None:
