@@ -106,7 +106,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
         ("power: {name: timeout}", r":15: scheduler\.power\.timeout_s: is missing"),
         ("power: {name: sleepy}", r":15: scheduler\.power\.name: there is no power manager"),
         ("power_awareness: some", r":15: scheduler\.power_awareness: expected one of"),
-        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: 'easy' is no trained"),
+        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: expected a trained scheduler"),
     ],
 )
 def test_settings_of_the_scheduler_are_left_to_the_client(

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from hpcosim_client import make_policy
-from hpcosim_client.power.oracle import Plan, write_plan
+from hpcosim_client.power.oracle import SwitchingPlan, write_plan
 from hpcosim_client.power.settings import Oracle
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -34,7 +34,7 @@ class OraclePlan(NamedTuple):
     """
 
     cheapest: CheapestPlan
-    plan: Plan
+    plan: SwitchingPlan
 
 
 def plan_scenario(
@@ -89,7 +89,7 @@ def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) ->
     run_in_process(opened, make_policy(name))
     cheapest = cheapest_switching(schedule_of(opened.simulation), idle_w, states)
     starts_s, switches = starts_of(opened.simulation), tuple(cheapest.switches)
-    return OraclePlan(cheapest, Plan(name, cheapest.wasted_j, starts_s, switches))
+    return OraclePlan(cheapest, SwitchingPlan(name, cheapest.wasted_j, starts_s, switches))
 
 
 @contextmanager
