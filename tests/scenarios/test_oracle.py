@@ -341,7 +341,7 @@ def a_plan(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("", r"plan\.json is no plan such as `hpcosim oracle` makes: .* truncated"),
+        ("", r"plan\.json: expected a plan of `hpcosim oracle`: .* truncated"),
         ("{}", "missing required field `scheduler`"),
         (a_plan(more=1), "unknown field `more`"),
         (a_plan(start_s={"one": 1}), "key"),
