@@ -22,7 +22,7 @@ def exchange(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
     try:
         reply: Message = msgpack.unpackb(socket.recv())
     except zmq.Again:
-        sys.exit(f"error: no reply from {socket.last_endpoint.decode()} in {TIMEOUT_MS // 1000} s")
+        sys.exit(f"error: no reply from {sys.argv[1]} within {TIMEOUT_MS // 1000} s")
     if reply["type"] == "error":
         sys.exit(f"error: {reply['code']}: {reply['message']}")
     return reply
