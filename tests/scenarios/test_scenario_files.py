@@ -106,7 +106,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
         ("power: {name: timeout}", r":15: scheduler\.power\.timeout_s: is missing"),
         ("power: {name: sleepy}", r":15: scheduler\.power\.name: there is no power manager"),
         ("power_awareness: some", r":15: scheduler\.power_awareness: expected one of"),
-        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: 'easy' is no trained"),
+        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: expected a trained scheduler"),
     ],
 )
 def test_settings_of_the_scheduler_are_left_to_the_client(
@@ -126,7 +126,9 @@ def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
     file.write_text(
         "\n".join(line for line in text if "switch" not in line and "states" not in line)
     )
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: .*no node group states its"):
+    with pytest.raises(
+        ScenarioError, match=r"scheduler\.power: .*add power_states to a node group"
+    ):
         check(file)
 
 

@@ -1,4 +1,4 @@
-"""One scenario, several schedulers."""
+"""Run a scenario with several schedulers."""
 
 from __future__ import annotations
 
@@ -39,23 +39,25 @@ def compare_schedulers(
     warn: Warn = ignore_warning,
     on_result: OnResult = lambda name, metrics: None,
 ) -> dict[str, Metrics]:
-    """Return the metrics of a scenario under each scheduler, by its name.
+    """Run a scenario with several schedulers, and return the metrics by scheduler.
 
     Args:
         path: the scenario's file.
         schedulers: names of schedulers or of groups of them.
         transport: as for `run_scenario`.
-        out: folder for the results, one below it for each scheduler; None: none are kept,
-            but for transports that need two processes, which write to `results`.
+        out: folder for the results, with a folder for each scheduler. None: with `inproc` no
+            results are written, with `ipc` and `tcp` they are written to
+            `results/SCENARIO-SCHEDULER`.
         force: replace the results in folders that are not empty.
-        overrides: values of the scenario to change.
+        overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
         warn: called with each warning; a warning about several schedulers comes once.
         on_result: called with the name and the metrics of a scheduler when its run has ended, even
             if its results cannot be written.
 
     Raises:
-        As `run_scenario`.
+        ScenarioError, WorkloadError, PolicyError, OracleError, RunError, ResultsFolderError,
+        ResultsError: as `run_scenario`.
     """
     if not schedulers:
         raise PolicyError("no scheduler is named; expected names separated by commas")

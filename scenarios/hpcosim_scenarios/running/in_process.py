@@ -1,4 +1,4 @@
-"""The in-process link: simulator and scheduler in one process, no wire between them."""
+"""Transport `inproc`: simulator and scheduler in one process, connected by function calls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
 from hpcosim_server.service.session import Opened
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REPORT_EVERY_S = 0.1
-LOOK_EVERY = 256  # batches between two looks at the wall clock
+CLOCK_EVERY = 256  # batches between two readings of the wall clock
 
 
 def run_in_process(
@@ -61,25 +61,25 @@ def run_in_process(
         run.ended_because = str(error)
         raise RunError(str(error)) from error
     except BaseException as error:
-        run.ended_because = f"the run was cut short by {error!r}"
+        run.ended_because = f"the run was interrupted by {error!r}"
         raise
     finally:
         record = simulation.record()
         for warning in warnings_of(record, run):
             warn(warning)
         if out is not None:
-            with _undisturbed():
+            with _signals_ignored():
                 write_results(out, record, run, also)
     return metrics_of(record, run)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no signal cut short what is written."""
+def _signals_ignored() -> Iterator[None]:
+    """Ignore stop signals, so that results are written completely."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOP_SIGNALS}
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 class _Link:
-    """Hands decisions to the simulation, and progress to whoever wants it."""
+    """Passes decisions to the simulation and reports progress."""
 
     def __init__(self, opened: Opened, report: Report) -> None:
         self._simulation = opened.simulation
@@ -104,7 +104,7 @@ class _Link:
         elapsed_s: float,
     ) -> Batch:
         self._seq += 1
-        if self._seq % LOOK_EVERY == 0 and time.monotonic() >= self._due_s:
+        if self._seq % CLOCK_EVERY == 0 and time.monotonic() >= self._due_s:
             self._due_s = time.monotonic() + REPORT_EVERY_S
             simulation = self._simulation
             self._report(simulation.now_s, simulation.recording.over, self._jobs)

@@ -1,4 +1,4 @@
-"""Running and checking one scenario."""
+"""Run or check one scenario."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def run_scenario(
 
     Args:
         path: the scenario's file.
-        scheduler: instead of its own.
-        transport: `ipc` or `tcp`: simulator and scheduler in processes of their own;
-            `inproc`: both in this one. The results are the same to the last byte.
+        scheduler: a job scheduler that replaces the scenario's.
+        transport: `ipc` or `tcp`: simulator and scheduler in separate processes; `inproc`: both in
+            this process. The results are the same bytes.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
         force: replace the results in a folder that is not empty.
-        overrides: values of the scenario to change, by dotted path.
+        overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
         warn: called with each warning about the scenario or the run.
 
@@ -60,8 +60,9 @@ def run_scenario(
         The metrics, and the results folder.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError, OracleError: bad input.
-        RunError: the run failed; what was recorded is written.
+        ScenarioError, WorkloadError, PolicyError, OracleError: the scenario, its workload or its
+            policy is invalid.
+        RunError: the run failed. The results up to then are written.
         ResultsFolderError: the results folder cannot be used; raised before the simulation starts.
         ResultsError: the results cannot be written; it has the metrics.
     """
@@ -98,7 +99,7 @@ def run_chosen(
     """Run a scenario in this process, and return the metrics.
 
     Args:
-        chosen: the scheduler and its power manager.
+        chosen: the policy.
         loaded: the scenario with its jobs.
         out: the results folder; None: nothing is written.
         report: called with the progress about ten times a second.
@@ -106,7 +107,7 @@ def run_chosen(
         warn: called with each warning at the end of the run.
 
     Raises:
-        As `run_scenario`.
+        PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
     with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
         opened = open_loaded(loaded, chosen.title)
@@ -123,19 +124,19 @@ def simulate(
     force: bool = False,
     overrides: Overrides | None = None,
 ) -> dict[str, int | float]:
-    """Run a scenario in this process under a policy of the caller's, and return the metrics.
+    """Run a scenario in this process with a policy of the caller, and return the metrics.
 
     Args:
-        path: the scenario's file. Its own scheduler is passed over.
-        policy: called with the view whenever something happened; decides by it.
-        name: the policy's name in results.
+        path: the scenario's file; its `scheduler` section is ignored.
+        policy: called with the view after every batch of events; makes decisions by its methods.
+        name: name of the policy in results.
         out: the results folder; None: nothing is written.
         force: replace the results in a folder that is not empty.
-        overrides: values of the scenario to change, by dotted path.
+        overrides: values to change in the scenario, by dotted path.
 
     Raises:
-        ScenarioError, WorkloadError: bad input.
-        RunError: the simulation got stuck, or the policy raised PolicyError.
+        ScenarioError, WorkloadError: the scenario or its workload is invalid.
+        RunError: the simulation is stuck, or the policy raised PolicyError.
         ResultsFolderError: the results folder cannot be used.
         ResultsError: the results cannot be written; it has the metrics.
     """
@@ -167,7 +168,7 @@ def _run_processes(
             report=report,
         )
 
-    if not chosen.needs_plan:  # the jobs, which may be many, are read by the server alone
+    if not chosen.needs_plan:  # then only the server reads the jobs
         return run(chosen)
     library = Library([path], overrides)
     with with_plan(chosen, library.first, library.first_jobs, out) as ready:
