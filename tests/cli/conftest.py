@@ -10,8 +10,8 @@ from support.commands import SCENARIO
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run each test in a folder of its own that holds `tiny.yaml`."""
+def in_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in a new folder that holds `tiny.yaml`."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.yaml").write_text(SCENARIO)
 
