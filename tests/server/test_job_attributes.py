@@ -354,7 +354,7 @@ BAD_SCENARIOS = {
     ),
     "inline jobs and a log": (
         f"{INLINE}  swf: x\n",
-        [":4: workload: a workload has one of swf,", "here is swf and inline"],
+        [":4: workload: expected one source of jobs (swf,", "got swf and inline"],
     ),
     "inline that is no list": ("  inline: 3\n", [":4: workload.inline: "]),
     "a profile with a wrong value": (
@@ -379,15 +379,15 @@ BAD_SCENARIOS = {
     ),
     "a profile without a name": (
         f'  profiles:\n    "": {{cores: 1}}\n{INLINE}',
-        ["workload.profiles: '' is no name"],
+        ["workload.profiles: expected names of 1 to 200"],
     ),
     "profiles of a model": (
         f"{PROFILES}  synthetic: {{model: lublin, jobs: 5, processors: 8}}\n",
-        [":4: workload.profiles: no job of a synthetic workload has a profile"],
+        [":4: workload.profiles: jobs of a synthetic workload have no profile"],
     ),
     "profiles of a log that has none": (
         f"{PROFILES}  trace: kit-fh2-25326\n",
-        [":4: workload.profiles: no job of the log kit-fh2-25326 has a profile"],
+        [":4: workload.profiles: jobs of the log kit-fh2-25326 have no profile"],
     ),
     "nothing to divide by": (f"{INLINE}{PROFILES}  divide_cores: 0\n", [".divide_cores: "]),
 }

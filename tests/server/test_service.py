@@ -512,7 +512,7 @@ def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -
     """An override of a file path gets an error and opens no session."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     assert answer["code"] == "invalid_scenario"
-    assert "can't be set by a client" in answer["message"]
+    assert "only the server can set it" in answer["message"]
     assert not desk.opened
 
 
