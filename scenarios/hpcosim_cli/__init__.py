@@ -1,1 +1,1 @@
-"""The `hpcosim` command: a file for each command or group, what they share in `options`."""
+"""The `hpcosim` command: a module per command or command group."""

@@ -1,4 +1,4 @@
-"""`python -m hpcosim_cli` is `hpcosim`."""
+"""Entry point of `python -m hpcosim_cli`."""
 
 from hpcosim_cli.main import main
 

@@ -6,38 +6,60 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import optional_server_address
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.options import Json
 
 
 def conformance(
     client: Annotated[
-        str, typer.Option(metavar="COMMAND", help="A scheduler's; {address} stands for ours.")
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that starts the scheduler to check. {address} in it is replaced by the "
+            "address of the kit's server.",
+        ),
     ] = "",
-    server: Annotated[str, typer.Option(metavar="ADDRESS", help="A server's.")] = "",
-    scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of the server to check.",
+            callback=optional_server_address,
+        ),
+    ] = None,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Scenario of the server. Default: the server's first scenario."
+        ),
+    ] = "",
     only: Annotated[
-        list[str] | None, typer.Option(help="Just this check; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="CHECK", help="Run this check only. Repeatable. Default: all checks."),
     ] = None,
     timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for each message of the other side, s.")
+        float, typer.Option(min=0.1, help="Timeout for each message of the checked side, in s.")
     ] = 20.0,
     delay_s: Annotated[
-        float, typer.Option(min=0.0, help="Delay injected before a reply to a client, s.")
+        float, typer.Option(min=0.0, help="Delay injected before a reply to a client, in s.")
     ] = 7.0,
     as_json: Json = False,
 ) -> None:
-    """Try any scheduler, or any server, rule by rule: exit 0 if it broke none, else 1."""
+    """Check a scheduler or a server against the rules of the protocol.
+
+    The exit status is 0 if all rules hold, 1 if one is broken.
+    """
     with errors_in_one_line():
         from hpcosim_conformance import CommandError, conforms, report, try_client, try_server
 
         if bool(client) == bool(server):
-            raise CommandError("name either a --client or a --server, one at a time")
+            raise CommandError("expected either --client or --server")
         names = only or []
         verdicts = (
-            try_client(client, names, timeout_s=timeout_s, delay_s=delay_s)
-            if client
-            else try_server(server, names, scenario=scenario, timeout_s=timeout_s)
+            try_server(server, names, scenario=scenario, timeout_s=timeout_s)
+            if server
+            else try_client(client, names, timeout_s=timeout_s, delay_s=delay_s)
         )
         passed = conforms(report(verdicts, as_json=as_json))
     if not passed:

@@ -7,16 +7,21 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import results_folder
 from hpcosim_cli.errors import errors_in_one_line
 
 
 def draw(
-    results: Annotated[Path, typer.Argument(help="A results folder.")],
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="Path without ending; default RESULTS/schedule.")
+        Path | None,
+        typer.Option(help="Path of the images without extension. Default: RESULTS/schedule."),
     ] = None,
 ) -> None:
-    """Draw the schedule over the power over the queue, as PNG and SVG."""
+    """Draw the schedule (Gantt chart), power and queue length of a run, as PNG and SVG."""
     with errors_in_one_line():
         from hpcosim_scenarios.figures.schedule import draw_schedule
 

@@ -1,4 +1,4 @@
-"""Errors of ours, each a line on standard error and an exit status."""
+"""Conversion of errors to one line on standard error and an exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TextIO
 
 import typer
 
@@ -19,7 +18,10 @@ BAD_INPUT = 2
 
 @contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Turn the errors that packages of ours define into a line and an exit status."""
+    """Report the errors of hpcosim's packages and of files in one line, then exit.
+
+    Other exceptions are bugs: they keep their traceback.
+    """
     _stop_on_sigterm()
     try:
         with _warnings_in_one_line():
@@ -28,6 +30,12 @@ def errors_in_one_line() -> Iterator[None]:
         number = stopped.args[0] if stopped.args else signal.SIGINT
         sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
         raise typer.Exit(128 + number) from None
+    except BrokenPipeError:
+        raise  # typer ends the command in silence
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror or error}\n")
+        raise typer.Exit(RUN_FAILED) from None
     except Exception as error:
         if not type(error).__module__.startswith("hpcosim_"):
             raise
@@ -37,16 +45,9 @@ def errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Write each `FutureWarning`, such as of an old name, as one line on standard error, once."""
+    """Write each `FutureWarning`, such as that of an old name, once as one line."""
 
-    def write(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def write(message: Warning | str, *_: object, **__: object) -> None:
         sys.stderr.write(f"warning: {message}\n")
 
     with warnings.catch_warnings():
@@ -56,7 +57,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def _exit_status(error: Exception) -> int:
-    """Return the exit status for an error: of a run that failed, or of bad input."""
+    """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
     from hpcosim_batsim.errors import RunFailedError
     from hpcosim_client import AddressError, ClientError, PolicyError
     from hpcosim_protocol import ProtocolError
@@ -73,7 +74,7 @@ def _exit_status(error: Exception) -> int:
 
 
 def _stop_on_sigterm() -> None:
-    """Let SIGTERM end a command as Ctrl-C does: what was recorded is written first."""
+    """Handle SIGTERM like Ctrl-C, so that the results recorded so far are written."""
 
     def stop(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(number)

@@ -1,4 +1,4 @@
-"""The formats of results that `--format` names, beside our own."""
+"""Additional result formats of the option `--format`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FORMATS: Mapping[str, Format] = {each.name: each for each in (BATSIM,)}
 
 
 def formats_of(names: Sequence[str] | None) -> list[Format]:
-    """Return the formats of these names.
+    """Return the formats with these names.
 
     Raises:
-        ScenariosError: there is no such format.
+        ScenariosError: a name is unknown.
     """
     for name in names or ():
         if name not in FORMATS:

@@ -1,8 +1,9 @@
-"""The `hpcosim` command. What a command needs is imported when it is called."""
+"""The `hpcosim` command. Each command imports the packages it needs when it is called."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +12,7 @@ from hpcosim_cli.batsim import SETTINGS, batsim
 from hpcosim_cli.compare import compare
 from hpcosim_cli.conformance import conformance
 from hpcosim_cli.draw import draw
+from hpcosim_cli.examples import EXAMPLES
 from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.reproduce import reproduce
@@ -19,10 +21,41 @@ from hpcosim_cli.scenarios import scenarios
 from hpcosim_cli.schedule import schedule
 from hpcosim_cli.schedulers import schedulers
 from hpcosim_cli.serve import serve
+from hpcosim_cli.usage import CommandGroup, help_of
 from hpcosim_cli.validate import validate
 
+HELP = """Simulate HPC clusters with job schedulers and power managers.
+
+A scenario describes nodes, their power, and jobs. A simulator plays it, and a scheduler decides. \
+Both run in one process, or in two that exchange messages over ZeroMQ."""
+
+EXIT_STATUS = """Exit status:
+
+- 0: success
+- 1: the run failed, the server does not answer, or results cannot be written
+- 2: wrong usage or bad input
+- 128 + N: stopped by signal N
+
+An error is one line on standard error that begins with `error: `."""
+
+SIMULATE = "Simulate"
+CONNECT = "Serve and connect"
+INSPECT = "Inspect"
+LEARN = "Learn and reproduce"
+BATSIM = "Batsim"
+
+PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
+    SIMULATE: (run, compare, oracle),
+    CONNECT: (serve, schedule, ping, conformance),
+    INSPECT: (scenarios, schedulers, validate, draw),
+}
+"""The commands of each panel of the help text, in their order there."""
+
 app = typer.Typer(
-    help="Co-simulation of HPC clusters: a simulator and a scheduler, two processes, one wire.",
+    cls=CommandGroup,
+    help=HELP,
+    epilog=EXIT_STATUS,
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -46,27 +79,18 @@ def hpcosim(
         ),
     ] = False,
 ) -> None:
-    """Take the options that go before a command."""
+    """Accept the options that precede a command."""
 
 
-for command in (
-    run,
-    compare,
-    oracle,
-    scenarios,
-    validate,
-    serve,
-    schedule,
-    schedulers,
-    ping,
-    conformance,
-    draw,
-    reproduce,
-):
-    app.command()(command)
-app.command(context_settings=SETTINGS)(batsim)
-app.add_typer(traces.app, name="traces")
-app.add_typer(train.app, name="train")
+for panel, commands in PANELS.items():
+    for command in commands:
+        name = command.__name__
+        text, epilog = help_of(command), EXAMPLES.get(name)
+        app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(command)
+app.add_typer(traces.app, name="traces", rich_help_panel=INSPECT)
+app.add_typer(train.app, name="train", rich_help_panel=LEARN)
+app.command(rich_help_panel=LEARN, epilog=EXAMPLES["reproduce"])(reproduce)
+app.command(context_settings=SETTINGS, rich_help_panel=BATSIM)(batsim)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have in common."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -7,46 +7,76 @@ from typing import Annotated, Any
 
 import typer
 
+from hpcosim_cli.checks import EXAMPLE, scenario_file, scheduler_name, server_address
 from hpcosim_scenarios.running.transport import Transport
-from hpcosim_scenarios.shipped import find_scenario
 
-SERVER = "tcp://127.0.0.1:28080"
-"""The address at which a server listens unless told otherwise."""
+SERVER = EXAMPLE
+"""The default address of a server."""
 
 ScenarioFile = Annotated[
     Path,
     typer.Argument(
         metavar="SCENARIO",
-        parser=find_scenario,
-        help="A YAML file, or the name of a shipped scenario, such as demo.",
+        help="Scenario file (YAML), or the name of a shipped scenario, such as demo.",
+        callback=scenario_file,
     ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FIELD=VALUE", help="Change a value, as workload.load=1.2."),
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Replace a value of the scenario by a YAML value, such as workload.load=1.2. "
+        "Repeatable.",
+    ),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Instead of the scenario's own.")]
-Scheduler = Annotated[str | None, typer.Option(help="Instead of the scenario's own.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, nothing else.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Random seed. Default: the scenario's seed.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=scheduler_name,
+        help="Scheduler; `hpcosim schedulers` lists them. Default: the scenario's scheduler.",
+    ),
+]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace the results in a folder that is not empty.")
+    bool,
+    typer.Option("--force", help="Replace the results in --out. Other files in it are kept."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Lenient = Annotated[
-    bool, typer.Option("--lenient", help="Leave out corrupt lines of the workload; count them.")
+    bool, typer.Option("--lenient", help="Skip corrupt lines of the job log and count them.")
 ]
-Over = Annotated[Transport, typer.Option(help="Two processes over ipc or tcp; inproc: one.")]
-Connect = Annotated[str, typer.Option(help="The server's address.")]
+TransportOption = Annotated[
+    Transport,
+    typer.Option(
+        help="ipc, tcp: simulator and scheduler in two processes; inproc: in one. "
+        "The results are identical."
+    ),
+]
+Connect = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Address of the server.", callback=server_address)
+]
 Formats = Annotated[
     list[str] | None,
-    typer.Option("--format", help="Write the results in this format, too: batsim."),
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Also write the results in this format: batsim. Repeatable.",
+    ),
 ]
 
 
 def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> dict[str, Any]:
-    """Return the values that the options of a command change in a scenario.
+    """Return the values of a scenario that the options of a command replace, by dotted path.
+
+    Args:
+        changes: the values of `--set`.
+        seed: the value of `--seed`; None: not given.
+        lenient: whether `--lenient` is given.
 
     Raises:
-        ScenarioError: one is not FIELD=VALUE.
+        ScenarioError: a change is not of the form PATH=VALUE.
     """
     from hpcosim_scenarios.model.overrides import parse
 
@@ -59,5 +89,5 @@ def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> 
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names in a text that separates them by commas."""
+    """Return the names in a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import output_file
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import Json, Lenient, ScenarioFile, Scheduler, Seed, Set, overrides_of
 
@@ -14,13 +15,23 @@ from hpcosim_cli.options import Json, Lenient, ScenarioFile, Scheduler, Seed, Se
 def oracle(
     scenario: ScenarioFile,
     scheduler: Scheduler = None,
-    out: Annotated[Path | None, typer.Option(help="File for the plan; else none is kept.")] = None,
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            callback=output_file,
+            help="Plan file (JSON) for the power manager `oracle`. Default: none.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print the least energy a scenario's schedule must waste; plan the switching that does it."""
+    """Plan the node switching that wastes the least energy, and print its energies.
+
+    The schedule is the scheduler's own with every node always on; no job starts later. The plan is
+    optimal for that schedule.
+    """
     with errors_in_one_line():
         from hpcosim_cli.report import print_plan
         from hpcosim_scenarios.running.oracle import plan_scenario

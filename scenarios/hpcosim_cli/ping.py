@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import SERVER, Connect
 
 
-def ping(connect: Connect = SERVER) -> None:
-    """Find out whether a server answers: exit 0 if it does, else 1."""
+def ping(
+    connect: Connect = SERVER,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")] = 3.0,
+) -> None:
+    """Check that a server answers: exit status 0 if it does, 1 if not."""
     with errors_in_one_line():
         from hpcosim_client import Connection, Timeouts
 
-        with Connection(connect, Timeouts(resend_s=1.0, reply_s=3.0, hello_s=3.0)) as connection:
+        timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
+        with Connection(connect, timeouts) as connection:
             connection.ping()

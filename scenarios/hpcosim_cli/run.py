@@ -13,11 +13,11 @@ from hpcosim_cli.options import (
     Formats,
     Json,
     Lenient,
-    Over,
     ScenarioFile,
     Scheduler,
     Seed,
     Set,
+    TransportOption,
     overrides_of,
 )
 
@@ -25,32 +25,40 @@ from hpcosim_cli.options import (
 def run(
     scenario: ScenarioFile,
     scheduler: Scheduler = None,
-    transport: Over = "ipc",
+    transport: TransportOption = "ipc",
     seed: Seed = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Results folder; default results/SCENARIO-SCHEDULER.")
-    ] = None,
-    force: Force = False,
     changes: Set = None,
     lenient: Lenient = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
+    ] = None,
+    force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
     """Run a scenario, write its results and print its metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import print_metrics
+        from hpcosim_cli.report import print_metrics, print_warning
         from hpcosim_scenarios.running.run import run_scenario
+        from hpcosim_server.errors import ResultsError
 
-        metrics, folder = run_scenario(
-            scenario,
-            scheduler=scheduler,
-            transport=transport,
-            out=out,
-            force=force,
-            overrides=overrides_of(changes, seed, lenient),
-            formats=formats_of(formats),
-        )
+        try:
+            metrics, folder = run_scenario(
+                scenario,
+                scheduler=scheduler,
+                transport=transport,
+                out=out,
+                force=force,
+                overrides=overrides_of(changes, seed, lenient),
+                formats=formats_of(formats),
+                warn=print_warning,
+            )
+        except ResultsError as error:
+            if error.metrics is not None:
+                print_metrics(error.metrics, as_json=as_json)
+            raise
         print_metrics(metrics, as_json=as_json)
         if not as_json:
             typer.echo(f"results: {folder}")

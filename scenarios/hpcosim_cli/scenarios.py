@@ -11,10 +11,11 @@ from hpcosim_cli.errors import errors_in_one_line
 
 def scenarios(
     name: Annotated[
-        str, typer.Argument(help="Print the YAML of this one instead of the list.")
+        str,
+        typer.Argument(metavar="NAME", help="Scenario to print as YAML. Default: list all."),
     ] = "",
 ) -> None:
-    """List the scenarios that hpcosim ships; commands take their names in place of a file."""
+    """List the shipped scenarios, or print one as YAML."""
     with errors_in_one_line():
         from rich import box
         from rich.console import Console
@@ -29,7 +30,7 @@ def scenarios(
             return
         if name:
             raise ScenariosError(
-                f"there is no shipped scenario {name!r}; `hpcosim scenarios` lists them"
+                f"unknown scenario {name!r}; `hpcosim scenarios` lists the shipped scenarios"
             )
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("name", no_wrap=True)

@@ -7,56 +7,94 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
-from hpcosim_scenarios.shipped import find_scenario
+
+LIMITS = "Limits"
+
+Scenarios = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="SCENARIO...",
+        help="Scenario files (YAML) or names of shipped scenarios.",
+        callback=scenario_files,
+    ),
+]
+Bind = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        callback=listening_address,
+        help="Address to listen at. The protocol has no authentication: use a loopback address "
+        "or a trusted network.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder for results, with a subfolder per session. Default: none."),
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="Exit after one session; write its results to --out itself.")
+]
+Sessions = Annotated[
+    int | None, typer.Option(min=1, help="Exit after this many sessions. Default: never.")
+]
+StatusFd = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help="Write progress and failures as JSON lines to this open file descriptor."
+    ),
+]
+IdleTimeout = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        rich_help_panel=LIMITS,
+        help="Close a session after this silence, in s.",
+    ),
+]
+MaxMessageBytes = Annotated[
+    int, typer.Option(min=1024, rich_help_panel=LIMITS, help="Size of a message, in bytes.")
+]
+MaxDecisions = Annotated[
+    int, typer.Option(min=1, rich_help_panel=LIMITS, help="Decisions in a message.")
+]
+MaxSessions = Annotated[
+    int, typer.Option(min=1, rich_help_panel=LIMITS, help="Sessions that are open together.")
+]
+MaxJobs = Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Jobs of a scenario.")]
 
 
 def serve(
-    scenarios: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SCENARIO...",
-            parser=find_scenario,
-            help="YAML files, or names of shipped scenarios.",
-        ),
-    ],
-    bind: Annotated[
-        str, typer.Option(help="Where to listen; on other than the loopback, at your own risk.")
-    ] = SERVER,
-    out: Annotated[Path | None, typer.Option(help="Results, in a folder for each session.")] = None,
-    force: Force = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="End after one session, its results in --out itself.")
-    ] = False,
-    sessions: Annotated[int | None, typer.Option(min=1, help="End after so many sessions.")] = None,
-    idle_timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Silence after which a session is dropped, s.")
-    ] = 600.0,
-    max_message_bytes: Annotated[int, typer.Option(min=1024, help="Size of a message, bytes.")] = 16
-    * 2**20,
-    max_decisions: Annotated[int, typer.Option(min=1, help="In a message.")] = 100_000,
-    max_sessions: Annotated[int, typer.Option(min=1, help="Open at a time.")] = 64,
-    max_jobs: Annotated[int, typer.Option(min=1, help="In a session.")] = 2_000_000,
-    changes: Set = None,
+    scenarios: Scenarios,
+    bind: Bind = SERVER,
     seed: Seed = None,
+    changes: Set = None,
     lenient: Lenient = False,
+    out: Out = None,
+    force: Force = False,
     formats: Formats = None,
-    status_fd: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Write progress and failures as JSON lines to this open file descriptor."
-        ),
-    ] = None,
+    once: Once = False,
+    sessions: Sessions = None,
+    status_fd: StatusFd = None,
+    idle_timeout_s: IdleTimeout = 600.0,
+    max_message_bytes: MaxMessageBytes = 16 * 2**20,
+    max_decisions: MaxDecisions = 100_000,
+    max_sessions: MaxSessions = 64,
+    max_jobs: MaxJobs = 2_000_000,
 ) -> None:
-    """Serve scenarios to schedulers until told to stop; the log is JSON on standard error."""
+    """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
+        from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.service import Limits
 
+        if once and sessions:
+            raise ScenariosError("expected either --once or --sessions")
         failures = serve_scenarios(
             scenarios,
             bind,

@@ -15,7 +15,7 @@ TABLE = "agents.csv"
 
 
 class Training(Protocol):
-    """A training of a study."""
+    """The training of an agent in a study."""
 
     @property
     def name(self) -> str:

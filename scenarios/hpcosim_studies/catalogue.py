@@ -1,4 +1,4 @@
-"""The catalogue of studies."""
+"""The studies by name."""
 
 from __future__ import annotations
 
@@ -18,57 +18,69 @@ class Entry(NamedTuple):
     """A study of the catalogue.
 
     Attributes:
-        module: module with the function `reproduce(name, out, *, train, workers)`; imported when
-            the study runs.
-        trains: whether the study can train networks.
+        module: module with `reproduce(name, out, *, train, workers)`, imported when the study runs.
+        about: description in one line.
+        trains: whether the study trains networks.
     """
 
     module: str
+    about: str
     trains: bool = False
 
 
-_PAIRING = Entry("hpcosim_studies.ineps.pairing", trains=True)
-_POWER = Entry("hpcosim_studies.power.reproduce")
-_DEEP_EAS = Entry("hpcosim_studies.deep_eas.reproduce", trains=True)
+_PAIRING = "hpcosim_studies.ineps.pairing"
+_POWER = "hpcosim_studies.power.reproduce"
+_DEEP_EAS = "hpcosim_studies.deep_eas.reproduce"
 
 STUDIES: Mapping[str, Entry] = {
-    "ineps": Entry("hpcosim_studies.ineps.heuristics"),
-    "pairing-exp1": _PAIRING,
-    "pairing-exp2": _PAIRING,
-    "pairing-exp3": _PAIRING,
-    "pairing-exp4": _PAIRING,
-    "node-centric": Entry("hpcosim_studies.node_centric.reproduce"),
-    "power-timeouts": _POWER,
-    "power-curricula": _POWER._replace(trains=True),
-    "power-radar": _POWER,
-    "power-sensitivity": _POWER,
-    "power-pareto": _POWER,
-    "deep-eas-fig3": _DEEP_EAS,
-    "deep-eas-fig4": _DEEP_EAS,
-    "deep-eas-fig5": _DEEP_EAS,
-    "deep-eas-beta": _DEEP_EAS,
-    "deep-eas-perfect": _DEEP_EAS,
-    "deep-eas-machines": _DEEP_EAS,
-    "deep-eas-optimum": _DEEP_EAS,
+    "ineps": Entry("hpcosim_studies.ineps.heuristics", "heuristics of the InEPS paper and thesis"),
+    "pairing-exp1": Entry(_PAIRING, "pairing agent on InEPS Experiment 1", trains=True),
+    "pairing-exp2": Entry(_PAIRING, "pairing agent on InEPS Experiment 2", trains=True),
+    "pairing-exp3": Entry(_PAIRING, "pairing agent on InEPS Experiment 3", trains=True),
+    "pairing-exp4": Entry(_PAIRING, "pairing agent on InEPS Experiment 4", trains=True),
+    "node-centric": Entry(
+        "hpcosim_studies.node_centric.reproduce",
+        "HighGFlops and LowPower against MinMin; needs kit-fh2-25326",
+    ),
+    "power-timeouts": Entry(_POWER, "power managers, figures 12 to 15; needs nasa-ipsc"),
+    "power-curricula": Entry(_POWER, "training curricula, figure 11", trains=True),
+    "power-radar": Entry(
+        _POWER, "power managers and scheduling metrics, figure 16; needs nasa-ipsc"
+    ),
+    "power-sensitivity": Entry(
+        _POWER, "power managers on other clusters, figure 17; needs nasa-ipsc"
+    ),
+    "power-pareto": Entry(
+        _POWER, "power managers: waiting time against wasted energy; needs nasa-ipsc"
+    ),
+    "deep-eas-fig3": Entry(_DEEP_EAS, "Deep-EAS by arrival rate, figure 3", trains=True),
+    "deep-eas-fig4": Entry(_DEEP_EAS, "Deep-EAS learning curves, figure 4", trains=True),
+    "deep-eas-fig5": Entry(_DEEP_EAS, "Deep-EAS delayed jobs, figure 5", trains=True),
+    "deep-eas-beta": Entry(_DEEP_EAS, "Deep-EAS by share of short jobs", trains=True),
+    "deep-eas-perfect": Entry(_DEEP_EAS, "Deep-EAS with exact run times", trains=True),
+    "deep-eas-machines": Entry(_DEEP_EAS, "Deep-EAS on three and four machines", trains=True),
+    "deep-eas-optimum": Entry(
+        _DEEP_EAS, "Deep-EAS and a lower bound, on small sequences", trains=True
+    ),
 }
+"""The studies by name."""
 
 
 def reproduce_study(
     name: str, out: Path, *, train: bool = False, workers: int | None = None
 ) -> None:
-    """Run the experiments of a study and write its tables and figures.
+    """Run the experiments of a study, and write their tables and figures.
 
     Args:
         name: a key of `STUDIES`.
-        out: output folder; existing files of the same names are replaced.
-        train: whether to train the networks of the study into `out` first, which takes from half
-            an hour to many hours; trained networks in `out` are reused. False: use the shipped
-            networks.
-        workers: number of processes; 1: the current process; None: one per core.
+        out: the output folder. Existing files are replaced.
+        train: train the networks of the study into `out` first, which takes from half an hour to
+            many hours. Networks that are complete in `out` are kept. False: use the shipped ones.
+        workers: number of processes; 1: this process only; None: one per core.
 
     Raises:
-        StudyError: the study is unknown or trains no network, its scenarios or results are
-            missing, or the folder is not writable.
+        StudyError: the study is unknown, it trains no network, its scenarios or results are
+            missing, or the folder cannot be written.
         ScenarioError, WorkloadError, PolicyError: a scenario, its job log, a model or a package is
             missing or invalid.
         OracleError: SciPy is missing.

@@ -99,7 +99,7 @@ def horizontal_bars(
     deviations: Sequence[float] | None = None,
     ticks: int = 5,
 ) -> None:
-    """Draw a bar for each label, the first at the top.
+    """Draw a horizontal bar per label, the first at the top.
 
     Args:
         axes: the panel.

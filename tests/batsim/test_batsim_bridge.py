@@ -525,7 +525,7 @@ def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> N
         (execute(1, "0", mapping={"0": "7"}), "expected positions in alloc from 0 to 0"),
         (execute(1, "0", storage_mapping={"a": 1}), "storage_mapping and additional_io_job"),
         (("REJECT_JOB", {"job_id": "w0!3"}), "job w0!3 is not submitted yet"),
-        (("CALL_ME_LATER", {"timestamp": 0.0}), "an alarm must be after now"),
+        (("CALL_ME_LATER", {"timestamp": 0.0}), "set_alarm.at_s is 0.0"),
         (("KILL_JOB", {"job_ids": ["w0!1"]}), "job w0!1 has not started"),
         (switch("0", 2), r"only with --energy \(-E\)"),
         (("QUERY", {"requests": {"consumed_energy": {}}}), r"requires --energy \(-E\)"),

@@ -96,7 +96,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
     group = "{count: 600000, processors: [{cores: 1, static_w: 0, dynamic_w: 0}]}"
     file = tmp_path / "many.yaml"
     file.write_text(f"name: x\nplatform: {{nodes: [{group}, {group}]}}\nworkload: {{swf: a.swf}}\n")
-    with pytest.raises(ScenarioError, match=r":2: platform: a platform has at most 1000000"):
+    with pytest.raises(ScenarioError, match=r":2: platform: expected at most 1000000 nodes, got"):
         load_scenario(file)
 
 
@@ -126,7 +126,9 @@ def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
     file.write_text(
         "\n".join(line for line in text if "switch" not in line and "states" not in line)
     )
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: .*no node group states its"):
+    with pytest.raises(
+        ScenarioError, match=r"scheduler\.power: .*add power_states to a node group"
+    ):
         check(file)
 
 
@@ -239,3 +241,14 @@ def test_scenarios_have_a_json_schema() -> None:
     assert {"Scenario", "Workload", "Scheduler", "Processor"} <= set(
         msgspec.json.schema(scenario.Scenario)["$defs"]
     )
+
+
+def test_every_key_of_a_scenario_is_documented() -> None:
+    """The reference of the scenario file is made from the entries of the docstrings."""
+    missing = [
+        f"{kind.__name__}.{name}"
+        for kind in (*structs_of(scenario), *structs_of(scheduler), *structs_of(workload))
+        for name in kind.__struct_fields__
+        if not any(f"\n        {name}: " in (base.__doc__ or "") for base in kind.__mro__)
+    ]
+    assert not missing

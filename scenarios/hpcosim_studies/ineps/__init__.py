@@ -1,4 +1,4 @@
-"""The experiments of Lopez, Stafford, Bosque 2025 (InEPS) and of the thesis before it.
+"""The experiments of Lopez, Stafford, Bosque 2025 (InEPS) and of Lopez Rauhut's thesis (2023).
 
-`heuristics` has what the pairing agent is compared with, the rest the agent itself.
+`heuristics` runs the heuristics; the other modules train and evaluate the pairing agent.
 """

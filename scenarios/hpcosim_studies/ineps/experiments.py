@@ -1,8 +1,8 @@
-"""What is trained for which experiment: the papers' agent, ours, and what is changed about them.
+"""The trainings of each experiment: the papers' agent, our agent, and ablations of both.
 
-The papers' settings are tables 4.5, 4.10, 4.13 and 4.17 of the thesis and table 5 of the paper;
-their trajectories of 6 and of 18 jobs are whole workloads. What else they have is in the defaults
-of `PairingTraining`.
+The papers' settings are those of tables 4.5, 4.10, 4.13 and 4.17 of the thesis and of table 5 of
+the paper. Their trajectories of 6 and of 18 jobs are whole workloads. Their other settings are the
+defaults of `PairingTraining`.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ VARIANTS: Mapping[str, Pairing] = {
     "foreseen, no wait": changed(_OURS, wait=False),
     "foreseen, one, no wait": changed(_OURS, placements_per_event="one", wait=False),
 }
-"""What is decided, and what is seen: the papers' agent, ours, and each changed."""
+"""Actions and observations of the agents: the papers' agent, our agent, and ablations of both."""
 
 
 OBJECTIVES: tuple[Objective, ...] = ("energy", "edp")
 SEEDS = (0, 1, 2, 3, 4)
 FEWER = (0, 1, 2)
-"""The seeds of changed agents, and of those whose training takes some ten minutes."""
+"""Seeds of ablations, and of agents that train for about ten minutes."""
 
 
 class Experiment(NamedTuple):
     """An experiment of the papers.
 
     Attributes:
-        trained_on: the scenario agents learn from.
-        tested_on: those they are tried on.
-        papers, ours: how agents of either form are trained.
+        trained_on: name of the training scenario.
+        tested_on: names of the test scenarios.
+        papers: training settings of the papers' agent.
+        ours: training settings of our agent.
         variants: keys of `VARIANTS` that are trained.
-        papers_seeds: of the training of the papers' agent.
+        papers_seeds: training seeds of the papers' agent.
     """
 
     trained_on: str
@@ -62,12 +63,12 @@ class Experiment(NamedTuple):
     papers_seeds: tuple[int, ...] = SEEDS
 
     def seeds(self, variant: str) -> tuple[int, ...]:
-        """Return the seeds that a variant is trained with."""
+        """Return the training seeds of a variant."""
         return {OURS: SEEDS, PAPERS: self.papers_seeds}.get(variant, FEWER)
 
 
 _SMALL = replace(FORESEEING, epochs=6, minibatch=256)
-"""Our agent on a handful of jobs."""
+"""Settings of our agent for the small experiments, 1 and 2."""
 
 _PAPERS_TRAINING = PairingTraining(validate_every=0)
 
@@ -105,18 +106,18 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         ),
     ),
 }
-"""By the study that runs it."""
+"""The experiments by the name of their study."""
 
 
-class Trained(NamedTuple):
-    """One training, to be done or done.
+class PairingRun(NamedTuple):
+    """The training of one agent.
 
     Attributes:
         study: a key of `EXPERIMENTS`.
         variant: a key of `VARIANTS`.
-        objective: what the agent minimises.
-        seed: of the training.
-        trained: whether it learns at all; else its weights stay as they were drawn.
+        objective: the quantity that the agent minimises.
+        seed: seed of the training.
+        trained: False: an untrained baseline, which keeps its initial weights.
     """
 
     study: str
@@ -127,17 +128,17 @@ class Trained(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The variant as tables name it."""
+        """The label of the variant in tables."""
         return self.variant if self.trained else f"{UNTRAINED} {self.variant}"
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the training's folder."""
         return "-".join([*self.label.replace(",", "").split(), self.objective, str(self.seed)])
 
     @property
     def training(self) -> PairingTraining:
-        """How it is trained."""
+        """The training settings."""
         experiment, form = EXPERIMENTS[self.study], VARIANTS[self.variant]
         training = replace(
             experiment.ours if form.sees == "foreseen" else experiment.papers,
@@ -155,26 +156,26 @@ def model_name(variant: str, objective: Objective) -> str:
     return f"{objective}.safetensors" if variant == OURS else f"{variant}-{objective}.safetensors"
 
 
-def trainings(study: str) -> list[Trained]:
-    """Return all trainings of a study, a seed of every variant before the next.
+def trainings(study: str) -> list[PairingRun]:
+    """Return all trainings of a study, ordered by seed.
 
-    An untrained actor does not know its objective; it stands beside agents for energy.
+    An untrained agent is independent of the objective; it is listed under energy.
     """
     experiment = EXPERIMENTS[study]
     found = []
     for seed in SEEDS:
         found += [
-            Trained(study, variant, objective, seed)
+            PairingRun(study, variant, objective, seed)
             for objective in OBJECTIVES
             for variant in experiment.variants
             if seed in experiment.seeds(variant)
         ]
-        found += [Trained(study, variant, "energy", seed, False) for variant in (PAPERS, OURS)]
+        found += [PairingRun(study, variant, "energy", seed, False) for variant in (PAPERS, OURS)]
     return found
 
 
-def of_kind(study: str, variant: str, objective: Objective) -> list[Trained]:
-    """Return the trainings of a study that learn in one variant for one objective, all seeds."""
+def trainings_of(study: str, variant: str, objective: Objective) -> list[PairingRun]:
+    """Return the trainings of a variant for an objective, one per seed."""
     return [
         one
         for one in trainings(study)

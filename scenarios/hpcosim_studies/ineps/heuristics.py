@@ -1,8 +1,8 @@
 """Experiments 1 to 4 under every heuristic that the pairing agent is compared with.
 
-Lopez, Stafford, Bosque 2025 (Intelligent energy pairing scheduler) and Lopez Rauhut 2023, the
-thesis before it, whose numbers the experiments bear. Their published figures stand beside ours in
-`scenarios/papers/ineps/README.md`.
+The experiments are those of Lopez, Stafford, Bosque 2025 (Intelligent energy pairing scheduler) and
+Lopez Rauhut 2023, the thesis that numbers them. `scenarios/papers/ineps/README.md` compares the
+published figures with the reproduced ones.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from hpcosim_studies.study import Study, carry_out
 
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 SEEDS = range(30)
-"""The seeds of schedulers that draw; the others have the first alone."""
+"""Seeds of randomised schedulers. Deterministic ones run with the first seed only."""
 
 TIE = 1e-9
-"""Means that differ by less than this, relatively, are equal."""
+"""Relative difference below which two means are a tie."""
 
 PAPERS, REFERENCE, ONE, REFERENCE_ONE, MINMIN = GROUPS = (
     "all-heuristics",
@@ -36,10 +36,10 @@ PAPERS, REFERENCE, ONE, REFERENCE_ONE, MINMIN = GROUPS = (
 )
 WORST = "random-random"
 KEEP_ORDER = "none-none"
-"""What the papers' program does under the name of random-random."""
+"""The policy that the papers' program runs under the name random-random."""
 
 SHOWN = ("first-high-gflops", "first-high-cores", "first-high-mem-bw", WORST)
-"""The four heuristics that every figure of the papers has beside the best."""
+"""The four heuristics in every figure of the papers, next to the best one."""
 
 ENERGY = Measure("energy_j", "energy", "J", digits=1)
 EDP = Measure("edp_js", "EDP", "kJ s", 1e3, digits=1)
@@ -50,7 +50,7 @@ COLUMNS = (
 )
 
 Index = Mapping[tuple[str, str], list[Row]]
-"""The runs by experiment and scheduler; several where the scheduler draws."""
+"""The runs by experiment and scheduler; a randomised scheduler has one run per seed."""
 
 
 def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
@@ -86,22 +86,22 @@ def runs_of(experiments: Sequence[str]) -> list[StudyRun]:
         )
         for experiment in experiments
         for scheduler in expand(GROUPS)
-        for seed in (SEEDS if draws(scheduler) else SEEDS[:1])
+        for seed in (SEEDS if is_random(scheduler) else SEEDS[:1])
     ]
 
 
-def draws(scheduler: str) -> bool:
-    """Return whether a scheduler decides by chance."""
+def is_random(scheduler: str) -> bool:
+    """Return whether a scheduler is randomised."""
     return "random" in scheduler.split("-")
 
 
 def contenders() -> dict[str, Sequence[str]]:
-    """Return the schedulers among which a best one is sought, by the title of that group."""
+    """Return the groups of schedulers whose best member is reported, by title."""
     return {
-        "best": [name for name in expand([PAPERS]) if not draws(name)],
+        "best": [name for name in expand([PAPERS]) if not is_random(name)],
         "best with chance": expand([PAPERS]),
         "best as run": expand([REFERENCE]),
-        "best one an event": [name for name in expand([ONE, REFERENCE_ONE]) if not draws(name)],
+        "best one an event": [name for name in expand([ONE, REFERENCE_ONE]) if not is_random(name)],
         "best MinMin": expand([MINMIN]),
     }
 
@@ -114,13 +114,13 @@ def indexed(rows: Rows) -> Index:
 def best_of(
     runs: Index, measure: Measure, experiment: str, names: Sequence[str]
 ) -> tuple[str, float, int]:
-    """Return the best scheduler by its mean, that mean, and how many others have the same.
+    """Return the scheduler with the lowest mean, that mean, and the number of other ties.
 
-    Of equal ones it is the first that draws nothing, else the first.
+    Among ties, the first deterministic scheduler is returned, or the first one if all are random.
     """
     means = {name: measure.mean(runs[experiment, name]) for name in names}
     ties = [name for name in means if means[name] <= min(means.values()) * (1 + TIE)]
-    name = min(ties, key=draws)
+    name = min(ties, key=is_random)
     return name, means[name], len(ties) - 1
 
 
@@ -136,12 +136,12 @@ def tables(rows: Rows) -> str:
 
 
 def with_others(name: str, others: int) -> str:
-    """Return the name of a best scheduler, with the number of those that are as good."""
+    """Return the name of a best scheduler with the number of its ties."""
     return f"{name} (+ {others})" if others else name
 
 
 def _best_table(runs: Index, measure: Measure) -> tuple[list[str], list[str]]:
-    """Return the best of each group in each experiment."""
+    """Return the table of the best scheduler of each group and experiment."""
     lines = []
     for experiment in EXPERIMENTS:
         cells = [experiment]
@@ -154,7 +154,7 @@ def _best_table(runs: Index, measure: Measure) -> tuple[list[str], list[str]]:
 
 
 def _shown_table(runs: Index, measure: Measure) -> tuple[list[str], list[str]]:
-    """Return the four heuristics of the papers' figures."""
+    """Return the table of the four heuristics in the papers' figures."""
     names = (*SHOWN, KEEP_ORDER)
     lines = [
         [experiment, *(measure.text(measure.mean(runs[experiment, name])) for name in names)]
@@ -165,7 +165,7 @@ def _shown_table(runs: Index, measure: Measure) -> tuple[list[str], list[str]]:
 
 
 def _random_table(runs: Index) -> tuple[list[str], list[str]]:
-    """Return the spread of random-random over its seeds."""
+    """Return the table of the spread of random-random over its seeds."""
     spread = ("mean", "standard deviation", "least", "most")
     head = [f"{measure.title}, {measure.unit}: {of}" for measure in MEASURES for of in spread]
     lines = []
@@ -180,7 +180,7 @@ def _random_table(runs: Index) -> tuple[list[str], list[str]]:
 
 
 def _reduction_table(runs: Index) -> tuple[list[str], list[str]]:
-    """Return by how much the best are below a random-random, as the papers count it."""
+    """Return the table of reductions relative to random-random, as the papers define them."""
     head = [f"{title}, {measure.title}" for title in contenders() for measure in MEASURES]
     lines = []
     for experiment in EXPERIMENTS:
@@ -196,7 +196,7 @@ def _reduction_table(runs: Index) -> tuple[list[str], list[str]]:
 
 
 def draw(path: Path, rows: Rows, measure: Measure) -> None:
-    """Draw a panel for each experiment, in it the best of each group and the papers' four."""
+    """Draw a panel per experiment with the best of each group and the papers' four heuristics."""
     runs = indexed(rows)
     with panels(path, 2, 3, (11, 5), style={}, dpi=110) as all_axes:
         for axes, experiment in zip(all_axes, EXPERIMENTS, strict=True):

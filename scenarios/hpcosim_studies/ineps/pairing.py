@@ -1,4 +1,4 @@
-"""The pairing agent on Experiments 1 to 4: trained, tried out, and compared."""
+"""The pairing agent on Experiments 1 to 4: training, evaluation and comparison."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
 
     Args:
         name: a key of `EXPERIMENTS`.
-        out: the folder, which exists.
-        train: train the agents into it, and draw their learning curves; else the results beside
-            the scenarios are taken.
-        workers: processes.
+        out: the existing output folder.
+        train: train the agents into `out` and draw their learning curves. False: use the shipped
+            agents and results.
+        workers: number of processes; None: one per core.
     """
     source = out if train else papers_folder() / "ineps" / name
     if train:

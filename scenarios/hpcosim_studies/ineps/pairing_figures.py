@@ -1,4 +1,4 @@
-"""The figures of the pairing agent: bars beside heuristics, learning curves, and schedules."""
+"""Figures of the pairing agent: bars, learning curves and schedules."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hpcosim_studies.ineps.experiments import (
     PAPERS,
     UNTRAINED,
     model_name,
-    of_kind,
+    trainings_of,
 )
 from hpcosim_studies.ineps.heuristics import SHOWN, WORST, best_of, contenders
-from hpcosim_studies.ineps.pairing_tables import MEASURES, Results, Spread, drawn
+from hpcosim_studies.ineps.pairing_tables import MEASURES, Results, Spread, sampled_spread
 from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.runs import Simulated, StudyRun, simulate
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEYOND = 1.05
-"""Where the axis of bars ends, relative to the longest that is not of an untrained agent."""
+"""End of the axis of bars, relative to the longest bar of a trained agent or heuristic."""
 
 STYLES = ("-", "--", ":")
-"""Of the optima, one for each class of schedules."""
+"""Line styles of the optima, one per class of schedules."""
 
 QUANTITIES = {
     "mean_return": "return of an episode",
@@ -40,17 +40,17 @@ QUANTITIES = {
     "policy_loss": "actor's loss",
     "value_loss": "critic's loss",
 }
-"""The columns of a learning curve that are drawn, with their titles."""
+"""Columns of a learning curve to draw, with their titles."""
 
 
 class Bar(NamedTuple):
     """A bar, in the unit of the measure.
 
     Attributes:
-        label: at its side.
-        value: its length; of agents the mean over seeds of their greedy runs.
-        colour: its colour.
-        spread: of runs by chance; None: there are none.
+        label: name of the scheduler.
+        value: length; of an agent: the mean of its greedy runs over seeds.
+        colour: colour of the bar.
+        spread: spread of the random runs; None: the scheduler is deterministic.
     """
 
     label: str
@@ -60,7 +60,7 @@ class Bar(NamedTuple):
 
 
 def draw_bars(path: Path, results: Results, experiments: Sequence[str]) -> None:
-    """Draw a panel for each experiment and objective, the optima as lines."""
+    """Draw a panel per experiment and objective, with the optima as lines."""
     size = (13, 0.6 + 4.6 * len(experiments))
     with panels(path, len(experiments), 2, size, style={}, dpi=110) as all_axes:
         kinds = [(name, objective) for name in experiments for objective in OBJECTIVES]
@@ -99,12 +99,12 @@ def _bars(results: Results, experiment: str, objective: Objective) -> list[Bar]:
     for label in results.labels(experiment, objective):
         found = results.shown(experiment, label, objective)
         colour = COLOURS[6 if UNTRAINED in label else 2 if OURS in label else 1]
-        bars.append(Bar(label, measure.mean(found), colour, drawn(found, measure)))
+        bars.append(Bar(label, measure.mean(found), colour, sampled_spread(found, measure)))
     return bars
 
 
 def _draw_panel(axes: Axes, bars: Sequence[Bar]) -> None:
-    """Draw the bars; those of untrained agents are cut off at the end of the axis."""
+    """Draw the bars. Longer bars, those of untrained agents, end at the end of the axis."""
     labels, values, colours, _ = zip(*bars, strict=True)
     horizontal_bars(axes, labels, values, colours)
     others = [bar for bar in bars if not bar.label.startswith(UNTRAINED)]
@@ -127,18 +127,18 @@ def _draw_panel(axes: Axes, bars: Sequence[Bar]) -> None:
 
 
 def draw_curves(path: Path, study: str, trained: Path) -> None:
-    """Draw how agents learn: mean and range over seeds, a column for each agent and objective.
+    """Draw learning curves: mean and range over seeds, a column per agent and objective.
 
     Args:
         path: the PNG file.
         study: a key of `EXPERIMENTS`.
-        trained: the folder of the trainings.
+        trained: the folder that holds a folder per training.
     """
     kinds = [(variant, objective) for variant in (PAPERS, OURS) for objective in OBJECTIVES]
     size = (12, 7)
     with panels(path, len(QUANTITIES), len(kinds), size, style={}, dpi=90, sharex="col") as grid:
         for number, (variant, objective) in enumerate(kinds):
-            folders = [trained / one.name for one in of_kind(study, variant, objective)]
+            folders = [trained / one.name for one in trainings_of(study, variant, objective)]
             column = grid[number :: len(kinds)]
             _draw_column(column, folders)
             title = f"{variant}, for {MEASURES[objective].title}: {len(folders)} seeds"
@@ -162,12 +162,12 @@ def _quantity(line: Iteration, name: str) -> float:
 
 
 def draw_schedules(path: Path, experiment: str, results: Results, models: Path) -> None:
-    """Draw Gantt charts of the best heuristic and the best agents, a column for each objective.
+    """Draw Gantt charts of the best heuristic and the best agents, a column per objective.
 
     Args:
         path: the PNG file.
-        experiment: the scenario.
-        results: of heuristics.
+        experiment: name of the scenario.
+        results: the results of heuristics.
         models: the folder of the agents' files.
     """
     columns = [_simulated(experiment, results, models, objective) for objective in OBJECTIVES]
@@ -190,7 +190,7 @@ def draw_schedules(path: Path, experiment: str, results: Results, models: Path) 
 def _simulated(
     experiment: str, results: Results, models: Path, objective: Objective
 ) -> dict[str, Simulated]:
-    """Return the runs that are drawn for an objective, by title."""
+    """Return the runs to draw for an objective, by title."""
     name, _ = results.best_heuristic(experiment, objective)
     schedulers = {name: name}
     for variant in (PAPERS, OURS):

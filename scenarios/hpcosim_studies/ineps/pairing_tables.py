@@ -1,7 +1,7 @@
-"""The tables of the pairing agent: beside heuristics, the optimum, and the published figures.
+"""Tables that compare the pairing agent with heuristics, optima and the published results.
 
-The cells of agents are over training seeds: mean and standard deviation of their greedy runs; and
-mean, deviation, least and most of all their sampled runs.
+An agent's cells are statistics over training seeds: mean and standard deviation of greedy runs, and
+mean, standard deviation, minimum and maximum of sampled runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hpcosim_studies.ineps.heuristics import (
     Index,
     best_of,
     contenders,
-    draws,
+    is_random,
     with_others,
 )
 from hpcosim_studies.ineps.published import PUBLISHED, Published
@@ -31,15 +31,15 @@ CLASSES = {
     "all": "all that fit, never waits",
     "any": "may wait for the next event",
 }
-"""The classes of schedules that optima are of, see `planning.optimum`."""
+"""Classes of schedules with a known optimum, see `planning.optimum`."""
 
 
 class Results(NamedTuple):
-    """What tables and figures are made of.
+    """The results that tables and figures show.
 
     Attributes:
         agents: the rows of `agents.csv`.
-        runs: of heuristics.
+        runs: the runs of heuristics.
         optima: the rows of `optimum.csv`.
     """
 
@@ -48,30 +48,30 @@ class Results(NamedTuple):
     optima: Rows
 
     def labels(self, experiment: str, objective: Objective) -> list[str]:
-        """Return the variants tried on an experiment, the untrained ones first."""
+        """Return the variants with results in an experiment, untrained ones first."""
         names = dict.fromkeys(row["variant"] for row in where(self.agents, experiment=experiment))
         ordered = sorted(names, key=lambda name: UNTRAINED not in name)
         return [name for name in ordered if self.shown(experiment, name, objective)]
 
     def shown(self, experiment: str, variant: str, objective: Objective) -> list[Row]:
-        """Return the agents of a variant, all seeds; untrained ones have no objective."""
+        """Return the agents of a variant, one per seed. Untrained agents have no objective."""
         objective = "energy" if UNTRAINED in variant else objective
         return where(self.agents, experiment=experiment, variant=variant, objective=objective)
 
     def optima_of(self, experiment: str, objective: Objective) -> Iterator[tuple[str, float]]:
-        """Yield class of schedules and optimum, in the unit of the measure."""
+        """Yield each class of schedules with its optimum, in the unit of the measure."""
         for row in where(self.optima, experiment=experiment, objective=objective):
             yield CLASSES[row["placements"]], row["value"] / MEASURES[objective].scale
 
     def best_heuristic(self, experiment: str, objective: Objective) -> tuple[str, float]:
-        """Return the best of all that neither learns nor draws, and its value."""
-        names = [name for group in contenders().values() for name in group if not draws(name)]
+        """Return the best deterministic heuristic and its value."""
+        names = [name for group in contenders().values() for name in group if not is_random(name)]
         unique = list(dict.fromkeys(names))
         return best_of(self.runs, MEASURES[objective], experiment, unique)[:2]
 
 
 class Spread(NamedTuple):
-    """Of many runs, in the unit of a measure."""
+    """Statistics of many runs, in the unit of a measure."""
 
     mean: float
     deviation: float
@@ -79,8 +79,8 @@ class Spread(NamedTuple):
     most: float
 
 
-def drawn(agents: Rows, measure: Measure) -> Spread:
-    """Return the spread of all sampled runs of agents, of each equally many."""
+def sampled_spread(agents: Rows, measure: Measure) -> Spread:
+    """Return the spread of all sampled runs of agents; each agent has the same number of runs."""
     column = f"drawn_{measure.column}_"
     means, deviations, least, most = (
         [row[column + of] / measure.scale for row in agents] for of in Spread._fields
@@ -105,7 +105,7 @@ def summary(results: Results, experiments: Sequence[str]) -> str:
 def _comparison(
     results: Results, experiment: str, objective: Objective
 ) -> tuple[list[str], list[str]]:
-    """Return optima, heuristics and agents by the objective."""
+    """Return the table of optima, heuristics and agents for an objective."""
     measure = MEASURES[objective]
     best_name, best = results.best_heuristic(experiment, objective)
 
@@ -124,7 +124,7 @@ def _comparison(
         values = measure.values(found)
         deviation = measure.text(statistics.stdev(values)) if len(values) > 1 else ""
         training_s = statistics.fmean(row["training_s"] for row in found)
-        spread = map(measure.text, drawn(found, measure))
+        spread = map(measure.text, sampled_spread(found, measure))
         name = f"{label} ({len(found)} {'seed' if len(found) == 1 else 'seeds'})"
         lines.append(line(name, statistics.fmean(values), deviation, *spread, f"{training_s:.0f}"))
     head = ["scheduler", "best choices", "deviation over seeds", f"of {best_name}, %"]
@@ -133,7 +133,7 @@ def _comparison(
 
 
 def _published(results: Results, experiment: str) -> list[list[str]]:
-    """Return the papers' reductions beside ours."""
+    """Return the table of published and reproduced reductions."""
     lines = []
     for row in PUBLISHED:
         found = results.shown(experiment, row.variant, row.objective)
@@ -151,10 +151,10 @@ def _published(results: Results, experiment: str) -> list[list[str]]:
 
 
 def _reductions(agents: Rows, results: Results, row: Published, measure: Measure) -> str:
-    """Return by how many percent the runs of agents are below a heuristic."""
+    """Return the reductions of agents' sampled runs relative to a heuristic, in %."""
     names = contenders()["best as run"] if row.base == "best as run" else [row.base]
     base = best_of(results.runs, measure, row.experiment, names)[1]
-    runs = drawn(agents, measure)
+    runs = sampled_spread(agents, measure)
     return _three([100 * (1 - value / base) for value in (runs.least, runs.mean, runs.most)])
 
 

@@ -1,4 +1,4 @@
-"""Training and trying out the pairing agent; the true optima of small experiments."""
+"""Training and evaluation of the pairing agent, and the optima of small experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_scenarios.planning.optimum import least
+from hpcosim_scenarios.planning.optimum import find_optimum
 from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.library import Library, rules_of
@@ -19,10 +19,10 @@ from hpcosim_studies.ineps.experiments import (
     OBJECTIVES,
     OURS,
     PAPERS,
-    Trained,
+    PairingRun,
     model_name,
-    of_kind,
     trainings,
+    trainings_of,
 )
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.rows import Row, write_rows
@@ -36,41 +36,41 @@ from hpcosim_training.learning.curve import read_curve
 OPTIMA = "optimum.csv"
 OPTIMA_COLUMNS = ("experiment", "placements", "objective", "value", "explored")
 SMALL = ("exp1", "exp2")
-"""The experiments small enough for the search of the optimum."""
+"""Experiments that are small enough to search their optimum."""
 
 RUNS = 100
-"""Runs of each agent with sampled choices."""
+"""Number of runs of each agent with sampled actions."""
 
 SIDE_BY_SIDE = 20
 STREAM = 1_000_004
-"""Sets the chance of these runs apart from other draws of the same seed."""
+"""Random stream of the sampled runs; other draws with the same seed use other streams."""
 
 DRAWN = ("mean", "deviation", "least", "most")
 COLUMNS = (
     *("variant", "objective", "seed", "experiment", "training_s", "energy_j", "edp_js"),
     *(f"drawn_{metric}_{of}" for metric in ("energy_j", "edp_js") for of in DRAWN),
 )
-"""Of `agents.csv`: energy and EDP of an agent's greedy run, and over `RUNS` sampled ones."""
+"""Columns of `agents.csv`: energy and EDP of an agent's greedy run and of `RUNS` sampled runs."""
 
 
 def train_study(study: str, out: Path, workers: int | None = None) -> None:
-    """Find the optima of a study, train its agents, and keep the best of either kind.
+    """Search the optima of a study, train its agents, and copy the best agent of each kind.
 
     Args:
         study: a key of `EXPERIMENTS`.
-        out: the folder.
-        workers: processes to train in.
+        out: the output folder.
+        workers: number of processes; None: one per core.
     """
     find_optima(EXPERIMENTS[study].trained_on, out / OPTIMA)
     train_all(trainings(study), out, train_one, COLUMNS, workers=workers, title=study)
     for variant in (PAPERS, OURS):
         for objective in OBJECTIVES:
-            folders = [out / one.name for one in of_kind(study, variant, objective)]
+            folders = [out / one.name for one in trainings_of(study, variant, objective)]
             keep_best(folders, ACTOR, out / model_name(variant, objective), validation_of)
 
 
-def train_one(task: Trained, folder: Path) -> list[Row]:
-    """Train an agent into a folder, and return a row for each experiment it is tried on."""
+def train_one(task: PairingRun, folder: Path) -> list[Row]:
+    """Train an agent into a folder, and return a row per test scenario."""
     experiment = EXPERIMENTS[task.study]
     train_pairing(scenario_path("ineps", experiment.trained_on), folder, task.training)
     training_s = sum(line.seconds for line in read_curve(folder))
@@ -80,19 +80,19 @@ def train_one(task: Trained, folder: Path) -> list[Row]:
             **about,
             "experiment": name,
             "training_s": training_s,
-            **try_out(folder / ACTOR, name, task.seed),
+            **evaluate(folder / ACTOR, name, task.seed),
         }
         for name in experiment.tested_on
     ]
 
 
-def try_out(model: Path, experiment: str, seed: int) -> dict[str, float]:
-    """Return the energy and EDP of an agent: of its greedy run, and over `RUNS` sampled ones.
+def evaluate(model: Path, experiment: str, seed: int) -> dict[str, float]:
+    """Return the energy and EDP of an agent: of its greedy run, and of `RUNS` sampled runs.
 
     Args:
         model: the agent's file.
-        experiment: the scenario's name.
-        seed: of the sampled choices.
+        experiment: name of the scenario.
+        seed: seed of the sampled actions.
     """
     actor, about = load_pairing(model)
     library = Library([scenario_path("ineps", experiment)])
@@ -119,10 +119,10 @@ def try_out(model: Path, experiment: str, seed: int) -> dict[str, float]:
 
 
 def validation_of(folder: Path) -> float:
-    """Return the objective of a training, relative to its teacher's: the less, the better.
+    """Return the objective of a trained agent relative to its teacher's; lower is better.
 
-    It is that of validation, or, where there is none, the mean of the sampled choices of the last
-    ten iterations. No test is looked at.
+    It is the validation score, or, without validation, the mean over the sampled runs of the last
+    ten iterations. Test results are not used.
     """
     _, about = load_pairing(folder / ACTOR)
     if "validation" in about.training:
@@ -132,14 +132,14 @@ def validation_of(folder: Path) -> float:
 
 
 def find_optima(experiment: str, path: Path) -> None:
-    """Write the optima of a small experiment, unless the file is there."""
+    """Write the optima of a small experiment unless the file exists."""
     if path.exists() or experiment not in SMALL:
         return
     library = Library([scenario_path("ineps", experiment)])
     found = []
     for placements in get_args(Placements):
         for objective in get_args(Objective):
-            optimum = least(library.first, library.first_jobs, objective, placements)
+            optimum = find_optimum(library.first, library.first_jobs, objective, placements)
             values = (experiment, placements, objective, optimum.value, optimum.explored)
             found.append(dict(zip(OPTIMA_COLUMNS, values, strict=True)))
     write_rows(path, OPTIMA_COLUMNS, found, digits=None)

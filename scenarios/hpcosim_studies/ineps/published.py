@@ -1,6 +1,7 @@
-"""What is published of the papers' agent, to stand beside ours.
+"""Published results of the papers' agent.
 
-The thesis' tables 4.6, 4.11, 4.14, 4.15 and 4.18; those of Experiment 4 are the paper's table 7.
+They are those of tables 4.6, 4.11, 4.14, 4.15 and 4.18 of the thesis; for Experiment 4, of table 7
+of the paper.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ Base = Literal[
 
 
 class Published(NamedTuple):
-    """Per cent below a heuristic, at the least, on average and at the most of 100 runs.
+    """Reductions relative to a heuristic over 100 runs.
 
     Attributes:
-        experiment: the scenario.
-        variant: of `VARIANTS`.
-        objective: of the agent.
+        experiment: name of the scenario.
+        variant: a key of `VARIANTS`.
+        objective: objective of the agent.
         base: the heuristic; `best as run`: the best of the 36 as the papers' program runs them.
-            In Experiment 1 the thesis takes another for the best.
-        energy, edp: greatest, mean and least reduction, %; None: not given.
+            In Experiment 1 the thesis names another heuristic as the best.
+        energy: maximum, mean and minimum reduction of energy, in %.
+        edp: maximum, mean and minimum reduction of the energy-delay product, in %; None: not
+            published.
     """
 
     experiment: str

@@ -1,4 +1,4 @@
-"""All weeks together: wins, and the week that is drawn."""
+"""Comparison over all weeks: wins, and the choice of a representative week."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from hpcosim_workloads.table import JobTable
 
 
 def by_scheduler(rows: Rows, column: str) -> dict[str, Floats]:
-    """Return a column by scheduler, a value for each week in order, in one reading of the cap."""
+    """Return a column by scheduler, one value per week, from rows with the same cap."""
     found = groups(rows, "scheduler").items()
     return {scheduler: np.array([row[column] for row in of]) for (scheduler,), of in found}
 
 
 def wins(values: Mapping[str, Floats], among: Sequence[str]) -> dict[str, int]:
-    """Return in how many weeks each scheduler is the best, which is the least; ties count."""
+    """Return the number of weeks in which each scheduler has the lowest value; ties count."""
     best = np.min([values[scheduler] for scheduler in among], axis=0)
     return {
         scheduler: int((values[scheduler] <= best + TIE * np.abs(best)).sum())
@@ -46,11 +46,11 @@ def both_wins(rows: Rows, reading: Reading) -> tuple[dict[str, int], dict[str, i
 
 
 def representative_week(rows: Rows) -> int:
-    """Return the week that is drawn.
+    """Return the week to draw.
 
-    It is one that looks as the paper's figures do. Of several, or of all where there is none, it
-    is the one whose makespans and energies of HighGFlops and LowPower, over those of Duplex, lie
-    nearest to the medians of these ratios over all weeks.
+    The candidates are the weeks that resemble the paper's figures, or all weeks if none does. Of
+    them it is the one whose makespans and energies of HighGFlops and LowPower, relative to
+    Duplex, are nearest to the medians of these ratios over all weeks.
     """
     weeks: list[int] = sorted({row["week"] for row in rows})
     distance = np.zeros(len(weeks))
@@ -59,17 +59,17 @@ def representative_week(rows: Rows) -> int:
         for scheduler in OURS:
             ratio = values[scheduler] / values[PAPERS_DUPLEX]
             distance += np.abs(np.log(ratio / np.median(ratio)))
-    fitting = looks_as_in_the_paper(rows)
+    fitting = resembles_figures(rows)
     if fitting.any():
         distance[~fitting] = np.inf
     return weeks[int(np.argmin(distance))]
 
 
-def looks_as_in_the_paper(rows: Rows) -> NDArray[np.bool_]:
-    """Return for each week whether it is like the paper's figures 4 and 5.
+def resembles_figures(rows: Rows) -> NDArray[np.bool_]:
+    """Return for each week whether it resembles the paper's figures 4 and 5.
 
-    Duplex' makespan is well beyond a week; HighGFlops ends first; LowPower takes least energy
-    and Duplex most.
+    It does if the makespan of Duplex is above `WELL_BEYOND` weeks, HighGFlops ends first, LowPower
+    takes the least energy and Duplex the most.
     """
     ends, spent = (
         [by_scheduler(rows, column)[name] for name in (*OURS, PAPERS_DUPLEX)]
@@ -85,7 +85,7 @@ def looks_as_in_the_paper(rows: Rows) -> NDArray[np.bool_]:
 
 
 def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
-    """Return the properties of the workload, a sentence each."""
+    """Return the properties of the workload, one sentence each."""
     days = float(jobs.submit_s[-1] - jobs.submit_s[0]) / 86400
     found = [
         f"{len(jobs)} jobs in {days:.0f} days, {len(jobs) / max(days, 1):.0f} a day (paper: 199), "
@@ -98,7 +98,7 @@ def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
     )
     for cap, says in CAPS.items():
         cores = capped(jobs, cap).cores.mean()
-        alike = int(looks_as_in_the_paper(where(rows, cap=cap)).sum())
+        alike = int(resembles_figures(where(rows, cap=cap)).sum())
         found.append(
             f"`{cap}`, {says}: {cores:.1f} cores a job on average (paper: 24.6). Weeks that go as "
             f"in the paper's figures 4 and 5 (Duplex needs more than {WELL_BEYOND * 168:.0f} h, "

@@ -1,4 +1,4 @@
-"""The paper's figures 2 to 5, from all weeks and from one."""
+"""The paper's figures 2 and 3 over all weeks, and 4 and 5 for one week."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 Line = tuple[Floats, Floats]
 FAMILY_COLOURS = (COLOURS[0], COLOURS[2], *[COLOURS[1]] * 3, *[COLOURS[3]] * 3, *[COLOURS[4]] * 3)
-"""The colours of `SCHEDULERS`: the paper's two, the chained, the immediate and the batch ones."""
+"""Colours of `SCHEDULERS`: the paper's two, chained, immediate and batch heuristics."""
 
-OF_CURVES = (COLOURS[1], COLOURS[4], COLOURS[0], COLOURS[2])
+CURVE_COLOURS = (COLOURS[1], COLOURS[4], COLOURS[0], COLOURS[2])
 
 
-class Curve(NamedTuple):
-    """A week under a scheduler.
+class WeekCurves(NamedTuple):
+    """Energy and jobs over the time of a week under a scheduler.
 
     Attributes:
-        label: the scheduler.
-        makespan_h: hours.
-        energy_kwh: hours and energy spent so far, by the reading of idle power.
-        jobs: hours and jobs, by their state.
+        label: label of the scheduler.
+        makespan_h: makespan, in h.
+        energy_kwh: time in h and cumulative energy in kWh, by interpretation of idle power.
+        jobs: time in h and number of jobs, by state of the jobs.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Curve(NamedTuple):
 
 
 def draw_boxes(path: Path, rows: Rows, cap: str) -> None:
-    """Draw box plots over weeks (the paper's figure 2) in a reading of the cap."""
+    """Draw box plots over weeks (figure 2 of the paper) for a cap."""
     with _axes(path, f"Each week's results; {CAPS[cap]}", *GRID) as all_axes:
         for axes, reading in zip(all_axes, DRAWN, strict=False):
             values = by_scheduler(where(rows, cap=cap), reading.column)
@@ -66,7 +66,7 @@ def draw_boxes(path: Path, rows: Rows, cap: str) -> None:
 
 
 def draw_wins(path: Path, rows: Rows, cap: str) -> None:
-    """Draw in how many weeks each is the best (figure 3), of the paper's five and of all."""
+    """Draw the number of wins (figure 3), among the paper's five schedulers and among all."""
     with _axes(path, f"Weeks in which each is the best; {CAPS[cap]}", *GRID) as all_axes:
         for axes, reading in zip(all_axes, DRAWN, strict=False):
             five, every = both_wins(where(rows, cap=cap), reading)
@@ -100,7 +100,7 @@ def _draw_counts(axes: Axes, counts: Any) -> list[Any]:
 
 
 def draw_week(out: Path, cap: str, runs: Sequence[StudyRun]) -> None:
-    """Draw the paper's figures 4 and 5 for the week of some runs."""
+    """Draw the paper's figures 4 and 5 for the week of these runs."""
     shown = (PAPERS_DUPLEX, "duplex", *OURS)
     curves = [curve_of(run) for name in shown for run in runs if run.scheduler == name]
     title = f"week {runs[0].labels['week']}; {CAPS[cap]}"
@@ -108,8 +108,8 @@ def draw_week(out: Path, cap: str, runs: Sequence[StudyRun]) -> None:
     _draw_jobs(out / f"jobs-{cap}.png", f"Jobs in the system, {title}", curves)
 
 
-def curve_of(run: StudyRun) -> Curve:
-    """Return energy and jobs over time, of a week under a scheduler."""
+def curve_of(run: StudyRun) -> WeekCurves:
+    """Return the curves of a week under a scheduler."""
     record = simulate(run).simulation.record()
     recording, start_s, end_s = record.recording, record.start_s, record.end_s
     ones = np.ones(len(recording))
@@ -128,15 +128,15 @@ def curve_of(run: StudyRun) -> Curve:
     for state, more, fewer in (("running", began, ended), ("queued", came, began)):
         at_s, count = steps(np.concatenate([more, fewer]), np.concatenate([ones, -ones]))
         counts[state] = ((at_s - start_s) / 3600, count)
-    return Curve(SCHEDULERS[run.scheduler], (end_s - start_s) / 3600, energy_kwh, counts)
+    return WeekCurves(SCHEDULERS[run.scheduler], (end_s - start_s) / 3600, energy_kwh, counts)
 
 
-def _draw_energy(path: Path, title: str, curves: Sequence[Curve]) -> None:
-    """Draw the energy spent over time, a panel for each reading of idle power (figure 4)."""
+def _draw_energy(path: Path, title: str, curves: Sequence[WeekCurves]) -> None:
+    """Draw cumulative energy, a panel per interpretation of idle power (figure 4)."""
     readings = list(curves[0].energy_kwh)
     with _axes(path, title, 1, len(readings), (11.0, 4.5)) as all_axes:
         for axes, reading in zip(all_axes, readings, strict=True):
-            for curve, colour in zip(curves, OF_CURVES, strict=False):
+            for curve, colour in zip(curves, CURVE_COLOURS, strict=False):
                 hours, energy_kwh = curve.energy_kwh[reading]
                 axes.plot(hours, energy_kwh, color=colour, label=curve.label)
                 axes.plot(hours[-1:], energy_kwh[-1:], "o", color=colour, markersize=5)
@@ -147,8 +147,8 @@ def _draw_energy(path: Path, title: str, curves: Sequence[Curve]) -> None:
         all_axes[0].legend(fontsize=8)
 
 
-def _draw_jobs(path: Path, title: str, curves: Sequence[Curve]) -> None:
-    """Draw running and queued jobs over time, a dot at the makespan (figure 5)."""
+def _draw_jobs(path: Path, title: str, curves: Sequence[WeekCurves]) -> None:
+    """Draw running and queued jobs over time, with a dot at the makespan (figure 5)."""
     with _axes(path, title, len(curves), 1, (10.0, 2.0 * len(curves) + 0.8), True) as all_axes:
         for axes, curve in zip(all_axes, curves, strict=True):
             for (what, (hours, count)), colour in zip(
@@ -172,7 +172,7 @@ GRID = ((len(DRAWN) + 3) // 4, 4, (15.0, 8.0))
 def _axes(
     path: Path, title: str, rows: int, columns: int, size: tuple[float, float], shared: bool = False
 ) -> Iterator[list[Any]]:
-    """Lend the panels of a figure with a title."""
+    """Yield the panels of a figure with a title."""
     style = {"font.size": 9}
     with panels(
         path, rows, columns, size, style=style, dpi=100, sharex=shared, sharey=shared
@@ -182,7 +182,7 @@ def _axes(
 
 
 def _name(axes: Axes, reading: Reading, unit: str) -> None:
-    """Write the title of a panel, with the schedulers below."""
+    """Set the title and axis labels of a panel."""
     labels = list(SCHEDULERS.values())
     axes.set_xticks(range(1, len(labels) + 1), labels, rotation=90, fontsize=7)
     axes.set_title(reading.named, loc="left", fontsize=9)

@@ -1,4 +1,4 @@
-"""The readings of what the paper leaves open, the measures, and the schedulers."""
+"""The schedulers and measures of the paper, and the interpretations of its ambiguous parts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 
 WHOLE_LOG: Mapping[str, Scalar] = {"workload.window_s": None, "workload.max_cores": None}
 WEEK_S = 7 * 86400.0
-MOST_CORES = 64  # of a job, and of a node
+MOST_CORES = 64  # of a job and of a node
 DIVISOR = 8
-IDLE_W = 0.4  # of every node, by the letter of table 1
-TIE = 1e-9  # results this close to the best, relative to it, are as good
-WELL_BEYOND = 1.25  # weeks; so long is Duplex's makespan in the week drawn
-BUSY = 1000  # jobs; weeks as full as those of the paper, which have 1393 on average
-NOTEWORTHY = 1.0  # %; less is called no difference
+IDLE_W = 0.4  # idle power of a node, as table 1 prints it
+TIE = 1e-9  # relative difference to the best below which two results are a tie
+WELL_BEYOND = 1.25  # least makespan of Duplex, in weeks, in the representative week
+BUSY = 1000  # least number of jobs of a busy week; the paper's weeks have 1393 on average
+NOTEWORTHY = 1.0  # least difference that is reported, in %
 
-# Label of each scheduler, by its name: the paper's own two; its baselines as its program runs
-# them, with their slips, and without these; and the same heuristics in a fair mode.
+# Labels of schedulers by name: the paper's two; its baselines as its program runs them, errors
+# included; the same without the errors; and the same heuristics in batch mode.
 OURS = {"first-high-gflops": "HighGFlops", "first-low-power": "LowPower"}
 CHAINED = {
     "minmin-chained": "MinMin chained",
@@ -47,7 +47,7 @@ CAPS: Mapping[str, str] = {
     "clip": f"jobs clipped to {MOST_CORES} cores",
     "eighth": f"cores divided by {DIVISOR}, then clipped to {MOST_CORES}",
 }
-"""How the log's jobs are made to fit into one node, by name."""
+"""Caps: ways to fit the jobs of the log into one node, by name."""
 
 IDLES: Mapping[str, str] = {
     "fraction": "idle 0.3959 x static",
@@ -55,17 +55,17 @@ IDLES: Mapping[str, str] = {
     "fraction_untouched": "idle 0.3959 x static, 0 W before a node's first task",
     "watts_untouched": f"idle {IDLE_W} W, 0 W before a node's first task",
 }
-"""What an idle node draws, by name."""
+"""Interpretations of the power of an idle node, by name."""
 
 
 class Reading(NamedTuple):
-    """A measure, in one reading of its definition.
+    """A measure under one interpretation of its definition.
 
     Attributes:
-        measure: a column of `results.csv`.
-        reading: of the definition; empty: it is not ambiguous.
-        paper: the paper's changes of the median against the baseline, %, by HighGFlops and by
-            LowPower.
+        measure: the measure, with its column in `results.csv`.
+        reading: the interpretation; empty: the definition is unambiguous.
+        paper: the published changes of the median relative to the baseline, in %: that of
+            HighGFlops and that of LowPower.
     """
 
     measure: Measure
@@ -74,12 +74,12 @@ class Reading(NamedTuple):
 
     @property
     def column(self) -> str:
-        """The measure's column."""
+        """The column of the measure."""
         return self.measure.column
 
     @property
     def named(self) -> str:
-        """The measure's title, with the reading."""
+        """The title of the measure, with the interpretation."""
         return ", ".join(filter(None, (self.measure.title, self.reading)))
 
 
@@ -105,9 +105,9 @@ READINGS: tuple[Reading, ...] = (
 )
 DRAWN = tuple(reading for reading in READINGS if "untouched" not in reading.column)
 COLUMNS = ("cap", "week", "scheduler", "jobs", *(reading.column for reading in READINGS))
-"""Of `results.csv`: a row for each week, counted from 0, under a scheduler."""
+"""Columns of `results.csv`, which has a row per cap, week and scheduler; weeks count from 0."""
 
 
 def base() -> Path:
-    """Return the scenario of the study."""
+    """Return the scenario file of the study."""
     return scenario_path("node_centric", "kit")

@@ -1,4 +1,4 @@
-"""The whole study, from the log to tables and figures."""
+"""The study, from the job log to tables and figures."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hpcosim_workloads.table import JobTable
 
 
 def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
-    """Run the whole study on the KIT log; write table and figures into a folder."""
+    """Run the study on the KIT log, and write tables and figures into a folder."""
     del name, train
     scenario = load_scenario(base(), WHOLE_LOG)
     compare_weeks(jobs_of(scenario, base().parent), out, workers)
 
 
 def compare_weeks(jobs: JobTable, out: Path, workers: int | None = None) -> list[Row]:
-    """Run the study on any log, and return its rows.
+    """Run the study on a job log, and return the rows of `results.csv`.
 
     Args:
-        jobs: the log.
-        out: the folder, which exists.
-        workers: processes.
+        jobs: the jobs of the log.
+        out: the existing output folder.
+        workers: number of processes; None: one per core.
     """
     runs = [run for cap in CAPS for run in runs_of(jobs, cap)]
     figures: dict[str, Callable[[Path, Rows], None]] = {}

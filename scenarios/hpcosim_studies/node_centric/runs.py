@@ -1,4 +1,4 @@
-"""The weeks of the log, each simulated by itself."""
+"""Simulations of single weeks of the log."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from hpcosim_workloads.table import JobTable
 
 
 def capped(jobs: JobTable, cap: str) -> JobTable:
-    """Return the log with jobs cut to what a node holds, in one of the readings of `CAPS`."""
+    """Return the jobs, fitted into one node by a cap of `CAPS`."""
     if cap == "eighth":
         jobs = shaping.divide_cores(jobs, DIVISOR)
     return shaping.cap_cores(jobs, MOST_CORES)
 
 
 def weeks_of(jobs: JobTable) -> Iterator[tuple[int, JobTable]]:
-    """Yield number and jobs of each week that has any, weeks counted from the first submission.
+    """Yield number and jobs of each week with jobs; weeks count from the first submission.
 
-    The times of a week count from its own first submission.
+    The times of a week are relative to its own first submission.
     """
     first_s, last_s = float(jobs.submit_s[0]), float(jobs.submit_s[-1])
     for week in range(int((last_s - first_s) // WEEK_S) + 1):
@@ -47,7 +47,7 @@ def weeks_of(jobs: JobTable) -> Iterator[tuple[int, JobTable]]:
 
 
 def runs_of(jobs: JobTable, cap: str) -> list[StudyRun]:
-    """Return a run for each week and scheduler, in a reading of the cap."""
+    """Return a run per week and scheduler for a cap."""
     return [
         StudyRun(
             base(),
@@ -62,7 +62,7 @@ def runs_of(jobs: JobTable, cap: str) -> list[StudyRun]:
 
 
 def measured(run: StudyRun) -> dict[str, float]:
-    """Simulate a week under a scheduler, and return the values of all readings."""
+    """Simulate a week under a scheduler, and return all measures in all interpretations."""
     simulation, _, jobs = simulate(run)
     makespan_s = simulation.now_s - simulation.start_s
     values = {"makespan_s": makespan_s, **waits(simulation, jobs)}
@@ -76,10 +76,11 @@ def measured(run: StudyRun) -> dict[str, float]:
 
 
 def waits(simulation: Simulation, jobs: JobTable) -> dict[str, float]:
-    """Return mean wait and mean slowdown, (wait + execution) / t_b (section 3).
+    """Return mean wait and mean slowdown, (wait + run time) / t_b (section 3).
 
-    t_b is the time a job takes alone on the slowest node: as requested, or as it turns out. The
-    log's run times hold on the slowest node. Jobs of no t_b are left out of the slowdown.
+    t_b is the time of the job alone on the slowest node, in two interpretations: the requested time
+    and the run time. The run times of the log are those on the slowest node. Jobs with t_b = 0 are
+    excluded from the slowdown.
     """
     recording = simulation.recording
     submit_s, start_s = np.array(recording.submit_s), np.array(recording.start_s)
@@ -92,7 +93,7 @@ def waits(simulation: Simulation, jobs: JobTable) -> dict[str, float]:
 
 
 def platforms(platform: Platform) -> dict[str, Platform]:
-    """Return the platform in each reading of the power of an idle node."""
+    """Return the platform in each interpretation of idle power."""
     groups = tuple(
         replace(
             group,
@@ -110,12 +111,12 @@ def platforms(platform: Platform) -> dict[str, Platform]:
 
 
 def energies_j(simulation: Simulation, platform: Platform) -> tuple[float, float]:
-    """Return the energy of a schedule, had it run on a platform of other power.
+    """Return the energy of a schedule on a platform with other power settings.
 
-    No schedule here depends on idle power, so one simulation serves every reading of it.
+    The schedules are independent of idle power, so one simulation serves every interpretation.
 
     Returns:
-        The energy of all nodes, and the part of it from each node's first task on.
+        The energy of all nodes in J, and its part after the first task of each node.
     """
     total_j = untouched_j = 0.0
     touched: set[int] = set()

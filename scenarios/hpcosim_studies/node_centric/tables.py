@@ -1,4 +1,4 @@
-"""The tables of all weeks, as Markdown."""
+"""Tables over all weeks, as Markdown."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hpcosim_studies.rows import Rows, where
 
 
 def summary(rows: Rows, known: Sequence[str]) -> str:
-    """Return the paper's percentages beside ours, the medians behind them, and the wins.
+    """Return the published and reproduced changes, the medians, and the wins, as Markdown.
 
     Args:
-        rows: of all weeks.
+        rows: the rows of all weeks.
         known: sentences about the workload.
     """
     return document(
@@ -36,7 +36,7 @@ def summary(rows: Rows, known: Sequence[str]) -> str:
 
 
 def _of_cap(rows: Rows, cap: str) -> Iterator[list[str]]:
-    """Yield the tables of a reading of the cap."""
+    """Yield the tables of a cap."""
     yield [f"## `{cap}`: {CAPS[cap]}"]
     yield change_table(rows)
     yield verdict(rows)
@@ -59,7 +59,7 @@ def _of_cap(rows: Rows, cap: str) -> Iterator[list[str]]:
 
 
 def verdict(rows: Rows) -> list[str]:
-    """Return which leads over the paper's baselines remain over the batch ones, and which not."""
+    """Return the improvements over chained baselines that hold, or not, over batch ones."""
     lines = []
     for scheduler, label in OURS.items():
         kept: list[str] = []
@@ -78,18 +78,18 @@ def verdict(rows: Rows) -> list[str]:
 
 
 def medians(rows: Rows, column: str) -> dict[str, float]:
-    """Return each scheduler's median over weeks."""
+    """Return the median over weeks by scheduler."""
     values = by_scheduler(rows, column)
     return {scheduler: float(np.median(each)) for scheduler, each in values.items()}
 
 
 def change(of: Mapping[str, float], scheduler: str, baseline: Sequence[str]) -> float:
-    """Return by how many percent a median lies above a baseline: the mean of their medians."""
+    """Return the change of a median relative to the mean of the baselines' medians, in %."""
     return measures.change(of[scheduler], float(np.mean([of[name] for name in baseline])))
 
 
 def change_table(rows: Rows) -> list[str]:
-    """Return the paper's percentages beside ours."""
+    """Return the table of published and reproduced changes."""
 
     def changes(reading: Reading) -> list[str]:
         of, cells = medians(rows, reading.column), []
@@ -104,7 +104,7 @@ def change_table(rows: Rows) -> list[str]:
 
 
 def median_table(rows: Rows) -> list[str]:
-    """Return the medians over weeks."""
+    """Return the table of medians over weeks."""
 
     def values(reading: Reading) -> list[str]:
         of = medians(rows, reading.column)
@@ -114,7 +114,7 @@ def median_table(rows: Rows) -> list[str]:
 
 
 def win_table(rows: Rows) -> list[str]:
-    """Return the wins, of the paper's five schedulers and of all."""
+    """Return the table of wins, among the paper's five schedulers and among all."""
 
     def counts(reading: Reading) -> list[str]:
         five, every = both_wins(rows, reading)
@@ -128,6 +128,6 @@ def _table(
     cells: Callable[[Reading], Sequence[str]],
     named: Callable[[Reading], str] = lambda reading: reading.measure.title,
 ) -> list[str]:
-    """Return a table with a line for each measure and reading."""
+    """Return a table with a line per measure and interpretation."""
     lines = [[named(reading), reading.reading, *cells(reading)] for reading in READINGS]
     return table(["measure", "reading", *head], lines, rule=" --- ")

@@ -1,0 +1,126 @@
+"""Checks of arguments that several commands share.
+
+Each is the callback of an argument or option: it raises `typer.BadParameter` with a hint.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from hpcosim_scenarios.shipped import find_scenario, shipped_scenarios
+
+EXAMPLE = "tcp://127.0.0.1:28080"
+MAX_PORT = 65535
+
+
+def scenario_file(path: Path) -> Path:
+    """Return the file of a scenario that is named by its path or, if shipped, by its name."""
+    path = find_scenario(str(path))
+    if path.is_dir():
+        found = sorted(_scenarios_in(path))
+        example = f", such as {found[0]}" if found else ""
+        raise typer.BadParameter(f"{path} is a folder; expected a scenario file (YAML){example}")
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{path} is not a regular file; expected a scenario file (YAML)")
+    if not path.exists():
+        raise typer.BadParameter(f"{path}: no such file or shipped scenario{_nearest(path)}")
+    return path
+
+
+def optional_scenario_file(path: Path | None) -> Path | None:
+    """Return the file of a scenario, if one is given."""
+    return None if path is None else scenario_file(path)
+
+
+def scenario_files(paths: list[Path]) -> list[Path]:
+    """Return the files of scenarios."""
+    return [scenario_file(path) for path in paths]
+
+
+def scheduler_name(name: str | None) -> str | None:
+    """Check that the name of a scheduler is not empty, as an unset shell variable is."""
+    if name == "":
+        raise typer.BadParameter("expected the name of a scheduler, got an empty text")
+    return name
+
+
+def results_folder(path: Path) -> Path:
+    """Check that a folder with the results of a run exists."""
+    if path.is_dir():
+        if (path / "run.json").exists():
+            return path
+        inside = sorted(str(file.parent) for file in path.glob("*/run.json"))
+        near = f"; did you mean {inside[0]}?" if inside else "; `hpcosim run` writes one"
+        raise typer.BadParameter(f"{path} is not a results folder: run.json is missing{near}")
+    if path.exists():
+        near = f", such as {path.parent}" if (path.parent / "run.json").exists() else ""
+        raise typer.BadParameter(f"{path} is a file; expected a results folder{near}")
+    raise typer.BadParameter(f"{path}: no such folder; `hpcosim run` writes a results folder")
+
+
+def output_file(path: Path | None) -> Path | None:
+    """Check that an output file, if one is given, is not a folder."""
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; expected the path of a file")
+    return path
+
+
+def server_address(address: str) -> str:
+    """Check the address of a server to connect to."""
+    _check_scheme(address)
+    if address.startswith("tcp://"):
+        _check_port(address)
+    return address
+
+
+def optional_server_address(address: str | None) -> str | None:
+    """Check the address of a server to connect to, if one is given."""
+    return None if address is None else server_address(address)
+
+
+def listening_address(address: str) -> str:
+    """Check the address that a server listens at."""
+    _check_scheme(address)
+    return address
+
+
+def _check_scheme(address: str) -> None:
+    scheme, separator, rest = address.partition("://")
+    expected = f"expected tcp://HOST:PORT, such as {EXAMPLE}, or ipc://PATH"
+    if not separator:
+        near = f"; did you mean tcp://{address}?" if ":" in address else f"; {expected}"
+        raise typer.BadParameter(f"{address!r} has no transport, tcp:// or ipc://{near}")
+    if scheme not in ("tcp", "ipc"):
+        raise typer.BadParameter(f"unknown transport in {address!r}; {expected}")
+    if not rest:
+        raise typer.BadParameter(f"{address!r} is incomplete; {expected}")
+
+
+def _check_port(address: str) -> None:
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    expected = f"expected tcp://HOST:PORT, such as {EXAMPLE}"
+    if not (host and port.isdecimal()):
+        raise typer.BadParameter(f"{address!r} has no port; {expected}")
+    if int(port[:6]) > MAX_PORT:
+        raise typer.BadParameter(f"{address!r}: a port is at most {MAX_PORT}; {expected}")
+
+
+def _nearest(path: Path) -> str:
+    """Return a hint: the scenario with the most similar file name, or the list of all."""
+    files = {file.name: str(file) for file in _scenarios_in(path.parent)}
+    shipped = {key: name for name in shipped_scenarios() for key in (name.split("/")[-1], name)}
+    name = re.sub(r"\.ya?ml$", "", str(path))
+    for known, wanted in ((files, path.name), (shipped, name)):
+        if found := difflib.get_close_matches(wanted, known, n=1):
+            return f"; did you mean {known[found[0]]}?"
+    return "; `hpcosim scenarios` lists the shipped scenarios"
+
+
+def _scenarios_in(folder: Path) -> Iterator[Path]:
+    yield from folder.glob("*.yaml")
+    yield from folder.glob("*.yml")

@@ -1,0 +1,44 @@
+"""Examples at the end of the help text of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _examples(*commands: str) -> str:
+    lines = "\n".join(commands)
+    return f"Examples:\n\n\b{lines}"  # \b: the documentation shows the paragraph as code
+
+
+EXAMPLES: Mapping[str, str] = {
+    "run": _examples(
+        "hpcosim run my_cluster.yaml",
+        "hpcosim run demo --scheduler conservative --out results/a",
+        "hpcosim run demo --set workload.load=2 --seed 3 --json",
+    ),
+    "compare": _examples(
+        "hpcosim compare demo --schedulers fcfs,sjf,easy",
+        "hpcosim compare demo --schedulers all-heuristics --json",
+    ),
+    "serve": _examples(
+        "hpcosim serve demo --once --out results/mine",
+        "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
+    ),
+    "schedule": _examples(
+        "hpcosim schedule easy",
+        "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
+    ),
+    "ping": _examples("hpcosim ping --connect tcp://127.0.0.1:28080 --timeout-s 10"),
+    "conformance": _examples(
+        "hpcosim conformance --client 'python my_scheduler.py {address}'",
+        "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",
+    ),
+    "validate": _examples(
+        "hpcosim validate demo",
+        "hpcosim validate demo --set workload.load=0.8",
+    ),
+    "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
+    "draw": _examples("hpcosim draw results/demo-easy"),
+    "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
+}
+"""The epilog of a command's help text, by command."""

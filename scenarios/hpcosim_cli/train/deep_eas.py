@@ -1,0 +1,100 @@
+"""The command `hpcosim train deep-eas`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from hpcosim_cli.options import Force, ScenarioFile, Set, overrides_of
+from hpcosim_cli.train.options import (
+    TRAINING,
+    CheckpointEvery,
+    Iterations,
+    LearningRate,
+    Out,
+    Patience,
+    Resume,
+    TrainingSeed,
+    ValidateEvery,
+    Workers,
+    print_iteration,
+    training_into,
+    with_options,
+)
+
+Form = Annotated[
+    Literal["pairs", "picture", "paper"],
+    typer.Option(
+        help="pairs: observe features of job-machine pairs, with PPO; picture: the paper's "
+        "observation, with PPO; paper: the paper's observation and algorithm, REINFORCE."
+    ),
+]
+Pool = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        rich_help_panel=TRAINING,
+        help="Number of different job sequences. 0: new sequences in each iteration.",
+    ),
+]
+Sequences = Annotated[
+    int | None,
+    typer.Option(min=1, rich_help_panel=TRAINING, help="Job sequences per iteration."),
+]
+Trajectories = Annotated[
+    int | None,
+    typer.Option(min=2, rich_help_panel=TRAINING, help="Simulations of each job sequence."),
+]
+
+
+def deep_eas(
+    scenario: ScenarioFile,
+    out: Out,
+    force: Force = False,
+    form: Form = "pairs",
+    changes: Set = None,
+    seed: TrainingSeed = 0,
+    workers: Workers = 1,
+    resume: Resume = False,
+    pool: Pool = None,
+    sequences: Sequences = None,
+    trajectories: Trajectories = None,
+    iterations: Iterations = None,
+    learning_rate: LearningRate = None,
+    validate_every: ValidateEvery = None,
+    patience: Patience = 0,
+    checkpoint_every: CheckpointEvery = 1,
+) -> None:
+    """Train the scheduler `deep-eas` on job sequences drawn like the scenario's.
+
+    The form sets the defaults of the training options. Default: 50 iterations (pairs), 40
+    (picture), 1000 (paper).
+    """
+    with training_into(out, force=force, resume=resume):
+        from hpcosim_training.learners.deep_eas.settings import FORMS
+        from hpcosim_training.learners.deep_eas.train import train_deep_eas
+
+        training = with_options(
+            FORMS[form],
+            pool=pool,
+            sequences=sequences,
+            trajectories=trajectories,
+            iterations=iterations,
+            learning_rate=learning_rate,
+            validate_every=validate_every,
+            patience=patience,
+            seed=seed,
+            workers=workers,
+            checkpoint_every=checkpoint_every,
+        )
+        overrides = overrides_of(changes, None, lenient=False)
+        network = train_deep_eas(
+            scenario,
+            out,
+            training,
+            resume=resume,
+            overrides=overrides,
+            on_iteration=print_iteration,
+        )
+        typer.echo(f"network: {network}")

@@ -1,0 +1,94 @@
+"""Wrong usage of the command: one line on standard error that says how to fix it, and status 2."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hpcosim_cli.main import app
+from support.paths import ROOT
+
+DEMO = "scenarios/demo.yaml"
+
+WRONG = {
+    # the command line
+    "run": "missing argument 'SCENARIO'; see `hpcosim run --help`",
+    "rum x": "no such command 'rum'. Did you mean 'run'?",
+    f"run {DEMO} --sed 1": "no such option: --sed",
+    f"run {DEMO} --seed 1s": "--seed: expected an integer without a unit; see `hpcosim run",
+    f"run {DEMO} --seed -1": "--seed: expected a value greater than or equal to 0",
+    f"run {DEMO} --seed": "option '--seed' requires an argument",
+    f"run {DEMO} --json=yes": "option '--json' does not take a value",
+    f"run {DEMO} {DEMO}": "unexpected extra argument",
+    f"run {DEMO} --transport udp": "--transport: 'udp' is not one of 'ipc', 'tcp', 'inproc'",
+    f"compare {DEMO}": "missing option '--schedulers'",
+    "ping --timeout-s 3s": "--timeout-s: expected a number without a unit",
+    "train deep_eas x": "no such command 'deep_eas'. Did you mean 'deep-eas'?",
+    f"train pairing {DEMO}": "missing option '--out'",
+    "serve": "missing argument 'SCENARIO...'",
+    f"serve {DEMO} --idle-timeout-s 0": "--idle-timeout-s: expected a value greater than",
+    f"serve {DEMO} --max-decisions 0": "--max-decisions: expected a value greater than",
+    "schedule": "missing argument",
+    # scenario files
+    "run demo.yaml": "SCENARIO: demo.yaml: no such file or shipped scenario; did you mean demo?",
+    "run dmo": "SCENARIO: dmo: no such file or shipped scenario; did you mean demo?",
+    "run lambda_0.9": "did you mean deep_eas/lambda_0.9?",
+    "validate scenarios/dmo.yaml": "did you mean scenarios/demo.yaml?",
+    "compare nowhere/x.yaml --schedulers fcfs": "`hpcosim scenarios` lists the shipped scenarios",
+    "run scenarios": "scenarios is a folder; expected a scenario file (YAML), such as scenarios/",
+    "run /dev/zero": "/dev/zero is not a regular file",
+    f"serve {DEMO} demo.yml": "demo.yml: no such file or shipped scenario; did you mean demo?",
+    f"train pairing {DEMO} --out x --validation gone.yaml": "--validation: gone.yaml: no such file",
+    # folders
+    f"run {DEMO} --out {DEMO}/x": "expected a results folder",
+    f"compare {DEMO} --schedulers fcfs --out {DEMO}": "expected a results folder",
+    f"serve {DEMO} --out {DEMO}": "expected a results folder",
+    f"oracle {DEMO} --out scenarios": "scenarios is a folder; expected the path of a file",
+    f"reproduce ineps --out {DEMO}": "expected a results folder",
+    f"train pairing {DEMO} --out {DEMO}": "expected a results folder",
+    f"train pairing {DEMO} --out x --resume": "x: no checkpoint.safetensors to resume from",
+    # addresses
+    "ping --connect localhost:5555": "did you mean tcp://localhost:5555?",
+    "ping --connect localhost": "'localhost' has no transport, tcp:// or ipc://",
+    "ping --connect tcp://localhost": "'tcp://localhost' has no port; expected tcp://HOST:PORT",
+    "ping --connect tcp://localhost:70000": "a port is at most 65535",
+    "ping --connect http://localhost:80": "unknown transport in 'http://localhost:80'",
+    "schedule fcfs --connect localhost:5555": "did you mean tcp://localhost:5555?",
+    "conformance --server localhost:5555": "--server: 'localhost:5555' has no transport",
+    f"serve {DEMO} --bind localhost:5555": "--bind: 'localhost:5555' has no transport",
+    # values that a command checks itself
+    f"serve {DEMO} --once --sessions 2": "expected either --once or --sessions",
+    "conformance": "expected either --client or --server",
+    f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
+    "scenarios dmo": "unknown scenario 'dmo'; `hpcosim scenarios` lists the shipped scenarios",
+    "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",
+    "draw nowhere": "nowhere: no such folder",
+    f"draw {DEMO}": "is a file; expected a results folder",
+}
+
+
+@pytest.fixture(autouse=True)
+def _folder_with_scenarios(tmp_path: Path) -> None:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_usage_is_one_line(words: str) -> None:
+    """The line names the argument and the remedy; nothing is written."""
+    done = CliRunner().invoke(app, words.split(), prog_name="hpcosim")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("error: ")
+    assert WRONG[words] in done.stderr
+    assert sorted(os.listdir()) == ["scenarios", "tiny.yaml"]
+
+
+def test_command_without_arguments_prints_help() -> None:
+    """`hpcosim` alone prints the help text, with the panels of commands and the exit status."""
+    done = CliRunner().invoke(app, [])
+    assert done.stderr == ""
+    for words in ("Simulate", "Serve and connect", "Inspect", "Batsim", "Exit status"):
+        assert words in done.stdout
