@@ -39,6 +39,8 @@ from hpcosim_client.view import Policy, View
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
+EXAMPLES = ("fcfs", "easy", "sjf")
+
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
