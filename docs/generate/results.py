@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from docs.generate.docstrings import sentence
-from docs.generate.structs import body, section_text, sections_of
+from docs.generate.scenario import RULES
+from docs.generate.structs import Rules, body, section_text, sections_of
+from docs.generate.types import anchor
 
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
@@ -23,6 +25,15 @@ def tables() -> str:
 
 
 def run_json() -> str:
-    """Return the keys of `run.json`, and of the mappings in it."""
+    """Return the keys of `run.json`, and of the mappings in it.
+
+    Mappings that are as in a scenario have a link to its reference.
+    """
     top, *below = sections_of(Run)
-    return "\n\n".join([body(top), *(section_text(section, level=3) for section in below)])
+    own = [section for section in below if section.kind not in RULES.kinds]
+    rules = Rules(tuple(section.kind for section in (top, *own)), written=True)
+    sections = [section_text(section, level=3, rules=rules) for section in own]
+    text = "\n\n".join([body(top, rules), *sections])
+    for kind in RULES.kinds:
+        text = text.replace(f"](#{anchor(kind)})", f"](scenario.md#{anchor(kind)})")
+    return text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from docs.generate.docstrings import sentence
-
 from hpcosim_client.catalogue import summaries
 from hpcosim_client.power.settings import MANAGERS
 
@@ -33,12 +31,12 @@ def groups() -> str:
 def power_managers() -> str:
     """Return a row for each power manager, with a link to its settings."""
     rows = [
-        f"| [`{name}`](scenario.md#{MANAGERS[name].__name__.lower()}) | {sentence(text)} |"
+        f"| [`{name}`](scenario.md#{MANAGERS[name].__name__.lower()}) | {text} |"
         for name, text in summaries.POWER_MANAGERS.items()
     ]
     return "\n".join(["| Name | Description |", "|---|---|", *rows])
 
 
 def _table(title: str, summaries_by_name: Mapping[str, str]) -> str:
-    rows = [f"| `{name}` | {sentence(text)} |" for name, text in summaries_by_name.items()]
+    rows = [f"| `{name}` | {text} |" for name, text in summaries_by_name.items()]
     return "\n".join([f"| {title} | Description |", "|---|---|", *rows])

@@ -34,17 +34,19 @@ class Section(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Rules of a reader that are not in the types.
+    """Rules of a file that are not in the types.
 
     Attributes:
         kinds: the types to which they apply.
         bounds: least and greatest value, by key.
         required: keys that must be given although the type has a default.
+        written: the file is an output, whose keys are always there.
     """
 
     kinds: tuple[type[Struct], ...] = ()
     bounds: Mapping[str, tuple[float, float]] = {}
     required: tuple[str, ...] = ()
+    written: bool = False
 
 
 NO_RULES = Rules()
@@ -72,7 +74,7 @@ def section_text(section: Section, level: int = 2, rules: Rules = NO_RULES) -> s
 
 
 def body(section: Section, rules: Rules = NO_RULES) -> str:
-    """Return the meaning of a mapping and an entry for each of its keys."""
+    """Return the meaning of a mapping and an entry for each of its keys, without a heading."""
     meanings = attributes(section.kind)
     applied = rules if section.kind in rules.kinds else NO_RULES
     entries = [
@@ -113,7 +115,9 @@ def _entry(section: Section, field: inspect.Field, meaning: str, rules: Rules) -
     if unit(field.name):
         facts.append(f"in {unit(field.name)}")
     given = default(field)
-    if field.required or field.name in rules.required:
+    if rules.written:
+        facts[0] += " or `null`" if optional(field.type) else ""
+    elif field.required or field.name in rules.required:
         facts.append("**required**")
     elif given and len(given) <= LONGEST_DEFAULT:
         facts.append(f"default `{given}`" + (", `null` allowed" if optional(field.type) else ""))

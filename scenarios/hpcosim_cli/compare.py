@@ -46,7 +46,7 @@ def compare(
     """Run a scenario under several schedulers and print their metrics side by side."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import print_comparison
+        from hpcosim_cli.report import print_comparison, print_warning
         from hpcosim_scenarios.running.compare import compare_schedulers
 
         metrics = compare_schedulers(
@@ -57,5 +57,6 @@ def compare(
             force=force,
             overrides=overrides_of(changes, seed, lenient),
             formats=formats_of(formats),
+            warn=print_warning,
         )
         print_comparison(metrics, as_json=as_json)

@@ -32,6 +32,11 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
         _print(_by_metric({"value": metrics}))
 
 
+def print_warning(warning: str) -> None:
+    """Print a warning on standard error."""
+    sys.stderr.write(f"warning: {warning}\n")
+
+
 def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
     metrics: Metrics = {

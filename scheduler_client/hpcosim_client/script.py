@@ -30,8 +30,8 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
         arguments: the command line; None: `sys.argv[1:]`.
 
     Example:
-        if __name__ == "__main__":
-            main(first_come_first_served)
+        >>> if __name__ == "__main__":
+        ...     main(first_come_first_served)
     """
     options = _parser(policy).parse_args(arguments)
     try:

@@ -33,7 +33,7 @@ seed: 5
 {PLATFORM}
 workload:
   synthetic:
-    {{model: poisson, jobs: 20, mean_interarrival_s: 60, cores: [1, 8], run_s: [10, 900]}}
+    {{model: poisson, jobs: 20, mean_interarrival_s: 120, cores: [1, 8], run_s: [10, 900]}}
 scheduler: {{name: easy}}
 """
 SWF = """; MaxProcs: 8
@@ -324,11 +324,11 @@ BAD = {
     ),
     "two sources": (
         f"name: x\n{PLATFORM}\nworkload:\n  swf: a.swf\n  json: a.jsonl\n",
-        ["bad.yaml:4: workload: ", "trace, synthetic, inline; here is swf and json"],
+        ["bad.yaml:4: workload: ", "trace, synthetic, inline), got swf and json"],
     ),
     "no source": (
         f"name: x\n{PLATFORM}\nworkload: {{load: 1.5}}\n",
-        ["bad.yaml:3: workload: ", "trace, synthetic, inline; here is none"],
+        ["bad.yaml:3: workload: ", "trace, synthetic, inline), got none"],
     ),
     "an unknown model": (
         f"name: x\n{PLATFORM}\nworkload: {{synthetic: {{model: magic}}}}\n",
@@ -336,11 +336,11 @@ BAD = {
     ),
     "a window that goes backwards": (
         f"name: x\n{PLATFORM}\nworkload: {{swf: a.swf, jobs: [9, 3]}}\n",
-        ["bad.yaml:3: workload: ", "jobs must go from less to more"],
+        ["bad.yaml:3: workload: ", "jobs: expected [first, last] with first < last"],
     ),
     "an empty workload": (
         f"name: x\n{PLATFORM}\nworkload: {{json: empty.jsonl}}\n",
-        ["bad.yaml: has a workload without a single job"],
+        ["bad.yaml: workload: expected at least one job"],
     ),
     "a missing workload": (
         f"name: x\n{PLATFORM}\nworkload: {{swf: gone.swf}}\n",
@@ -467,7 +467,10 @@ def test_an_unknown_scheduler_is_bad_input_with_advice() -> None:
 def test_compare_without_schedulers_is_bad_input(names: str) -> None:
     """A list of no names exits 2."""
     done = invoke("compare", "tiny.yaml", "--schedulers", names)
-    assert (done.status, done.error) == (2, "no schedulers were named")
+    assert (done.status, done.error) == (
+        2,
+        "no scheduler is named; expected names separated by commas",
+    )
 
 
 @pytest.mark.slow
@@ -479,7 +482,7 @@ def test_a_corrupt_line_is_left_out_and_counted_if_lenient(transport: str) -> No
     done = command(
         "run", "bad.yaml", "--lenient", "--out", "out", "--transport", transport, "--json"
     )
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
     metrics = json.loads(done.out)
     assert (metrics["jobs_completed"], metrics["jobs_skipped"]) == (2, 1)
     assert json.loads(Path("out/run.json").read_text())["skipped"] == {"corrupt_lines": 1}
@@ -493,7 +496,8 @@ def test_jobs_larger_than_the_platform_are_rejected_and_counted(transport: str) 
     Path("jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
     scenario(f"name: x\n{PLATFORM}\nworkload: {{json: jobs.jsonl}}\n")
     done = invoke("run", "bad.yaml", "--transport", transport, "--out", "out", "--json")
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
+    assert "warning: 1 of 3 jobs were rejected; the first, job 2: " in done.err
     metrics = json.loads(done.out)
     assert (metrics["jobs"], metrics["jobs_completed"], metrics["jobs_rejected"]) == (3, 2, 1)
 
@@ -512,7 +516,7 @@ def test_two_scenarios_of_one_name_cannot_be_served() -> None:
     Path("again.yaml").write_text(SCENARIO)
     done = command("serve", "tiny.yaml", "again.yaml")
     assert done.status == 2
-    assert "two scenarios named 'tiny'" in done.error
+    assert "again.yaml: name: tiny.yaml has the same name, 'tiny'" in done.error
 
 
 @pytest.mark.slow
