@@ -241,7 +241,7 @@ def test_swf_corrupt_line_of_a_job_left_out(log: Log) -> None:
 def test_swf_repeated_number(log: Log) -> None:
     """The error names the number and the line of its second job; jobs left out don't count."""
     path = log(swf_line(4, run=-1), swf_line(4), swf_line(4, submit=3), swf_line(4, run=-1))
-    with pytest.raises(WorkloadError, match="job 4 is there twice") as caught:
+    with pytest.raises(WorkloadError, match="a second job has the number 4") as caught:
         read_swf(path)
     assert (caught.value.path, caught.value.line) == (path, 3)
 

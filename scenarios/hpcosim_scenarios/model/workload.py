@@ -19,7 +19,7 @@ from hpcosim_scenarios.model.bounds import (
     Steps,
     WholeSeconds,
 )
-from hpcosim_workloads.logs.job_line import JobLine, Profile
+from hpcosim_workloads.logs.job_line import JobLine, JobProfile
 from hpcosim_workloads.logs.job_log import ZeroRunTime
 from hpcosim_workloads.logs.swf import Sizes
 
@@ -147,7 +147,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
         trace: a known log by name, see `hpcosim traces`.
         synthetic: a model.
         inline: the jobs themselves, each as `JobLine` has it.
-        profiles: kinds of jobs by name, see `Profile`. A job line has from the profile it names
+        profiles: kinds of jobs by name, see `JobProfile`. A job line has from the profile it names
             what it does not say itself, and must then name one of these. A job of an SWF log
             has the one whose name is the number of its executable, written in quotes; that
             may not say what a log does (cores, work, requested time).
@@ -172,7 +172,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     trace: str | None = None
     synthetic: Lublin | Poisson | Bernoulli | Sampled | Seasonal | None = None
     inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
-    profiles: dict[str, Profile] = {}
+    profiles: dict[str, JobProfile] = {}
     lenient: bool = False
     zero_run_time: ZeroRunTime = "drop"
     sizes: Sizes = "requested"
