@@ -1,4 +1,4 @@
-"""Batsim's protocol, rule by rule: what schedulers are told, may say, and bring about."""
+"""The bridge to Batsim's protocol, rule by rule: messages, replies and their effects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PROFILES: dict[str, Any] = {
 
 
 class Talk:
-    """A bridge, and a scheduler that a test speaks for.
+    """A bridge, and the replies of a scheduler that a test plays.
 
     Attributes:
         bridge: the bridge.
@@ -58,12 +58,12 @@ class Talk:
         self._hear(bridge.first_message())
 
     def say(self, *decisions: tuple[str, dict[str, Any]], now_s: float | None = None) -> Talk:
-        """Decide this at the time of the last message, and be ready then, or at `now_s`."""
+        """Send decisions at the time of the last message, and be ready then or at `now_s`."""
         events = [(self.now_s, kind, data) for kind, data in decisions]
         return self.say_at(self.now_s if now_s is None else now_s, *events)
 
     def say_at(self, now_s: float, *decisions: tuple[float, str, dict[str, Any]]) -> Talk:
-        """Decide each at its time, and be ready at `now_s`."""
+        """Send each decision with its time, and be ready at `now_s`."""
         events = [
             {"timestamp": time_s, "type": kind, "data": data} for time_s, kind, data in decisions
         ]
@@ -71,7 +71,7 @@ class Talk:
         return self
 
     def kinds(self) -> list[str]:
-        """Return the types of the last message's events."""
+        """Return the types of the events in the last message."""
         return [kind for _, kind, _ in self.events]
 
     def data(self, kind: str) -> dict[str, Any]:
@@ -87,13 +87,13 @@ class Talk:
 
 
 def job(number: int, profile: str = "d10", submit_s: float = 0, **more: Any) -> dict[str, Any]:
-    """Return a job of one host, unless told otherwise."""
+    """Return a job of one host by default."""
     return {"id": number, "subtime": submit_s, "res": 1, "profile": profile, **more}
 
 
 @pytest.fixture
 def talk(tmp_path: Path) -> Callable[..., Talk]:
-    """Open a conversation about jobs on four hosts."""
+    """Start a run with these jobs on four hosts."""
 
     def open_talk(*jobs: dict[str, Any], events: str | None = None, **options: Any) -> Talk:
         holds = BatsimOptions(**options)
@@ -112,12 +112,12 @@ def talk(tmp_path: Path) -> Callable[..., Talk]:
 
 
 def execute(number: int, alloc: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    """Return the decision to run a job of the first workload."""
+    """Return the decision to start a job of the first workload."""
     return "EXECUTE_JOB", {"job_id": f"w0!{number}", "alloc": alloc, **more}
 
 
 def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
-    """Return the decision to bring hosts to a power state."""
+    """Return the decision to set the pstate of hosts."""
     return "SET_RESOURCE_STATE", {"resources": hosts, "state": str(pstate)}
 
 
@@ -125,7 +125,7 @@ def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
 
 
 def test_conversation_from_start_to_end(talk: Callable[..., Talk]) -> None:
-    """The start alone, then an instant a message, then the end alone."""
+    """The first message begins the simulation, each instant has one, and the last ends it."""
     told = talk(job(1, walltime=60), job(2, submit_s=3))
     assert (told.now_s, told.kinds()) == (0.0, ["SIMULATION_BEGINS"])
     told.say()
@@ -153,7 +153,7 @@ def test_times_have_six_decimals(talk: Callable[..., Talk]) -> None:
 
 
 def test_time_that_was_printed_is_now(talk: Callable[..., Talk]) -> None:
-    """A scheduler that repeats a time rounded up does not lose what is left of it."""
+    """A reply with the printed time, rounded up, applies to the current instant."""
     told = talk(job(1, submit_s=0.0000016)).say()
     assert told.now_s == 0.000002
     told.say(execute(1, "0"))
@@ -162,14 +162,14 @@ def test_time_that_was_printed_is_now(talk: Callable[..., Talk]) -> None:
 
 
 def test_reply_in_the_past_is_now(talk: Callable[..., Talk]) -> None:
-    """Schedulers that floor their times are followed at once."""
+    """A reply with a time in the past applies now."""
     told = talk(job(1, submit_s=2.75)).say()
     told.say_at(2.0, (2.0, *execute(1, "0")))
     assert told.events[0][:2] == (12.75, "JOB_COMPLETED")
 
 
 def test_reply_in_the_future_is_waited_for(talk: Callable[..., Talk]) -> None:
-    """What is decided for later is done then; what happens before waits for the next message."""
+    """A decision for later applies then; events before it wait for the next message."""
     told = talk(job(1), job(2, submit_s=4), job(3, submit_s=30)).say()
     told.say_at(7.5, (5.0, *execute(1, "0")))
     assert told.now_s == 7.5
@@ -185,20 +185,20 @@ def test_reply_in_the_future_is_waited_for(talk: Callable[..., Talk]) -> None:
 def test_jobs_of_one_time_come_in_the_order_of_their_ids_as_text(
     talk: Callable[..., Talk],
 ) -> None:
-    """10 is before 2."""
+    """Job 10 is before job 2."""
     told = talk(job(2), job(10), job(1)).say()
     ids = [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
     assert ids == ["w0!1", "w0!10", "w0!2"]
 
 
 def test_profile_is_forwarded_if_asked_for(talk: Callable[..., Talk]) -> None:
-    """The job comes with its profile as it was written."""
+    """JOB_SUBMITTED contains the profile with all its fields."""
     told = talk(job(1, "bad"), forward_profiles=True).say()
     assert told.data("JOB_SUBMITTED")["profile"] == PROFILES["bad"]
 
 
 def test_return_code_of_the_profile_makes_a_failure(talk: Callable[..., Talk]) -> None:
-    """A job whose profile returns other than 0 has failed."""
+    """A job whose profile returns a code other than 0 has failed."""
     told = talk(job(1, "bad")).say().say(execute(1, "0"))
     completed = told.data("JOB_COMPLETED")
     assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
@@ -217,7 +217,7 @@ def test_return_code_of_the_profile_makes_a_failure(talk: Callable[..., Talk]) -
 def test_walltime(
     talk: Callable[..., Talk], profile: str, walltime: float, state: str, end_s: float
 ) -> None:
-    """A job ends at its walltime, without JOB_KILLED; a delay just as long is cut short, too."""
+    """A job ends at its walltime without JOB_KILLED, also a delay of just this duration."""
     told = talk(job(1, profile, walltime=walltime)).say().say(execute(1, "0"))
     assert (told.now_s, told.kinds()) == (end_s, ["JOB_COMPLETED"])
     completed = told.data("JOB_COMPLETED")
@@ -226,7 +226,7 @@ def test_walltime(
 
 
 def test_job_takes_as_long_as_its_slowest_host(talk: Callable[..., Talk]) -> None:
-    """`parallel` says the work host by host."""
+    """A job of a `parallel` profile ends when its slowest host has finished."""
     told = talk(job(1, "uneven", res=2)).say().say(execute(1, "0-1"))
     assert told.now_s == 10.0
 
@@ -235,7 +235,7 @@ def test_job_takes_as_long_as_its_slowest_host(talk: Callable[..., Talk]) -> Non
 def test_work_told_as_a_total_runs_on_any_number_of_hosts(
     talk: Callable[..., Talk], alloc: str, end_s: float
 ) -> None:
-    """It is shared out among the hosts it is given."""
+    """A total amount of work is divided by the number of hosts."""
     told = talk(job(1, "total", res=4)).say().say(execute(1, alloc))
     assert told.now_s == end_s
     (row,) = results_of(told.bridge.run).jobs
@@ -250,14 +250,14 @@ def test_mapping_lays_executors_on_hosts(talk: Callable[..., Talk]) -> None:
 
 
 def test_rejected_job_is_over_without_a_word(talk: Callable[..., Talk]) -> None:
-    """Nothing comes back; the simulation ends, and the job is in the results."""
+    """A rejection has no reply; the simulation ends, and the job is in the results."""
     told = talk(job(1)).say().say(("REJECT_JOB", {"job_id": "w0!1"}))
     assert told.kinds() == ["SIMULATION_ENDS"]
     assert [one.state for one in results_of(told.bridge.run).jobs] == ["REJECTED"]
 
 
 def test_kill_tells_how_far_a_job_was(talk: Callable[..., Talk]) -> None:
-    """The job's end comes first, then the kill with its progress, in one message."""
+    """One message has the end of the job, and then JOB_KILLED with its progress."""
     told = talk(job(1, "d10")).say()
     told.say_at(4.0, (0.0, *execute(1, "0")), (4.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
     assert (told.now_s, told.kinds()) == (4.0, ["JOB_COMPLETED", "JOB_KILLED"])
@@ -267,7 +267,7 @@ def test_kill_tells_how_far_a_job_was(talk: Callable[..., Talk]) -> None:
 
 
 def test_kill_tells_which_part_of_a_composed_job_ran(talk: Callable[..., Talk]) -> None:
-    """The index counts the parts of all rounds."""
+    """The index of the current task counts the tasks of all repetitions."""
     told = talk(job(1, "both")).say()
     told.say_at(35.0, (0.0, *execute(1, "0")), (35.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
     assert told.data("JOB_KILLED")["job_progress"]["w0!1"] == {
@@ -278,7 +278,7 @@ def test_kill_tells_which_part_of_a_composed_job_ran(talk: Callable[..., Talk]) 
 
 
 def test_kill_of_a_job_that_is_over_has_no_progress(talk: Callable[..., Talk]) -> None:
-    """It is acknowledged once; a second request is not."""
+    """The first request is acknowledged without progress; the second is not acknowledged."""
     told = talk(job(1)).say().say(execute(1, "0"))
     kill = ("KILL_JOB", {"job_ids": ["w0!1"]})
     told.say(kill, kill)
@@ -287,7 +287,7 @@ def test_kill_of_a_job_that_is_over_has_no_progress(talk: Callable[..., Talk]) -
 
 
 def test_call_comes_when_it_was_asked_for(talk: Callable[..., Talk]) -> None:
-    """And it keeps the simulation alive after the last job."""
+    """A requested call comes at its time, also after the last job."""
     told = talk(job(1)).say()
     told.say(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 12.5}))
     assert told.kinds() == ["JOB_COMPLETED"]
@@ -296,7 +296,7 @@ def test_call_comes_when_it_was_asked_for(talk: Callable[..., Talk]) -> None:
 
 
 def test_metadata_is_kept_for_the_results(talk: Callable[..., Talk], tmp_path: Path) -> None:
-    """The last word on a job stands in its column."""
+    """The jobs file has the metadata that the scheduler set last."""
     told = talk(job(1)).say()
     for text in ("first", "last"):
         metadata = ("SET_JOB_METADATA", {"job_id": "w0!1", "metadata": text})
@@ -322,7 +322,7 @@ FINISHED = ("NOTIFY", {"type": "registration_finished"})
 
 
 def test_registered_job_is_acknowledged(talk: Callable[..., Talk]) -> None:
-    """It comes back as if it had been submitted by a workload."""
+    """The scheduler gets JOB_SUBMITTED of a job it registers."""
     told = talk(dynamic_jobs=True, acknowledge_dynamic_jobs=True)
     told.say(PROFILE, JOB, FINISHED)
     assert told.data("JOB_SUBMITTED") == {"job_id": "dyn!a", "job": JOB[1]["job"]}
@@ -331,7 +331,7 @@ def test_registered_job_is_acknowledged(talk: Callable[..., Talk]) -> None:
 
 
 def test_registered_job_may_be_run_at_once(talk: Callable[..., Talk]) -> None:
-    """Without acknowledgement it can be executed in the same reply."""
+    """Without acknowledgement a job can be executed in the reply that registers it."""
     told = talk(dynamic_jobs=True)
     told.say(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
     assert told.kinds() == ["NOTIFY"]  # that there is no job in the workload
@@ -339,7 +339,7 @@ def test_registered_job_may_be_run_at_once(talk: Callable[..., Talk]) -> None:
 
 
 def test_registration_keeps_the_simulation_open(talk: Callable[..., Talk]) -> None:
-    """Without the word that it is finished there is no end; with it there is."""
+    """The simulation ends only after `registration_finished`."""
     told = talk(job(1), dynamic_jobs=True).say().say(execute(1, "0"))
     assert told.kinds() == ["JOB_COMPLETED"]
     with pytest.raises(StuckError, match="NOTIFY registration_finished"):
@@ -349,7 +349,7 @@ def test_registration_keeps_the_simulation_open(talk: Callable[..., Talk]) -> No
 
 
 def test_same_profile_may_be_registered_again(talk: Callable[..., Talk]) -> None:
-    """The same one changes nothing; another of the name is refused."""
+    """An equal profile has no effect; a different one of the same name is an error."""
     told = talk(job(1), dynamic_jobs=True).say(PROFILE, PROFILE)
     other = ("REGISTER_PROFILE", {**PROFILE[1], "profile": {"type": "delay", "delay": 4}})
     with pytest.raises(BadReplyError, match="'dyn' has a different profile 'p'"):
@@ -360,7 +360,7 @@ def test_same_profile_may_be_registered_again(talk: Callable[..., Talk]) -> None
 
 
 def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., Talk]) -> None:
-    """Off and on again, each with one answer when the last host is there."""
+    """A switch off and a switch on are acknowledged when the last host has arrived."""
     told = talk(job(1, submit_s=100), energy=True).say(switch("0 2", 2))
     changed = {"resources": "0 2", "state": "2"}
     assert told.events == [(4.0, "RESOURCE_STATE_CHANGED", changed)]
@@ -370,7 +370,7 @@ def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., T
 
 
 def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
-    """A query is answered with what all hosts have used, to the joule."""
+    """A query returns the energy of all hosts, to the joule."""
     query: tuple[str, dict[str, Any]] = ("QUERY", {"requests": {"consumed_energy": {}}})
     told = talk(job(1, submit_s=100), energy=True).say(switch("0", 2))
     told.say(("CALL_ME_LATER", {"timestamp": 10.0})).say(query)
@@ -379,7 +379,7 @@ def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
 
 
 def test_other_speed_takes_no_time_and_changes_run_times(talk: Callable[..., Talk]) -> None:
-    """In power state 1 hosts are half as fast; the change is acknowledged in the same instant."""
+    """A change to another computation pstate takes no time and changes the speed."""
     told = talk(job(1, "cpu"), energy=True).say().say(switch("1", 1))
     assert told.events == [(0.0, "RESOURCE_STATE_CHANGED", {"resources": "1", "state": "1"})]
     told.say(execute(1, "1"))
@@ -389,7 +389,7 @@ def test_other_speed_takes_no_time_and_changes_run_times(talk: Callable[..., Tal
 
 
 def test_delay_draws_idle_power_and_work_full_power(talk: Callable[..., Talk]) -> None:
-    """What jobs are charged is what their hosts drew."""
+    """A delay draws idle power, a computation full power, and each job is charged its part."""
     told = talk(job(1, "d10"), job(2, "cpu"), energy=True).say()
     told.say(execute(1, "0"), execute(2, "1"))
     used = {one.name: one.energy_j for one in results_of(told.bridge.run).jobs}
@@ -397,7 +397,7 @@ def test_delay_draws_idle_power_and_work_full_power(talk: Callable[..., Talk]) -
 
 
 def test_host_that_waits_for_a_slower_one_draws_less(talk: Callable[..., Talk]) -> None:
-    """Of `parallel` the host with half the work is half loaded: 150 W."""
+    """The host with half the work of a `parallel` job has half the load: 150 W."""
     told = talk(job(1, "uneven", res=2), energy=True).say().say(execute(1, "0-1"))
     assert [one.energy_j for one in results_of(told.bridge.run).jobs] == [10 * (200.0 + 150.0)]
 
@@ -408,7 +408,7 @@ def test_host_that_waits_for_a_slower_one_draws_less(talk: Callable[..., Talk]) 
 def test_composed_job_draws_what_each_part_does(
     talk: Callable[..., Talk], killed_s: float, energy_j: float
 ) -> None:
-    """It waits 10 s, computes 10 s, and both again; energy is right at any time."""
+    """Energy follows the load of each part of a composed job."""
     told = talk(job(1, "both"), energy=True).say()
     if killed_s < 40:
         kill = (killed_s, "KILL_JOB", {"job_ids": ["w0!1"]})
@@ -425,7 +425,7 @@ def test_composed_job_draws_what_each_part_does(
 
 
 def test_hosts_on_their_way_keep_the_simulation_alive(talk: Callable[..., Talk]) -> None:
-    """The end comes after the last acknowledgement."""
+    """The simulation ends after the last switch is acknowledged."""
     told = talk(job(1), energy=True).say().say(execute(1, "0")).say(switch("0-3", 2))
     assert told.events == [(14.0, "RESOURCE_STATE_CHANGED", {"resources": "0-3", "state": "2"})]
     assert told.say().events == [(14.0, "SIMULATION_ENDS", {})]
@@ -435,7 +435,7 @@ def test_hosts_on_their_way_keep_the_simulation_alive(talk: Callable[..., Talk])
 
 
 def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., Talk]) -> None:
-    """Until they are available again; what runs there goes on."""
+    """An unavailable host finishes its job and cannot be allocated until it is available."""
     events = (
         '{"type": "machine_unavailable", "timestamp": 3, "resources": "0-1"}\n'
         '{"type": "machine_available", "timestamp": 20, "resources": "0-1"}\n'
@@ -464,7 +464,7 @@ def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., T
 
 
 def test_job_on_an_unavailable_host_is_refused(talk: Callable[..., Talk]) -> None:
-    """The scheduler was told."""
+    """An allocation of an unavailable host is an error."""
     events = '{"type": "machine_unavailable", "timestamp": 0, "resources": "2"}'
     told = talk(job(1), events=events).say()
     with pytest.raises(BadReplyError, match=r"host 2 \(host2\) is unavailable"):
@@ -472,7 +472,7 @@ def test_job_on_an_unavailable_host_is_refused(talk: Callable[..., Talk]) -> Non
 
 
 def test_event_of_another_type_is_forwarded_as_it_is(talk: Callable[..., Talk]) -> None:
-    """With the option; all of it is the data of a notification."""
+    """With the option, the scheduler gets external events of unknown types unchanged."""
     event = {"type": "price", "timestamp": 1.5, "euros": [1, 2]}
     told = talk(job(1), events=json.dumps(event), forward_unknown_events=True)
     told.say().say()
@@ -480,7 +480,7 @@ def test_event_of_another_type_is_forwarded_as_it_is(talk: Callable[..., Talk]) 
 
 
 def test_end_of_no_events_is_told_once(talk: Callable[..., Talk]) -> None:
-    """A file may be empty."""
+    """The end of external events is notified once, also if their file is empty."""
     told = talk(job(1), events="").say()
     types = [data["type"] for _, kind, data in told.events if kind == "NOTIFY"]
     assert types == ["no_more_external_event_to_occur", "no_more_static_job_to_submit"]
@@ -501,7 +501,7 @@ def test_end_of_no_events_is_told_once(talk: Callable[..., Talk]) -> None:
     ],
 )
 def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> None:
-    """With its file and line."""
+    """The error names the file and the line of the event."""
     file = tmp_path / "events"
     file.write_text(f"\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=wrong) as caught:
@@ -542,7 +542,7 @@ def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> N
 def test_bad_decision_is_named(
     talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
 ) -> None:
-    """The message says which decision, and what is wrong with it."""
+    """The error names the decision and what is wrong with it."""
     told = talk(job(1), job(2, res=2), job(3, submit_s=9)).say()
     with pytest.raises(BadReplyError, match=wrong) as caught:
         told.say(decision)
@@ -564,7 +564,7 @@ def test_bad_decision_is_named(
 def test_hosts_only_do_what_they_can(
     talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
 ) -> None:
-    """Host 1 computes, host 2 sleeps, host 3 is on its way."""
+    """A decision that the state of a host does not allow is an error."""
     told = talk(job(1), job(2), energy=True).say()
     told.say(execute(1, "1"), switch("2", 2), now_s=4.0)
     told.say(switch("3", 2), ("CALL_ME_LATER", {"timestamp": 5.0}))
@@ -594,14 +594,14 @@ def test_hosts_only_do_what_they_can(
     ],
 )
 def test_reply_that_is_none_is_named(talk: Callable[..., Talk], reply: bytes, wrong: str) -> None:
-    """What is not Batsim's JSON is told from what is, field by field."""
+    """The error names the invalid field of a reply."""
     with pytest.raises(BadReplyError, match=wrong):
         talk(job(1)).bridge.next_message(reply)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_reply_is_followed_or_named(reply: bytes) -> None:
-    """No bytes bring a traceback."""
+    """Any bytes are a reply or a `BadReplyError`."""
     with suppress(BadReplyError):
         read_reply(reply)
 
@@ -632,9 +632,9 @@ def test_whatever_is_decided_the_simulation_stays_sound(
     replies: list[tuple[list[tuple[float, tuple[str, dict[str, Any]]]], float]],
     events: bool,
 ) -> None:
-    """Bad decisions are named; time goes on; every job is told of once; results can be written.
+    """Random decisions are errors or have effect, and results are complete.
 
-    That no core and no joule is lost is checked of every simulation.
+    Every simulation of the tests also checks that cores and energy add up.
     """
     folder = tmp_path_factory.mktemp("any")
     jobs = [job(1), job(2, "cpu", 3), job(3, "both", 3, walltime=35), job(4, "total", 20, res=2)]
@@ -676,19 +676,19 @@ def test_whatever_is_decided_the_simulation_stays_sound(
 
 
 def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
-    """It is said which jobs wait."""
+    """The error names the waiting jobs."""
     with pytest.raises(StuckError, match=r"stuck at 0.0 s: 2 jobs wait \(w0!1, w0!2\)"):
         talk(job(1), job(2)).say().say()
 
 
 def test_shared_hosts_run_no_work(talk: Callable[..., Talk]) -> None:
-    """How jobs on one host slow each other down is not simulated, so it is refused at the start."""
+    """Compute sharing with a computing profile is an error at the start."""
     with pytest.raises(InputError, match="supports only delay profiles"):
         talk(job(1, "both"), compute_sharing=True)
 
 
 def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
-    """With -E every host must say what it draws."""
+    """With -E a host without `wattage_per_state` is an error."""
     platform = read_platform(write_platform(tmp_path, HOSTS))
     workloads = read_workloads([write_workload(tmp_path, [job(1)], PROFILES)])
     with pytest.raises(InputError, match="host host0: has no wattage_per_state"):
@@ -697,7 +697,7 @@ def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
 
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
-    """What results call hosts is what schedulers can."""
+    """The parser reads the intervals that results contain."""
     assert parse_intervals(intervals(hosts), 41) == sorted(hosts)
 
 
@@ -705,7 +705,7 @@ def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
 
 
 class Scheduler(threading.Thread):
-    """A scheduler that gives certain replies, the last of them again and again.
+    """A scheduler that sends given replies, and then repeats the last one.
 
     Args:
         folder: for its socket.
@@ -725,7 +725,7 @@ class Scheduler(threading.Thread):
         self._then = then
 
     def run(self) -> None:
-        """Serve one conversation."""
+        """Reply to the messages of one run."""
         with zmq.Context() as context, context.socket(zmq.REP) as socket:
             socket.linger, socket.rcvtimeo = 1000, 20_000
             socket.bind(self.address)
@@ -758,14 +758,14 @@ def command(folder: Path, *options: str, jobs: Sequence[dict[str, Any]] = (job(1
 
 
 def error_of(done: Any) -> str:
-    """Return the last line on standard error, of a command that had nothing else to say."""
+    """Return the last line on standard error, which must be an error."""
     line: str = done.stderr.splitlines()[-1]
     assert line.startswith("error: ")
     return line
 
 
 def test_command_runs_a_scheduler(tmp_path: Path) -> None:
-    """Jobs run, files are written, and nothing stands on standard output."""
+    """The command runs the jobs, writes the files and prints nothing on standard output."""
     with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
     with_job.start()
     done = command(tmp_path, "-s", with_job.address)
@@ -779,7 +779,7 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
 
 
 def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
-    """With dynamic jobs there need be no file of jobs."""
+    """With dynamic jobs no workload file is required."""
     data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
     events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
     busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
@@ -792,7 +792,7 @@ def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
 
 
 def test_quiet_command_says_nothing(tmp_path: Path) -> None:
-    """A caller may never read what a quiet one says."""
+    """A quiet command prints nothing, and a disabled file is not written."""
     with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
     with_job.start()
     done = command(
@@ -804,14 +804,14 @@ def test_quiet_command_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_scheduler_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    """The message says where nobody listened."""
+    """The command ends after --hello-timeout-s and names the address."""
     done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-timeout-s", "0.3")
     assert done.exit_code == 1
     assert "no scheduler listens at ipc://" in error_of(done)
 
 
 def test_scheduler_that_dies_leaves_results(tmp_path: Path) -> None:
-    """It is noticed at once, and the jobs that were over are written."""
+    """The command notices a lost connection and writes the jobs that have ended."""
     dying = Scheduler(tmp_path, READY, EXECUTE, then="hang up")
     dying.start()
     done = command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
@@ -821,7 +821,7 @@ def test_scheduler_that_dies_leaves_results(tmp_path: Path) -> None:
 
 
 def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
-    """After the time given."""
+    """The command ends after --timeout-s."""
     slow = Scheduler(tmp_path, READY, then="be silent")
     slow.start()
     done = command(tmp_path, "-s", slow.address, "--timeout-s", "0.3")
@@ -830,7 +830,7 @@ def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
 
 
 def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
-    """The scheduler gets an end with the reason; the command says it, too, and keeps results."""
+    """The scheduler gets SIMULATION_ENDS with the error, and the command prints it."""
     bad = EXECUTE.replace(b'"alloc":"0"', b'"alloc":"0-1"')
     wrong = Scheduler(tmp_path, READY, bad)
     wrong.start()
@@ -845,7 +845,7 @@ def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
 
 
 def test_stuck_simulation_is_told_to_both_sides(tmp_path: Path) -> None:
-    """A scheduler that does nothing is told so, and so is the user."""
+    """The scheduler and the user get the error of a simulation without progress."""
     idle = Scheduler(tmp_path, READY)
     idle.start()
     done = command(tmp_path, "-s", idle.address)
@@ -856,7 +856,7 @@ def test_stuck_simulation_is_told_to_both_sides(tmp_path: Path) -> None:
 
 
 def test_job_larger_than_the_platform_is_the_schedulers_to_reject(tmp_path: Path) -> None:
-    """As in Batsim it is told of the job; the user is warned."""
+    """The scheduler gets a job that is too large, and the user gets a warning."""
     reject = b'{"now":0,"events":[{"timestamp":0,"type":"REJECT_JOB","data":{"job_id":"w0!1"}}]}'
     careful = Scheduler(tmp_path, READY, reject)
     careful.start()
@@ -869,7 +869,7 @@ def test_job_larger_than_the_platform_is_the_schedulers_to_reject(tmp_path: Path
 
 @pytest.mark.parametrize("option", UNSUPPORTED)
 def test_what_only_batsim_can_is_refused_by_name(tmp_path: Path, option: str) -> None:
-    """At the start, before anything is read or written."""
+    """An unsupported option of Batsim is an error before files are read or written."""
     done = command(tmp_path, option, "x")
     assert done.exit_code == 2
     assert f"{option} is an option of Batsim that is not supported" in error_of(done)
@@ -891,21 +891,21 @@ def test_what_only_batsim_can_is_refused_by_name(tmp_path: Path, option: str) ->
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, options: list[str], wrong: str) -> None:
-    """In one line, with exit status 2, before the scheduler is called."""
+    """Invalid input ends the command with status 2 and one line."""
     done = command(tmp_path, *options)
     assert done.exit_code == 2
     assert wrong in error_of(done)
 
 
 def test_execution_context_is_dumped(tmp_path: Path) -> None:
-    """For Batsim's own tools, as JSON on standard output; nothing runs."""
+    """The execution context is printed as JSON, and no simulation runs."""
     done = command(tmp_path, "-s", "tcp://localhost:1", "--dump-execution-context")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["socket_endpoint"] == "tcp://localhost:1"
 
 
 def test_executable_is_only_written_where_there_is_none(tmp_path: Path) -> None:
-    """A program called batsim that is there is left alone."""
+    """An existing program called batsim is not overwritten."""
     ours = install_as_batsim(tmp_path / "bin")
     assert install_as_batsim(tmp_path / "bin") == ours
     (tmp_path / "batsim").write_text("the real one")
