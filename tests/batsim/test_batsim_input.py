@@ -73,7 +73,7 @@ def workload_file(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_jobs_are_read_with_all_they_have(tmp_path: Path) -> None:
+def test_fields_of_jobs(tmp_path: Path) -> None:
     """Known fields are parsed, unknown ones are preserved, and the id is the full id."""
     job = {"id": "a", "subtime": 2.5, "res": 3, "walltime": 60, "profile": "d", "user": {"uid": 7}}
     workload = read_workload(workload_file(tmp_path, jobs=[job], comment="kept nowhere"), "w0")
@@ -104,7 +104,7 @@ def test_a_job_may_have_no_walltime(walltime: dict[str, float]) -> None:
     assert parse_job(raw, "w0").walltime_s is None
 
 
-def test_profiles_are_read_with_all_they_have() -> None:
+def test_fields_of_profiles() -> None:
     """Every supported profile type is read with `ret` and unknown fields."""
     raws: dict[str, dict[str, Any]] = {
         "delay": {"type": "delay", "delay": 2, "ret": 1, "note": "x"},
@@ -128,7 +128,7 @@ def test_profiles_are_read_with_all_they_have() -> None:
     }
 
 
-def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> None:
+def test_several_workloads(tmp_path: Path) -> None:
     """Workloads are w0, w1, ...; jobs of the same time are sorted by full id."""
     paths = []
     for folder, times in (("a", (5, 0, 0)), ("b", (0, 5, 1))):
@@ -161,9 +161,7 @@ def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> No
         ({"jobs": [3]}, "jobs[0]: must be an object, not the number 3"),
     ],
 )
-def test_a_file_that_is_no_workload_is_refused(
-    tmp_path: Path, changes: dict[str, Any], says: str
-) -> None:
+def test_file_that_is_not_a_workload(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     """The error names the file and the field."""
     path = workload_file(tmp_path, **changes)
     with pytest.raises(InputError) as error:
@@ -272,21 +270,21 @@ def composed(**sequences: list[str]) -> dict[str, BatsimProfile]:
     return profiles
 
 
-def test_profiles_that_make_up_each_other_are_refused() -> None:
+def test_cycle_of_composed_profiles() -> None:
     """A cycle of composed profiles is an error."""
     profiles = composed(a=["d", "b"], b=["a"])
     with pytest.raises(InputError, match=r"profiles\.b\.seq\[0\]: 'a' contains itself"):
         check_sequences(profiles.values(), profiles)
 
 
-def test_a_small_profile_can_not_stand_for_billions_of_tasks() -> None:
+def test_too_many_tasks_of_a_composed_profile() -> None:
     """Forty profiles, each twice the one before, are an error at once."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] * 2 for i in range(40)}, p40=["d"])
     with pytest.raises(InputError, match=f"at most {MAX_TASKS}"):
         check_sequences(profiles.values(), profiles)
 
 
-def test_profiles_can_not_lie_in_each_other_without_end() -> None:
+def test_too_deeply_nested_profiles() -> None:
     """A chain of thousands of profiles is an error without a traceback."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] for i in range(5000)}, p5000=["d"])
     with pytest.raises(InputError, match="profiles deep"):
@@ -304,7 +302,7 @@ def test_profiles_can_not_lie_in_each_other_without_end() -> None:
         ("\xff", "is not JSON"),
     ],
 )
-def test_what_is_not_json_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_file_that_is_not_json(tmp_path: Path, text: str, says: str) -> None:
     """The error names the line."""
     path = tmp_path / "workload.json"
     path.write_bytes(text.encode("latin-1"))
@@ -370,7 +368,7 @@ def test_the_recorded_energy_platform_is_understood(inputs: Path) -> None:
     assert host.properties["watt_per_state"] == host.properties["wattage_per_state"]
 
 
-def test_hosts_go_by_their_names_as_text(tmp_path: Path) -> None:
+def test_hosts_are_sorted_by_name_as_text(tmp_path: Path) -> None:
     """Hosts are sorted by name as text, without the master host."""
     inside = '<cluster id="c" prefix="a" suffix="-x" radical="1-2,10" speed="1Gf"/>'
     platform = read_platform(platform_file(tmp_path, inside))
@@ -378,7 +376,7 @@ def test_hosts_go_by_their_names_as_text(tmp_path: Path) -> None:
     assert platform.master.name == "master_host"
 
 
-def test_only_so_many_hosts_are_taken(tmp_path: Path) -> None:
+def test_limit_of_hosts(tmp_path: Path) -> None:
     """The limit takes the first hosts, and must not exceed their number."""
     path = platform_file(tmp_path, '<cluster id="c" prefix="a" radical="0-11" speed="1Gf"/>')
     assert [host.name for host in read_platform(path, limit=3).hosts] == ["a0", "a1", "a10"]
@@ -400,7 +398,7 @@ def test_a_cluster_is_a_star_of_links(tmp_path: Path) -> None:
     assert (two.star, two.no_network) == (None, False)
 
 
-def test_zones_lie_in_each_other(tmp_path: Path) -> None:
+def test_nested_zones(tmp_path: Path) -> None:
     """A host has the properties of all its zones, inner ones override outer ones."""
     inside = (
         '<prop id="site" value="outer"/><prop id="room" value="1"/>'
@@ -412,7 +410,7 @@ def test_zones_lie_in_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["watt_per_state", "wattage_per_state"])
-def test_power_is_told_under_both_names(tmp_path: Path, name: str) -> None:
+def test_power_has_both_property_names(tmp_path: Path, name: str) -> None:
     """Properties have both `watt_per_state` and `wattage_per_state`."""
     watts = "10:20:30, 5:15"
     host = one_host(tmp_path, 'speed="2Gf,1Gf" pstate="1"', f'<prop id="{name}" value="{watts}"/>')
@@ -463,7 +461,7 @@ def test_amounts_have_simgrids_units(text: str, units: dict[str, float], value: 
 @pytest.mark.parametrize(
     "text", ["", "Gf", "1.2.3Gf", "nan", "inf", "-1Gf", "1gf", "1Gf2", "1e999"]
 )
-def test_what_is_no_amount_is_refused(text: str) -> None:
+def test_invalid_amount(text: str) -> None:
     """The error has an example of a valid amount."""
     with pytest.raises(ValueError, match="1Gf"):
         amount(text, FLOPS, "1Gf")
@@ -569,7 +567,7 @@ def test_a_platform_without_a_master_is_refused(tmp_path: Path) -> None:
         read_platform(path, master="boss")
 
 
-def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_role_of_an_unknown_host(tmp_path: Path) -> None:
     """The error names the unknown host."""
     path = platform_file(tmp_path, '<host id="a" speed="1"/>')
     with pytest.raises(InputError, match="has no host b; --add-role-to-hosts"):
@@ -587,7 +585,7 @@ def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("<platform>" + "<zone>" * 1000 + "</zone>" * 1000 + "</platform>", f"{MAX_DEPTH} deep"),
     ],
 )
-def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) -> None:
+def test_file_that_is_not_a_platform(tmp_path: Path, text: str, says: str) -> None:
     """The error names the line, or the format of the file."""
     path = tmp_path / "platform.xml"
     path.write_text(text, encoding="utf-8")
@@ -606,7 +604,7 @@ def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) ->
         '<!ATTLIST host speed CDATA "1Gf">',
     ],
 )
-def test_nothing_is_expanded_and_nothing_else_is_read(tmp_path: Path, declared: str) -> None:
+def test_doctype_with_internal_subset(tmp_path: Path, declared: str) -> None:
     """A DOCTYPE with an internal subset is an error."""
     path = tmp_path / "platform.xml"
     path.write_text(f"<!DOCTYPE platform [{declared}]>\n<platform/>", encoding="utf-8")
@@ -624,7 +622,7 @@ def test_a_platform_that_is_too_large_is_refused(
         read_platform(path)
 
 
-# How long profiles take
+# Durations of tasks
 
 
 def platform_of(
@@ -674,13 +672,13 @@ def test_a_total_is_spread_over_the_hosts() -> None:
     assert run_on(same(1000.0, total=True), [0, 1]) == SimpleTask("p", 5.0, {0: 1.0, 1: 0.5})
 
 
-def test_a_parallel_profile_tells_each_host_its_work() -> None:
+def test_a_parallel_profile_has_the_work_of_each_host() -> None:
     """The first amount is for the first host of the allocation."""
     profile = Parallel(name="p", cpu_flop=(600.0, 0.0, 300.0))
     assert run_on(profile, [2, 0, 1]) == SimpleTask("p", 2.0, {2: 1.0, 1: 0.75})
 
 
-def test_power_states_have_their_own_speed() -> None:
+def test_pstates_have_their_own_speed() -> None:
     """A host in a slower pstate takes longer."""
     assert run_on(same(1000.0), [0], pstates=(1, 0)) == SimpleTask("p", 20.0, {0: 1.0})
 
@@ -709,12 +707,12 @@ def test_communication_takes_no_time_where_there_are_no_links() -> None:
     ("star", "hosts", "seconds"),
     [
         (Star(10.0, True, 0.0), [0, 1, 2], 20.0),  # each sends 2 x 100 bytes
-        (Star(10.0, False, 0.0), [0, 1, 2], 40.0),  # and gets as many, on the same link
+        (Star(10.0, False, 0.0), [0, 1, 2], 40.0),  # and receives as many, on the same link
         (Star(10.0, True, 0.0, 20.0), [0, 1, 2], 30.0),  # 600 bytes in all
         (Star(10.0, True, 1.0, 20.0, 0.5), [0, 1, 2], 32.5),  # two links and the backbone
         (Star(10.0, True, 0.0), [0, 0, 1], 20.0),  # host 0 sends twice 100, within it nothing
         (Star(10.0, True, 0.0), [0, 0, 1, 1], 40.0),  # each of two sends 100 to each of two
-        (Star(10.0, True, 1.0), [0], 1.0),  # nobody to send to
+        (Star(10.0, True, 1.0), [0], 1.0),  # no other host
         (Star(1e9, True, 0.0), [0, 1], 1.0),  # computation takes longer
     ],
 )
@@ -735,7 +733,7 @@ def test_a_matrix_of_communication_is_the_same_as_a_number() -> None:
     assert run_on(matrix, [2, 0, 1], platform) == run_on(same(100.0, 70.0), [2, 0, 1], platform)
 
 
-def test_communication_on_another_network_is_refused_by_name(tmp_path: Path) -> None:
+def test_communication_on_an_unsupported_network(tmp_path: Path) -> None:
     """The error occurs in `check_profiles`, and at the start of a registered job."""
     platform = platform_of(2, no_network=False)
     with pytest.raises(InputError, match=r"profile p: communicates, but the network of p\.xml"):
@@ -820,7 +818,9 @@ def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
     repeat=st.integers(1, 20),
     share=st.floats(0.0, 1.0),
 )
-def test_progress_is_where_the_time_is(seconds: list[int], repeat: int, share: float) -> None:
+def test_progress_adds_up_to_the_elapsed_time(
+    seconds: list[int], repeat: int, share: float
+) -> None:
     """The progress of a sequence, part by part, adds up to the elapsed time."""
     profiles: dict[str, BatsimProfile] = {
         str(i): Delay(name=str(i), delay_s=float(each)) for i, each in enumerate(seconds)

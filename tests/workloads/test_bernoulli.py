@@ -125,7 +125,7 @@ def test_every_job_is_within_the_ranges(
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_a_job_comes_at_each_step_with_the_probability_asked_for(rate: float) -> None:
+def test_arrival_probability_at_each_step(rate: float) -> None:
     """Each step, also the first and the last, has an arrival with the probability."""
     jobs = table(arrival_probability=rate)
     came = np.zeros((MANY, STEPS), dtype=bool)
@@ -136,7 +136,7 @@ def test_a_job_comes_at_each_step_with_the_probability_asked_for(rate: float) ->
         check_share(came[:, step], rate)
 
 
-def test_whether_a_job_comes_says_nothing_of_the_next_step() -> None:
+def test_arrivals_are_independent() -> None:
     """Arrivals at consecutive steps are independent."""
     jobs = table()
     came = np.zeros((MANY, STEPS), dtype=bool)
@@ -144,7 +144,7 @@ def test_whether_a_job_comes_says_nothing_of_the_next_step() -> None:
     check_share((came[:, ::2] & came[:, 1::2]).ravel(), 0.7 * 0.7)
 
 
-def test_a_job_is_sure_to_come() -> None:
+def test_arrival_probability_of_1() -> None:
     """With the probability 1 a job arrives at every step."""
     jobs = table(arrival_probability=1.0, sequences=2)
     assert jobs.submit_s.tolist() == [*range(60), *range(2000, 2060)]
@@ -303,7 +303,7 @@ def test_a_scenario_draws_them_as_the_paper_has_them(tmp_path: Path) -> None:
     assert columns(jobs) == columns(drawn) | {"placement": [1] * len(drawn)}
 
 
-def test_a_scenario_says_all_of_it(tmp_path: Path) -> None:
+def test_a_scenario_sets_every_argument(tmp_path: Path) -> None:
     """A scenario can set every argument."""
     model = (
         "arrival_probability: 1, short_probability: 0.1, short_run_s: [2, 4], "
@@ -351,7 +351,7 @@ def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> 
         Library([scenario(tmp_path, model)], max_jobs=1000)
 
 
-def test_a_client_may_not_ask_for_more_than_is_allowed(tmp_path: Path) -> None:
+def test_a_client_cannot_request_too_many_jobs(tmp_path: Path) -> None:
     """Too many jobs are an error before they are drawn."""
     library = Library([scenario(tmp_path, "arrival_probability: 1")], max_jobs=1000)
     overrides: dict[str, bool | int | float | str] = {"workload.synthetic.sequences": 10**8}
@@ -405,7 +405,7 @@ def test_scenario_runs_sequence_by_sequence(name: str) -> None:
     assert metrics["energy_j"] == pytest.approx(sum(energies_j), rel=1e-9)
 
 
-def test_the_longest_sequence_there_can_be_is_over_in_time() -> None:
+def test_longest_sequence_ends_before_the_next() -> None:
     """The longest sequence ends before the next one: long jobs of ten cores, one by one."""
     jobs = table(
         arrival_probability=1.0,

@@ -126,7 +126,7 @@ def test_sizes_stay_powers_of_two(draw: Draw) -> None:
 
 
 @BOTH
-def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
+def test_counts_of_the_log_are_kept(draw: Draw) -> None:
     """The drawn jobs have the counts of the reader's rules."""
     rules = AppliedRules().plus("cores_unknown", [0, 1, 1], [0.0, 5.0, 5.0])
     assert draw(source=replace(log(), rules=rules)).skipped == {"cores_unknown": 3}
@@ -148,7 +148,7 @@ def test_sampled_draws_without_replacement() -> None:
     assert sorted(run_s) == source.run_s.tolist() != run_s
 
 
-def test_sampled_puts_all_back_when_all_are_drawn() -> None:
+def test_sampled_repeats_the_log_when_all_are_drawn() -> None:
     """Of twice the log and five jobs more, five occur three times and the others twice."""
     source = log()
     run_s = draw_sampled(source=source, jobs=2 * len(source) + 5).run_s
@@ -313,7 +313,7 @@ def test_seasonal_jobs_come_within_its_days(
     assert (abs(np.bincount(day, minlength=days) - expected) < 1).all()
 
 
-# --- what is refused ------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -329,9 +329,7 @@ def test_seasonal_jobs_come_within_its_days(
         (draw_seasonal, 999, {"most_jobs": 99}, "400 days .* the maximum is 99"),
     ],
 )
-def test_bad_input_says_what_is_at_fault(
-    draw: Draw, jobs: int, changed: dict[str, Any], what: str
-) -> None:
+def test_bad_input_is_named(draw: Draw, jobs: int, changed: dict[str, Any], what: str) -> None:
     """The error of a small log or an invalid number says what was expected."""
     with pytest.raises(WorkloadError, match=what):
         draw(source=log().take(slice(0, jobs)), **changed)
@@ -378,7 +376,7 @@ def test_a_zipped_log_begins_when_its_header_says(tmp_path: Path) -> None:
     assert log_start_s(tmp_path / "log.swf.gz") == 3 * DAY_S
 
 
-def test_a_log_cut_off_in_its_header_says_so(tmp_path: Path) -> None:
+def test_damaged_header_names_the_file(tmp_path: Path) -> None:
     """A damaged file is named in the error."""
     (tmp_path / "log.swf.gz").write_bytes(gzip.compress(b"; UnixStartTime: 0\n" * 99)[:-20])
     with pytest.raises(WorkloadError, match=r"log.swf.gz: cannot be read further"):
@@ -498,7 +496,7 @@ def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> 
 
 
 @pytest.mark.parametrize("field", ["swf", "trace"])
-def test_a_client_may_not_name_the_log(tmp_path: Path, field: str) -> None:
+def test_a_client_cannot_set_the_log(tmp_path: Path, field: str) -> None:
     """A client cannot set which file the server reads."""
     library = Library([scenario(tmp_path, "{model: sampled, swf: log.swf, jobs: 5}")])
     hello = Hello(
@@ -508,7 +506,7 @@ def test_a_client_may_not_name_the_log(tmp_path: Path, field: str) -> None:
         library.open(hello)
 
 
-def test_a_client_may_not_ask_for_days_without_end(tmp_path: Path) -> None:
+def test_a_client_cannot_request_too_many_days(tmp_path: Path) -> None:
     """Too many days are an error before jobs are drawn."""
     path = scenario(tmp_path, "{model: seasonal, swf: log.swf, days: 2}")
     library = Library([path], max_jobs=1000)

@@ -86,7 +86,7 @@ def test_swf_columns_have_stated_types(log: Log) -> None:
 
 @pytest.mark.parametrize("name", ["log.swf.gz", "log.swf", "log"])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_swf_gzip_is_told_by_content(tmp_path: Path, name: str, zipped: bool) -> None:
+def test_swf_gzip_is_detected_by_content(tmp_path: Path, name: str, zipped: bool) -> None:
     """The content decides whether a log is gzipped, not its name."""
     path, content = tmp_path / name, swf_line(7).encode()
     path.write_bytes(gzip.compress(content) if zipped else content)
@@ -232,7 +232,7 @@ def test_swf_corrupt_line(log: Log, line: str) -> None:
     assert table.skipped == {"corrupt_lines": 1}
 
 
-def test_swf_corrupt_line_of_a_job_left_out(log: Log) -> None:
+def test_swf_corrupt_line_of_a_dropped_job(log: Log) -> None:
     """A corrupt line of a job without run time is an error."""
     with pytest.raises(WorkloadError):
         read_swf(log(swf_line(run=-1, asked="x")))
@@ -254,7 +254,7 @@ def test_swf_repeated_number_lenient(log: Log) -> None:
     assert table.skipped == {"repeated_job_ids": 1}
 
 
-def test_swf_number_of_a_job_left_out_may_come_again(log: Log) -> None:
+def test_swf_number_of_a_dropped_job_may_occur_again(log: Log) -> None:
     """The number of a dropped job may occur again."""
     assert len(read_swf(log(swf_line(4, run=-1), swf_line(4)))) == 1
 
@@ -341,7 +341,7 @@ def test_cqsim_corrupt_line(log: Log, line: str) -> None:
     assert sum(table.skipped.values()) == 1
 
 
-# --- files that can't be read, in all formats -------------------------------------------------
+# --- unreadable files, in all formats ---------------------------------------------------------
 
 READERS = pytest.mark.parametrize("read", [read_swf, read_jsonl, read_cqsim])
 Reader = Callable[..., JobTable]
@@ -522,7 +522,7 @@ def test_window_by_time(from_s: float, to_s: float, expected: list[int]) -> None
     assert window.submit_s.tolist() == [10.0 * i for i in range(len(expected))]
 
 
-def test_window_keeps_all_else() -> None:
+def test_window_changes_only_submission_times() -> None:
     """A window changes only submission times, and not the source table."""
     before = [tuple(row) for row in TABLE.rows()]
     window = window_by_time(TABLE, 110.0, 131.0)
