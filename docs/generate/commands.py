@@ -32,10 +32,22 @@ def reference() -> str:
     return "\n".join(_section(command, context(command, "hpcosim"), "hpcosim", 2))
 
 
-def command_names() -> list[str]:
-    """Return the names of all commands and their subcommands, such as `hpcosim traces get`."""
+def parameters() -> dict[str, dict[str, str]]:
+    """Return the help of each argument and option, by command, such as `hpcosim traces get`."""
     command = typer.main.get_command(app)
-    return [name for name, _ in _commands(command, "hpcosim")]
+    return {
+        name: {names: FACTS.sub("", text).strip() for names, text in _parameters(one, here)}
+        for name, one in _commands(command, "hpcosim")
+        for here in [context(one, name)]
+    }
+
+
+def _parameters(command: Any, here: Any) -> Iterator[tuple[str, str]]:
+    """Yield the names and the help of each argument and option, `--help` excepted."""
+    for parameter in command.get_params(here):
+        record = parameter.get_help_record(here)
+        if record is not None and record[0] != "--help":
+            yield record
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -54,10 +66,8 @@ def _section(command: Any, here: Any, name: str, level: int) -> Iterator[str]:
     yield f"{'#' * level} `{name}` {{ #{name.replace(' ', '-')} }}\n"
     yield f"{_paragraphs(command.help or '')}\n"
     yield f"```text\n{name} {' '.join(command.collect_usage_pieces(here))}\n```\n"
-    for parameter in command.get_params(here):
-        record = parameter.get_help_record(here)
-        if record is not None and record[0] != "--help":
-            yield _entry(*record)
+    for names, text in _parameters(command, here):
+        yield _entry(names, text)
     if command.epilog:
         yield f"{_paragraphs(command.epilog)}\n"
     if not hasattr(command, "list_commands"):

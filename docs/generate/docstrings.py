@@ -65,3 +65,8 @@ def joined(text: str) -> str:
 def indented(text: str) -> str:
     """Return paragraphs as the body of an entry of a definition list."""
     return text.replace("\n\n", "\n\n    ")
+
+
+def sentence(text: str) -> str:
+    """Return text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]

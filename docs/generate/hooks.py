@@ -17,6 +17,7 @@ from docs.generate import (
     results,
     scenario,
     schedulers,
+    workloads,
 )
 from mkdocs.structure.files import File, Files
 
@@ -34,7 +35,11 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
     "scheduler-groups": schedulers.groups,
-    "scheduler-names": schedulers.names,
+    "schedulers": schedulers.schedulers,
+    "job-rules": schedulers.job_rules,
+    "node-rules": schedulers.node_rules,
+    "power-managers-table": schedulers.power_managers,
+    "swf": workloads.swf_rules,
 }
 """The text for each marker `<!-- generated: NAME -->`."""
 
@@ -55,4 +60,5 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     pages = included.included_files(Path(config.docs_dir))
     here = page.file.src_uri
     text = included.MARKER.sub(lambda match: included.page_of(match[1], here, pages), markdown)
+    text = included.FILE.sub(lambda match: included.code_of(match[1]), text)
     return MARKER.sub(lambda match: GENERATED[match[1]](), text)

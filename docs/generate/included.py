@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"<!-- included: (\S+) -->")
+FILE = re.compile(r"<!-- file: (\S+) -->")
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]]*)\]\((?P<target>[^()\s]+)\)")
 IMAGES = "repository"
 """Folder of the site that contains the images of included files, at their repository paths."""
@@ -36,6 +37,13 @@ def page_of(file: str, page: str, pages: Mapping[str, str]) -> str:
     """
     text = (ROOT / file).read_text(encoding="utf-8")
     return LINK.sub(lambda match: _link(match, file, page, pages), text)
+
+
+def code_of(file: str) -> str:
+    """Return a source file of the repository as a code block with the file's name."""
+    path = ROOT / file
+    language = {".py": "python", ".yaml": "yaml"}[path.suffix]
+    return f'```{language} title="{path.name}"\n{path.read_text(encoding="utf-8").rstrip()}\n```'
 
 
 def images_of(file: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from types import FunctionType
 
-from docs.generate.docstrings import indented, joined, prose, returns
+from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
 from hpcosim_server.record import metrics
 
@@ -31,13 +31,8 @@ def reference() -> str:
     general = prose(inspect.getdoc(metrics) or "").split("\n\n")
     shared = [joined(part) for part in general if not part.startswith(("Metrics of", "To add"))]
     entries = [
-        f"`{name}`{{ #{name} .key }}\n:   {indented(_sentence(meaning))}"
+        f"`{name}`{{ #{name} .key }}\n:   {indented(sentence(meaning.removeprefix('Return ')))}"
         for group in definitions().values()
         for name, meaning in group.items()
     ]
     return "\n\n".join([*shared, *entries])
-
-
-def _sentence(meaning: str) -> str:
-    meaning = meaning.removeprefix("Return ")
-    return meaning[:1].upper() + meaning[1:]

@@ -9,12 +9,16 @@ Topics = Mapping[str, Sequence[str]]
 """Public names by the title of the section that describes them, in the order of the page."""
 
 CLIENT: Topics = {
-    "Run a policy": ("run", "play", "Policy", "View", "Job", "Place", "NodePool", "PolicyAlarm"),
+    "Run a policy": ("main", "run", "play", "Policy"),
+    "View": ("View", "JobQueue", "Job", "Place", "NodePool", "PolicyAlarm"),
+    "Reservations": ("profile_of", "Profile", "Reservation"),
     "Schedulers by name": (
         "make_policy",
         "with_power",
         "scheduler_names",
         "check_scheduler",
+        "canonical_name",
+        "describe",
         "expand",
         "GROUPS",
         "Awareness",
@@ -36,9 +40,10 @@ CLIENT: Topics = {
         "IdleClock",
         "PowerExchange",
     ),
-    "Connection": ("Connection", "Answer", "Patience"),
+    "Connection": ("Connection", "Answer", "Timeouts"),
     "Errors": (
         "ClientError",
+        "AddressError",
         "PolicyError",
         "PowerSettingsError",
         "ServerFaultError",

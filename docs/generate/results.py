@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from docs.generate.docstrings import attributes, indented, prose
-from docs.generate.types import described
-from msgspec import inspect
+from docs.generate.docstrings import sentence
+from docs.generate.scenario import RULES
+from docs.generate.structs import Rules, body, section_text, sections_of
+from docs.generate.types import anchor
 
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
@@ -17,20 +18,22 @@ def tables() -> str:
         rows = "\n".join(
             f"| `{column.name}` | {column.type} | {column.meaning} |" for column in table.columns
         )
-        text = f"{table.rows[:1].upper()}{table.rows[1:]}."
+        text = f"{sentence(table.rows)}."
         head = f"## `{table.file}` {{ #{table.file.replace('.', '-')} }}"
         parts.append(f"{head}\n\n{text}\n\n| Column | Type | Meaning |\n|---|---|---|\n{rows}")
     return "\n\n".join(parts)
 
 
 def run_json() -> str:
-    """Return the fields of `run.json`."""
-    info = inspect.type_info(Run)
-    assert isinstance(info, inspect.StructType)
-    meanings = attributes(Run)
-    entries = [
-        f"`{field.name}`{{ #run.{field.name} .key }}\n:   {described(field.type)}\n    {{: .facts }}\n\n"
-        f"    {indented(meanings.get(field.name, ''))}"
-        for field in info.fields
-    ]
-    return "\n\n".join([prose(Run.__doc__ or ""), *entries])
+    """Return the keys of `run.json`, and of the mappings in it.
+
+    Mappings that are as in a scenario have a link to its reference.
+    """
+    top, *below = sections_of(Run)
+    own = [section for section in below if section.kind not in RULES.kinds]
+    rules = Rules(tuple(section.kind for section in (top, *own)), written=True)
+    sections = [section_text(section, level=3, rules=rules) for section in own]
+    text = "\n\n".join([body(top, rules), *sections])
+    for kind in RULES.kinds:
+        text = text.replace(f"](#{anchor(kind)})", f"](scenario.md#{anchor(kind)})")
+    return text

@@ -1,18 +1,42 @@
-"""The catalogue of schedulers, from the client's own."""
+"""The catalogue of schedulers and power managers, from the client's summaries."""
 
 from __future__ import annotations
 
-from hpcosim_client import GROUPS, scheduler_names
+from collections.abc import Mapping
+
+from hpcosim_client.catalogue import summaries
+from hpcosim_client.power.settings import MANAGERS
 
 
-def names() -> str:
-    """Return the names of the schedulers that need no file and are no `<job>-<node>` pair."""
-    pairs = {name for group in GROUPS.values() for name in group}
-    single = [name for name in scheduler_names() if name not in pairs]
-    return ", ".join(f"`{name}`" for name in single)
+def schedulers() -> str:
+    """Return a row for each scheduler and each pattern of names."""
+    return _table("Name", summaries.SCHEDULERS)
+
+
+def job_rules() -> str:
+    """Return a row for each rule that orders jobs."""
+    return _table("JOB", summaries.JOB_RULES)
+
+
+def node_rules() -> str:
+    """Return a row for each rule that orders nodes."""
+    return _table("NODE", summaries.NODE_RULES)
 
 
 def groups() -> str:
-    """Return the groups that `hpcosim compare` accepts, with their members."""
-    rows = [f"| `{name}` | {len(members)} |" for name, members in GROUPS.items()]
-    return "\n".join(["| Group | Schedulers |", "|---|---|", *rows])
+    """Return a row for each group of schedulers."""
+    return _table("Group", summaries.GROUPS)
+
+
+def power_managers() -> str:
+    """Return a row for each power manager, with a link to its settings."""
+    rows = [
+        f"| [`{name}`](scenario.md#{MANAGERS[name].__name__.lower()}) | {text} |"
+        for name, text in summaries.POWER_MANAGERS.items()
+    ]
+    return "\n".join(["| Name | Description |", "|---|---|", *rows])
+
+
+def _table(title: str, summaries_by_name: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {text} |" for name, text in summaries_by_name.items()]
+    return "\n".join([f"| {title} | Description |", "|---|---|", *rows])

@@ -104,10 +104,16 @@ def default(field: inspect.Field) -> str:
         value = field.default_factory()
     if value is msgspec.NODEFAULT or value is None:
         return ""
-    plain = msgspec.to_builtins(value)
-    if isinstance(plain, dict):
-        return "{" + ", ".join(f"{name}: {item}" for name, item in plain.items()) + "}"
-    return json.dumps(plain)
+    return flow(msgspec.to_builtins(value))
+
+
+def flow(value: Any) -> str:
+    """Return plain data as YAML on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {flow(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flow, value))}]"
+    return value if isinstance(value, str) and value else json.dumps(value)
 
 
 def bounds_of(kind: Any, narrower: tuple[float, float] | None) -> Bounds:

@@ -42,6 +42,7 @@ from hpcosim_protocol.events import (
     SimulationBegan,
 )
 from hpcosim_protocol.messages import (
+    PROTOCOL_EDITION,
     PROTOCOL_VERSION,
     Bye,
     ClientMessage,
@@ -62,6 +63,7 @@ from hpcosim_protocol.platform import Contention, NodeGroup, Platform, PowerStat
 __all__ = [
     "ALWAYS_WAKE_ON",
     "DEFAULT_WAKE_ON",
+    "PROTOCOL_EDITION",
     "PROTOCOL_VERSION",
     "Alarm",
     "AllocateJob",

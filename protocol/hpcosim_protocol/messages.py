@@ -12,6 +12,7 @@ from hpcosim_protocol.platform import NotNegative, Platform
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
 
 PROTOCOL_VERSION = 1
+PROTOCOL_EDITION = "1.4"
 Name = Annotated[str, Meta(max_length=200)]
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]

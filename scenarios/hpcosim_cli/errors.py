@@ -59,13 +59,13 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _exit_status(error: Exception) -> int:
     """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
     from hpcosim_batsim.errors import RunFailedError
-    from hpcosim_client import ClientError, PolicyError
+    from hpcosim_client import AddressError, ClientError, PolicyError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
     from hpcosim_workloads.errors import DownloadError
 
-    if isinstance(error, (PolicyError, ResultsFolderError)):
+    if isinstance(error, (AddressError, PolicyError, ResultsFolderError)):
         return BAD_INPUT
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED

@@ -16,8 +16,8 @@ def ping(
 ) -> None:
     """Check that a server answers: exit status 0 if it does, 1 if not."""
     with errors_in_one_line():
-        from hpcosim_client import Connection, Patience
+        from hpcosim_client import Connection, Timeouts
 
-        patience = Patience(min(1.0, timeout_s / 2), give_up_s=timeout_s, hello_s=timeout_s)
-        with Connection(connect, patience) as connection:
+        timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
+        with Connection(connect, timeouts) as connection:
             connection.ping()

@@ -40,7 +40,7 @@ def run(
     """Run a scenario, write its results and print its metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import print_metrics
+        from hpcosim_cli.report import print_metrics, print_warning
         from hpcosim_scenarios.running.run import run_scenario
         from hpcosim_server.errors import ResultsError
 
@@ -53,6 +53,7 @@ def run(
                 force=force,
                 overrides=overrides_of(changes, seed, lenient),
                 formats=formats_of(formats),
+                warn=print_warning,
             )
         except ResultsError as error:
             if error.metrics is not None:

@@ -45,7 +45,7 @@ def schedule(
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
-        from hpcosim_client import Patience
+        from hpcosim_client import Timeouts
         from hpcosim_client import run as schedule_one
         from hpcosim_client.catalogue.description import describe
         from hpcosim_client.catalogue.power import title, with_power
@@ -64,7 +64,7 @@ def schedule(
             scenario=scenario,
             seed=seed,
             session=session,
-            patience=Patience(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
+            timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,
         )
 

@@ -2,13 +2,76 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from typing import Annotated
+
 import typer
 
+NAME_WIDTH = 23
 
-def schedulers() -> None:
-    """List the schedulers by name; the last are the groups of them that `compare` takes."""
-    from hpcosim_client import GROUPS, scheduler_names
-    from hpcosim_client.catalogue.trained import TRAINED
 
-    trained = [f"{name}:MODEL" for name in TRAINED]
-    typer.echo("\n".join((*scheduler_names(), "scripted:FILE", *trained, *GROUPS)))
+def schedulers(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with the members of groups and all names.")
+    ] = False,
+) -> None:
+    """List the schedulers, the groups that `compare` takes, and the power managers."""
+    if as_json:
+        sys.stdout.write(json.dumps(_all(), indent=2) + "\n")
+        return
+    from hpcosim_client.catalogue import summaries
+
+    _print("SCHEDULERS (--scheduler; case does not matter)", summaries.SCHEDULERS)
+    _print("JOB RULES", summaries.JOB_RULES)
+    _print("NODE RULES", summaries.NODE_RULES)
+    _print("GROUPS (hpcosim compare --schedulers)", summaries.GROUPS)
+    _print(
+        "POWER MANAGERS (scheduler.power)",
+        {name: _with_settings(name, text) for name, text in summaries.POWER_MANAGERS.items()},
+    )
+
+
+def _all() -> dict[str, object]:
+    from hpcosim_client.catalogue import schedulers, summaries
+
+    return {
+        "schedulers": dict(summaries.SCHEDULERS),
+        "job_rules": dict(summaries.JOB_RULES),
+        "node_rules": dict(summaries.NODE_RULES),
+        "groups": {
+            name: {"summary": text, "members": list(schedulers.GROUPS[name])}
+            for name, text in summaries.GROUPS.items()
+        },
+        "power_managers": {
+            name: {"summary": text, "settings": summaries.power_settings(name)}
+            for name, text in summaries.POWER_MANAGERS.items()
+        },
+        "names": schedulers.scheduler_names(),
+    }
+
+
+def _with_settings(name: str, text: str) -> str:
+    from hpcosim_client.catalogue.summaries import power_settings
+
+    said = [
+        setting if default == "required" else f"{setting}={json.dumps(default)}"
+        for setting, default in power_settings(name).items()
+    ]
+    return f"{text}\nsettings: {', '.join(said)}" if said else text
+
+
+def _print(title: str, lines: Mapping[str, str]) -> None:
+    """Print a table of names and texts, wrapped on a terminal and one line each elsewhere."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    typer.echo(f"{title}\n")
+    for name, text in lines.items():
+        indent = f"  {name:{NAME_WIDTH}}  "
+        for line in text.splitlines():
+            rest = " " * len(indent)
+            typer.echo(textwrap.fill(line, width, initial_indent=indent, subsequent_indent=rest))
+            indent = rest
+    typer.echo()

@@ -1,19 +1,19 @@
-"""Scenarios: reading them, running them in one process or two, planning, and drawing.
+"""Read, run, plan and draw scenarios.
 
-A policy of your own, without a server:
+Run a policy without a server:
 
     from pathlib import Path
 
     from hpcosim_scenarios import simulate
 
     def first_come_first_served(view):
-        for job in list(view.queue.values()):
+        for job in view.queue.values():
             if not view.start(job):
                 break
 
     print(simulate(Path("scenarios/demo.yaml"), first_come_first_served)["mean_wait_s"])
 
-The names below are imported when they are used, so that reading a scenario loads no scheduler.
+The names below are imported on first use, so that reading a scenario loads no scheduler.
 """
 
 from importlib import import_module

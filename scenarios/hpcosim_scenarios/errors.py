@@ -1,4 +1,4 @@
-"""What can go wrong above server and scheduler, named by who is at fault."""
+"""Errors of this package."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from pathlib import Path
 
 
 class ScenariosError(Exception):
-    """Base of every error this package raises."""
+    """Base class of the errors of this package."""
 
 
 class ScenarioError(ScenariosError):
-    """The scenario is at fault.
+    """The scenario is invalid.
+
+    The message has the form `FILE:LINE: FIELD: WHAT`; unknown parts are left out.
 
     Args:
-        what: what was wrong and what would be right.
+        what: the fault: what was expected, and what was found.
         path: the scenario's file.
-        line: the line in it, counted from 1.
-        field: the field at fault, such as `$.platform.nodes[0].count`.
-        key: the unknown key in that field; empty: the fault is another.
+        line: line in the file, from 1.
+        field: path of the field, such as `$.platform.nodes[0].count`, or `override PATH`.
+        key: the unknown key in that field; empty: another fault.
     """
 
     def __init__(
@@ -43,16 +45,16 @@ class ScenarioError(ScenariosError):
 
 
 class RunError(ScenariosError):
-    """The run failed: a process died, or the simulation could not end."""
+    """The run failed: a process ended early, or the simulation is stuck."""
 
 
 class OracleError(ScenariosError):
-    """There is no such plan for this scenario, or SciPy is missing."""
+    """The oracle cannot plan for this scenario, or SciPy is missing."""
 
 
 class FigureError(ScenariosError):
-    """The results folder is at fault, or matplotlib is missing."""
+    """The results cannot be drawn, or matplotlib is missing."""
 
 
 class OptimumError(ScenariosError):
-    """The search knows no way to look for the optimum of such a scenario."""
+    """The search for the optimum does not support this scenario."""

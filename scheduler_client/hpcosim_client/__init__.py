@@ -37,13 +37,17 @@ if TYPE_CHECKING:
     from hpcosim_client.catalogue.schedulers import scheduler_names as scheduler_names
     from hpcosim_client.connection import Answer as Answer
     from hpcosim_client.connection import Connection as Connection
-    from hpcosim_client.connection import Patience as Patience
+    from hpcosim_client.connection import Timeouts as Timeouts
+    from hpcosim_client.errors import AddressError as AddressError
     from hpcosim_client.errors import ClientError as ClientError
     from hpcosim_client.errors import PolicyError as PolicyError
     from hpcosim_client.errors import ServerFaultError as ServerFaultError
     from hpcosim_client.errors import ServerGoneError as ServerGoneError
     from hpcosim_client.errors import ServerRefusedError as ServerRefusedError
     from hpcosim_client.heuristics.awareness import Awareness as Awareness
+    from hpcosim_client.heuristics.profile import profile_of as profile_of
+    from hpcosim_client.heuristics.reservation import Profile as Profile
+    from hpcosim_client.heuristics.reservation import Reservation as Reservation
     from hpcosim_client.job import Job as Job
     from hpcosim_client.job import Place as Place
     from hpcosim_client.loop import play as play
@@ -65,6 +69,8 @@ if TYPE_CHECKING:
     from hpcosim_client.power.slurm_settings import Slurm as Slurm
     from hpcosim_client.power.timeout import timeout as timeout
     from hpcosim_client.power_exchange import PowerExchange as PowerExchange
+    from hpcosim_client.queue import JobQueue as JobQueue
+    from hpcosim_client.script import main as main
     from hpcosim_client.view import Policy as Policy
     from hpcosim_client.view import View as View
 
@@ -75,9 +81,13 @@ _NAMES = {
     "catalogue.schedulers": (
         "GROUPS canonical_name check_scheduler expand make_policy scheduler_names"
     ),
-    "connection": "Answer Connection Patience",
-    "errors": "ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError",
+    "connection": "Answer Connection Timeouts",
+    "errors": (
+        "AddressError ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError"
+    ),
     "heuristics.awareness": "Awareness",
+    "heuristics.profile": "profile_of",
+    "heuristics.reservation": "Profile Reservation",
     "job": "Job Place",
     "loop": "play run",
     "nodes": "NodePool",
@@ -90,6 +100,8 @@ _NAMES = {
     "power.slurm_settings": "Slurm",
     "power.timeout": "timeout",
     "power_exchange": "PowerExchange",
+    "queue": "JobQueue",
+    "script": "main",
     "view": "Policy View",
 }
 """The public names of each module."""

@@ -1,4 +1,4 @@
-"""An alarm of one policy."""
+"""Alarms of policies that are combined."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from hpcosim_client.view import View
 
 
 class PolicyAlarm:
-    """An alarm that no other policy on the same view shares.
+    """An alarm with a number of its own, for one simulation.
 
-    Its number is allocated when it is first set. A policy has one `PolicyAlarm` for each alarm
-    that it may have set at the same time, for one simulation.
+    The number is allocated by `View.new_alarm` when the alarm is first set. A policy that needs
+    several alarms at the same time has a `PolicyAlarm` for each.
     """
 
     def __init__(self) -> None:
         self._number: int | None = None
 
     def set(self, view: View, at_s: float) -> None:
-        """Ask to be woken at a simulated second, instead of when the alarm was set for."""
+        """Set the alarm to a simulated second; replaces its earlier setting."""
         if self._number is None:
             self._number = view.new_alarm()
         view.set_alarm(at_s, self._number)
 
     def set_or_cancel(self, view: View, at_s: float) -> None:
-        """Ask to be woken at a simulated second; infinity: never.
+        """Set the alarm to a simulated second, or cancel it if that is infinity.
 
-        No decision is made where the alarm is as it should be.
+        No decision is sent if the alarm is already set to that second.
         """
         if at_s == math.inf:
             self.cancel(view)
@@ -34,6 +34,6 @@ class PolicyAlarm:
             self.set(view, at_s)
 
     def cancel(self, view: View) -> None:
-        """Ask not to be woken, if the alarm is set."""
+        """Cancel the alarm if it is set."""
         if self._number is not None and self._number in view.pending_alarms:
             view.cancel_alarm(self._number)

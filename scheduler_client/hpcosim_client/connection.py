@@ -1,7 +1,8 @@
-"""The connection to a server: each request is sent again until a reply comes."""
+"""The connection to a server. Each request is sent again until its reply arrives."""
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +11,12 @@ from typing import NamedTuple, Self
 
 import zmq
 
-from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
+from hpcosim_client.errors import (
+    AddressError,
+    ServerFaultError,
+    ServerGoneError,
+    ServerRefusedError,
+)
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     Bye,
@@ -30,21 +36,24 @@ from hpcosim_protocol import (
     encode,
 )
 
-RECONNECT_MS = 20  # short, as a server is often started at the same time
+RECONNECT_MS = 20  # short, because client and server often start at the same time
+NOTICE_MS = 1000  # after which a missing server is reported
+
+LOG = logging.getLogger("hpcosim_client")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """Timeouts of a client, in wall seconds, each above 0.
+class Timeouts:
+    """Timeouts of a connection, in seconds of wall time, each > 0.
 
     Attributes:
-        resend_s: interval after which a request is sent again.
-        give_up_s: timeout of each reply.
-        hello_s: timeout of the first reply; shorter, as a wrong address is the likely reason.
+        resend_s: interval after which a request without a reply is sent again.
+        reply_s: timeout of each reply.
+        hello_s: timeout of the first reply.
     """
 
     resend_s: float = 5.0
-    give_up_s: float = 60.0
+    reply_s: float = 60.0
     hello_s: float = 20.0
 
 
@@ -52,10 +61,10 @@ class Answer(NamedTuple):
     """A server's reply to decisions.
 
     Attributes:
-        now_s: simulated time, s.
+        now_s: simulated time, in seconds.
         events: the events since the last reply.
-        ended: the simulation is over; there are no events.
-        metrics: metrics of the run by name, once it is over; before, empty.
+        ended: whether the simulation is over; then there are no events.
+        metrics: metrics of the run by name; empty until the simulation is over.
     """
 
     now_s: float
@@ -65,33 +74,33 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A socket to a server, and at most one session on it.
+    """A connection to a server, with at most one session.
 
     Args:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
-        patience: the timeouts; None: those of `Patience`.
+        timeouts: the timeouts; None: the defaults of `Timeouts`.
 
     Raises:
-        ServerGoneError: the address is invalid.
+        AddressError: the address is invalid.
     """
 
-    def __init__(self, address: str, patience: Patience | None = None) -> None:
+    def __init__(self, address: str, timeouts: Timeouts | None = None) -> None:
         self.address = address
         self.welcome: Welcome | None = None
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or Timeouts()
         self._seq = 0
         self._context = zmq.Context()
-        # A DEALER, unlike a REQ, may send again while it waits. It leaves out the empty delimiter,
-        # a frame that costs a tenth of the time of each message.
+        # A DEALER socket, unlike a REQ socket, can send again before it has received. It sends no
+        # empty delimiter frame, which would cost a tenth of the time of each message.
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.linger = 0
         self._socket.reconnect_ivl = RECONNECT_MS
-        self._socket.rcvtimeo = int(self._patience.resend_s * 1000)
+        self._socket.rcvtimeo = int(self._timeouts.resend_s * 1000)
         try:
             self._socket.connect(address)
         except zmq.ZMQError as error:
             self.close()
-            raise ServerGoneError(f"{address!r} is no address: {error}") from error
+            raise AddressError(address, str(error)) from None
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +109,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; an open session stays open until the server finds it idle."""
+        """Close the socket. An open session stays open until the server times it out."""
         self._socket.close()
         self._context.term()
 
@@ -114,20 +123,20 @@ class Connection:
         session: str = "",
         policy: Mapping[str, object] | None = None,
     ) -> Welcome:
-        """Open a session, or return to one.
+        """Open a session, or resume one.
 
         Args:
             client: name of the scheduler, for logs and results.
             scenario: name of one of the server's scenarios; empty: its first.
             seed: seed of the simulation; None: the scenario's own.
             overrides: values of the scenario to change, by dotted path.
-            session: name of the session to return to; empty: a new one.
+            session: name of the session to resume; empty: a new session.
             policy: description of the policy, which the server records with the results.
 
         Raises:
-            ServerRefusedError: the server opens no such session.
-            ServerGoneError: there is no reply.
-            ServerFaultError: the reply breaks the protocol.
+            ServerRefusedError: the server rejects the session.
+            ServerGoneError: the server does not reply.
+            ServerFaultError: the reply violates the protocol.
         """
         message = Hello(
             versions=[PROTOCOL_VERSION],
@@ -141,9 +150,12 @@ class Connection:
         )
         answer = self._request(message, 0)
         if not isinstance(answer, Welcome):
-            raise ServerFaultError(f"the server answers a hello with {type(answer).__name__}")
+            raise ServerFaultError(_unexpected("hello", answer))
         if answer.version != PROTOCOL_VERSION:
-            raise ServerFaultError(f"the server chose version {answer.version}, not offered")
+            raise ServerFaultError(
+                f"the server chose protocol version {answer.version}; this client offered "
+                f"{PROTOCOL_VERSION}"
+            )
         self.welcome, self._seq = answer, answer.seq
         return answer
 
@@ -153,20 +165,20 @@ class Connection:
         wake_on: Collection[EventKind] | None = None,
         elapsed_s: float = 0.0,
     ) -> Answer:
-        """Send decisions and return what happens next.
+        """Send decisions and return the next events.
 
         Args:
-            decisions: the decisions, in the order in which they are carried out.
-            wake_on: kinds of events to be woken for; None: the protocol's default.
-            elapsed_s: simulated seconds that the decisions took, 0 or more.
+            decisions: the decisions, in the order in which they take effect.
+            wake_on: kinds of events that end the wait; None: the protocol's default.
+            elapsed_s: simulated seconds that the scheduler needed to decide, >= 0.
 
         Raises:
-            ServerRefusedError: the message was rejected, or the session is over.
-            ServerGoneError: there is no reply.
-            ServerFaultError: the reply breaks the protocol, or no session is open.
+            ServerRefusedError: the server rejects the message, or the session is over.
+            ServerGoneError: the server does not reply.
+            ServerFaultError: the reply violates the protocol, or no session is open.
         """
         if self.welcome is None:
-            raise ServerFaultError("decisions before a hello: there is no session yet")
+            raise ServerFaultError("no session is open: call hello() before decide()")
         self._seq += 1
         message = Decisions(
             session=self.welcome.session,
@@ -180,47 +192,56 @@ class Connection:
             return Answer(answer.now_s, answer.events, False, {})
         if isinstance(answer, SimulationEnded):
             return Answer(answer.now_s, (), True, answer.metrics)
-        raise ServerFaultError(f"the server answers decisions with {type(answer).__name__}")
+        raise ServerFaultError(_unexpected("decisions", answer))
 
     def bye(self) -> None:
-        """End the session before the simulation is over."""
+        """Leave the session before the simulation is over."""
         if self.welcome is not None:
             try:
                 self._request(Bye(session=self.welcome.session), 0)
             except ServerRefusedError as refused:
-                if refused.error.code != "unknown_session":  # the first of two messages ended it
+                if (
+                    refused.error.code != "unknown_session"
+                ):  # an earlier copy of the message ended it
                     raise
 
     def ping(self) -> None:
-        """Find out whether a server answers.
+        """Check that a server answers.
 
         Raises:
-            ServerGoneError: there is no reply.
+            ServerGoneError: it does not.
         """
         try:
             self._request(Hello(versions=[]), 0)
         except ServerRefusedError:
-            return  # no version was offered, so this is the reply of a server that lives
+            return  # a server rejects a hello that offers no protocol version
 
     def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
         data = encode(message)
-        patience_s = self._patience.give_up_s
+        timeout_s = self._timeouts.reply_s
         if seq == 0:
-            patience_s = min(patience_s, self._patience.hello_s)
-        deadline_s = time.monotonic() + patience_s
+            timeout_s = min(timeout_s, self._timeouts.hello_s)
+        deadline_s = time.monotonic() + timeout_s
+        notice = self.welcome is None and timeout_s > NOTICE_MS / 1000
         while time.monotonic() < deadline_s:
             self._socket.send(data)
+            if notice and not self._socket.poll(NOTICE_MS):
+                left_s = timeout_s - NOTICE_MS / 1000
+                LOG.warning("no server answers at %s; retrying for %g s", self.address, left_s)
+            notice = False
             answer = self._answer_to(seq)
             if isinstance(answer, Error):
                 raise ServerRefusedError(answer)
             if answer is not None:
                 return answer
-        raise ServerGoneError(
-            f"no answer from {self.address} for {patience_s:g} s; is a server there?"
-        )
+        what = "no server answers at" if self.welcome is None else "no reply from the server at"
+        raise ServerGoneError(f"{what} {self.address}: waited {timeout_s:g} s")
 
     def _answer_to(self, seq: int) -> ServerMessage | None:
-        """Return the reply to this request, past late replies to others; None: none came."""
+        """Return the reply to request `seq`; None: none came within `resend_s`.
+
+        Late replies to earlier requests are skipped.
+        """
         while True:
             try:
                 data = self._socket.recv()
@@ -229,16 +250,20 @@ class Connection:
             try:
                 answer = decode_server_message(data)
             except DecodeError as error:
-                raise ServerFaultError(f"the server's answer is no message: {error}") from error
+                raise ServerFaultError(f"the server's reply can't be decoded: {error}") from error
             if _answers(answer, seq):
                 return answer
 
 
 def _answers(answer: ServerMessage, seq: int) -> bool:
-    """Return whether this is a reply to request `seq`; a hello and a bye are 0."""
+    """Return whether a message is a reply to request `seq`; hello and bye have number 0."""
     if isinstance(answer, Events | SimulationEnded):
         return answer.seq == seq
     if isinstance(answer, Error):
         return answer.seq in (0, seq)
-    # A welcome may be a late reply to a hello that was sent twice.
+    # A hello that was sent twice has two welcomes; the second one is late.
     return seq == 0 or not isinstance(answer, Welcome)
+
+
+def _unexpected(request: str, answer: ServerMessage) -> str:
+    return f"the server's reply to {request} is of the wrong type, {type(answer).__name__}"

@@ -1,23 +1,47 @@
-"""Errors of a scheduler process, by who is at fault."""
+"""Exceptions of the client."""
 
 from __future__ import annotations
+
+import re
 
 from hpcosim_protocol import Error
 
 
 class ClientError(Exception):
-    """Base of every error this package raises."""
+    """Base class of all exceptions of this package."""
+
+
+class AddressError(ClientError):
+    """The address of the server is invalid.
+
+    Args:
+        address: the address.
+        reason: the reason, as ZeroMQ states it.
+    """
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        bare = re.fullmatch(r"(?://)?([^/]+:\d+)", self.address)
+        hint = f"; did you mean tcp://{bare[1]}?" if bare else ""
+        return (
+            f"{self.address!r} is not an address ({self.reason}): "
+            f"expected tcp://HOST:PORT or ipc://PATH{hint}"
+        )
 
 
 class ServerGoneError(ClientError):
-    """The server is at fault: it does not answer."""
+    """The server does not answer."""
 
 
 class ServerRefusedError(ClientError):
-    """The server rejected a request and says why.
+    """The server rejected a request.
 
     Args:
-        error: the server's reply, with a code for programs and a message for people.
+        error: the server's reply: a code, a message and the place in the request.
     """
 
     def __init__(self, error: Error) -> None:
@@ -26,12 +50,12 @@ class ServerRefusedError(ClientError):
 
     def __str__(self) -> str:
         where = f" (at {self.error.where})" if self.error.where else ""
-        return f"the server refuses, {self.error.code}: {self.error.message}{where}"
+        return f"the server rejects the request, {self.error.code}: {self.error.message}{where}"
 
 
 class ServerFaultError(ClientError):
-    """The server is at fault: its answer breaks the protocol."""
+    """A reply of the server violates the protocol."""
 
 
 class PolicyError(ClientError):
-    """The policy is at fault: it decided the impossible, or its name or settings are invalid."""
+    """A policy makes an impossible decision, or its name or its settings are invalid."""

@@ -1,4 +1,4 @@
-"""Packages of the optional extra `rl`, and advice where they are missing."""
+"""Packages of the optional extra `rl`, and the error if one is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGES = ("torch", "safetensors", "gymnasium", "tensorboard")
 
 @contextmanager
 def rl_extra(who: str) -> Iterator[None]:
-    """Turn a failed import of these packages into advice to install them.
+    """Turn a failed import of one of `PACKAGES` into a `PolicyError`.
 
     Args:
         who: subject of the message, such as `the scheduler pairing`.

@@ -1,4 +1,4 @@
-"""A job as the scheduler knows it, and where it runs."""
+"""A job as the scheduler knows it, and the cores it runs on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ Bools = NDArray[np.bool_]
 
 
 class Place(NamedTuple):
-    """Where a job may run.
+    """Cores for a job.
 
     Attributes:
-        nodes: node numbers.
-        tasks: how many of the job's tasks on each.
-        held: how many cores it takes of each; more than its tasks where nodes are taken whole.
+        nodes: int64[n], node numbers.
+        tasks: int64[n], tasks of the job on each node.
+        held: int64[n], cores that the job occupies on each node; more than `tasks` with placement
+            `whole_nodes`.
         cores: the sum of `held`.
     """
 
@@ -34,18 +35,18 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Job:
-    """A job that waits or runs.
+    """A waiting or running job.
 
     Attributes:
-        job_id: its number.
-        submit_s: simulated second of its submission.
-        cores: cores it asks for.
-        requested_s: run time that its user asked for, s.
+        job_id: number of the job.
+        submit_s: submission, simulated seconds.
+        cores: number of cores requested, one task each.
+        requested_s: requested run time, in seconds.
         placement, memory_mb, memory_volume_mb, profile: see `hpcosim_protocol.JobSubmitted`.
-        order: number of jobs heard of before it; breaks ties.
-        max_energy_j: the most it may cost by estimate, J; infinity: any.
-        start_s: when it started, or will once its nodes are on; NaN: it waits.
-        place: where it runs; None: it waits.
+        order: number of jobs submitted before this one; breaks ties.
+        max_energy_j: upper bound of the job's energy estimate, in J; infinity: none.
+        start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
+        place: the allocated cores; None: the job waits.
     """
 
     job_id: int
@@ -66,5 +67,5 @@ class Job:
         return f"Job({self.job_id}, {self.cores} cores, {self.requested_s} s)"
 
     def expected_end_s(self, now_s: float) -> float:
-        """Return when it should end by its request; one past that counts as ending now."""
+        """Return the end by the requested time, simulated seconds; at least `now_s`."""
         return max(self.start_s + self.requested_s, now_s)

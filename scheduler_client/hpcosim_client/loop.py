@@ -1,67 +1,68 @@
-"""The loop of a scheduler: take in events, decide, wait for the next events."""
+"""The loop of a scheduler: apply events, decide, wait for the next events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from hpcosim_client.connection import Connection, Patience
+from hpcosim_client.connection import Connection, Timeouts
 from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 
 
-class Batch(Protocol):
+class SimulationReply(Protocol):
     """A reply to decisions; see `connection.Answer`."""
 
     @property
     def now_s(self) -> float:
-        """Simulated time."""
+        """Simulated time, in seconds."""
 
     @property
     def events(self) -> Sequence[Event]:
-        """What has happened."""
+        """The events since the last reply."""
 
     @property
     def ended(self) -> bool:
         """Whether the simulation is over."""
 
 
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
-Ask = Callable[[Sequence[Decision], Collection[EventKind] | None, float], AnyBatch]
+AnyReply = TypeVar("AnyReply", bound=SimulationReply)
+Send = Callable[[Sequence[Decision], Collection[EventKind] | None, float], AnyReply]
 """Sends decisions, `wake_on` and `elapsed_s`; returns the reply. See `Connection.decide`."""
 
 
 def play(
     policy: Policy,
     platform: Platform,
-    ask: Ask[AnyBatch],
+    send: Send[AnyReply],
     snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
     seed: int = 0,
     wake_on_allocation: bool = True,
-) -> AnyBatch:
-    """Let a policy decide until the simulation is over, over any link; return the last reply.
+) -> AnyReply:
+    """Run a policy until the simulation is over, over any link, and return the last reply.
 
     Args:
-        policy: makes the decisions.
+        policy: the policy; new for each run, as policies keep state.
         platform: the cluster's description.
-        ask: the link to the simulation.
-        snapshot: simulated time, s, and events to start the view from.
+        send: the link to the simulation.
+        snapshot: simulated time, in seconds, and the events that restore the view of a resumed
+            session.
         seed: seed of the policy's random numbers.
-        wake_on_allocation: nodes that are not on may be given to jobs.
+        wake_on_allocation: whether an allocation switches its sleeping nodes on.
 
     Raises:
-        PolicyError: the policy made an impossible decision; and what `ask` raises.
+        PolicyError: the policy made an impossible decision. Exceptions of `send` pass through.
     """
     view = View(platform, seed, wake_on_allocation=wake_on_allocation)
     view.apply(*snapshot)
     if snapshot[1]:
         policy(view)
     while True:
-        batch = ask(view.decisions, view.wake_on, view.elapsed_s)
-        if batch.ended:
-            return batch
-        view.apply(batch.now_s, batch.events)
+        reply = send(view.decisions, view.wake_on, view.elapsed_s)
+        if reply.ended:
+            return reply
+        view.apply(reply.now_s, reply.events)
         policy(view)
 
 
@@ -75,33 +76,38 @@ def run(
     overrides: Mapping[str, bool | int | float | str] | None = None,
     session: str = "",
     description: Mapping[str, object] | None = None,
-    patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
     welcomed: Callable[[Welcome], None] = lambda _: None,
 ) -> Mapping[str, int | float]:
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
+    A server that does not answer is reported after a second, through the logger `hpcosim_client`;
+    the request is repeated until the timeout. `hpcosim_client.main` is the same for a script, with
+    errors in one line.
+
     Args:
-        policy: makes the decisions; new for each run, as policies keep state.
+        policy: the policy; new for each run, as policies keep state.
         address: ZeroMQ address of the server.
-        name: name of the scheduler in logs and results; empty: that of the function.
+        name: name of the scheduler in logs and results; empty: the name of the function.
         scenario: name of one of the server's scenarios; empty: its first.
         seed: seed of the simulation; None: the scenario's own.
         overrides: values of the scenario to change, by dotted path: `{"workload.load": 1.2}`.
-        session: name of the session to return to, after its client died; empty: a new one.
-        description: description of the policy, recorded in `run.json`, such as
-            `catalogue.description.describe` returns; None: `{"name": name}`.
-        patience: the timeouts; None: those of `Patience`.
-        welcomed: called with the server's reply to the hello, which names the session.
+        session: name of the session to resume, after its client died; empty: a new session.
+        description: description of the policy, recorded in `run.json`, such as `describe` returns;
+            None: `{"name": name}`.
+        timeouts: the timeouts; None: the defaults of `Timeouts`.
+        welcomed: called with the server's reply to the hello, which has the session's name.
 
     Raises:
-        ServerGoneError: the server does not reply.
+        AddressError: the address is invalid.
+        ServerGoneError: the server does not answer.
         ServerRefusedError: the server rejects the session, or the simulation is stuck.
         PolicyError: the policy made an impossible decision.
 
     Example:
-        >>> metrics = run(make_policy("easy"), "tcp://127.0.0.1:28080")
+        >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
-    with Connection(address, patience) as connection:
+    with Connection(address, timeouts) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(
             client=name,
@@ -119,6 +125,6 @@ def run(
         except (ServerGoneError, ServerRefusedError, ServerFaultError):
             raise  # there is no session to leave
         except Exception:
-            connection.bye()  # the policy failed: the server need not wait for it
+            connection.bye()  # the policy failed; the server stops waiting for it
             raise
         return end.metrics

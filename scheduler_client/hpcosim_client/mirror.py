@@ -1,4 +1,4 @@
-"""The scheduler's copy of queue, running jobs and nodes, kept up to date by the events."""
+"""The state of the cluster as a scheduler knows it: queue, running jobs and nodes."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from hpcosim_protocol import (
 
 
 class Mirror:
-    """What a scheduler knows; `View` adds the decisions.
+    """The state of the cluster, updated by events. `View` adds the decisions.
 
     Args:
         platform: the cluster's description.
-        wake_on_allocation: nodes that sleep, or are being switched on, may be given to jobs.
+        wake_on_allocation: whether an allocation switches its sleeping nodes on. If not, only nodes
+            that are on can be allocated.
 
     Attributes:
-        platform, wake_on_allocation: as given.
-        now_s: simulated time, s.
-        queue: waiting jobs by number, in submission order.
-        running: running jobs by number, with those whose start was just decided and those whose
-            nodes are being switched on for them.
-        nodes: free cores by node.
-        arrived: jobs that joined the queue since the last decision, in that order.
-        left: jobs that stopped running since the last decision.
-        alarms: numbers of the alarms that went off since the last decision.
-        pending_alarms: time of each alarm that is set as far as was decided, s, by number.
-        rejected: decisions that were rejected since the last decision.
-        placements: the kinds of placement asked for so far.
-        no_more_jobs: the last job of the workload has been submitted.
+        platform, wake_on_allocation: the arguments.
+        now_s: simulated time, in seconds.
+        queue: waiting jobs by number, in submission order; safe to iterate while jobs start.
+        running: running jobs by number, including those just started and those whose nodes boot.
+        nodes: free cores and power states of the nodes.
+        arrived: jobs that joined the queue since the last decisions, in that order.
+        left: jobs that stopped running since the last decisions.
+        alarms: numbers of the alarms that went off since the last decisions.
+        pending_alarms: simulated second of each alarm that is set, by number.
+        rejected: decisions that the server rejected since the last decisions.
+        placements: the kinds of placement that jobs have requested so far.
+        no_more_jobs: whether the last job of the workload has been submitted.
     """
 
     def __init__(self, platform: Platform, *, wake_on_allocation: bool = True) -> None:
@@ -64,22 +64,22 @@ class Mirror:
         self.rejected: list[DecisionRejected] = []
         self.placements: set[Placement] = set()
         self.no_more_jobs = False
-        # Node of each switch decided, by the decision's index in the message.
+        # Node of each decision to switch, by the index of the decision in the message.
         self._switched: dict[int, int] = {}
-        # What the server last told of the power of these nodes, and since when.
-        self._told: dict[int, tuple[PowerState, float]] = {}
+        # Power state of these nodes as the server last reported it, and since when.
+        self._reported: dict[int, tuple[PowerState, float]] = {}
         self._submissions = 0
-        self._any_off = False  # whether any node ever was not on
+        self._any_off = False  # whether any node was ever off
 
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
-        """Take in the events up to a time; forget those before."""
+        """Apply the events up to `now_s`, and clear what earlier events left in the attributes."""
         self.now_s = now_s
         self.arrived, self.left, self.alarms, self.rejected = [], [], [], []
         for event in events:
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
-        self._switched, self._told = {}, {}
+        self._switched, self._reported = {}, {}
 
     def _on_submitted(self, event: JobSubmitted) -> None:
         job = Job(
@@ -101,7 +101,7 @@ class Mirror:
 
     def _on_started(self, event: JobStarted | JobAllocated) -> None:
         job = self.running.get(event.job_id)
-        if job is None:  # from a snapshot, or decided before this client connected
+        if job is None:  # of a snapshot
             job = self.queue.pop(event.job_id)
             self.arrived = [other for other in self.arrived if other is not job]
             nodes, tasks = np.array(event.nodes), np.array(event.cores)
@@ -126,7 +126,7 @@ class Mirror:
         self.rejected.append(event)
         if event.decision == "set_node_power" and event.index in self._switched:
             node = self._switched[event.index]
-            self._set_power(node, *self._told[node])
+            self._set_power(node, *self._reported[node])
         if event.decision != "allocate_job" or event.job_id is None:
             return
         job = self.running.get(event.job_id)
@@ -141,8 +141,8 @@ class Mirror:
         self.arrived.append(job)
 
     def _on_power_changed(self, event: NodePowerChanged) -> None:
-        if event.node in self._told:
-            self._told[event.node] = (event.state, event.time_s)
+        if event.node in self._reported:
+            self._reported[event.node] = (event.state, event.time_s)
         self._set_power(event.node, event.state, event.time_s)
 
     def _set_power(self, node: int, state: PowerState, since_s: float) -> None:
@@ -155,7 +155,7 @@ class Mirror:
         self._any_off = True
 
     def _ready_s(self, place: Place, at_s: float) -> float:
-        """Return when the last node of a place, given to a job at `at_s`, is expected to be on."""
+        """Return when the last node of an allocation made at `at_s` is expected to be on."""
         return float(self.nodes.expected_on_s(at_s)[place.nodes].max())
 
     def _on_alarm(self, event: Alarm) -> None:
@@ -166,7 +166,7 @@ class Mirror:
         self.no_more_jobs = True
 
 
-# The job of an allocation rejected for one of these did not wait: none returns to the queue.
+# With these codes the job of a rejected allocation was not waiting: it does not requeue.
 _JOB_DID_NOT_WAIT = frozenset({"unknown_job", "job_not_waiting"})
 
 _HANDLERS: dict[type, Callable[[Mirror, Any], None]] = {

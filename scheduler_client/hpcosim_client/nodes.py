@@ -1,4 +1,4 @@
-"""The free cores of every node, as the scheduler knows them."""
+"""The nodes as the scheduler knows them, and the choice of nodes for a job."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from hpcosim_protocol import Platform, PowerState
 
 
 class NodePool:
-    """Free cores by node, and what the nodes are like.
-
-    NumPy, because choosing among nodes means looking at all of them.
+    """Free cores, power states and properties of all nodes, as arrays with one element per node.
 
     Attributes:
-        group: int64[nodes], the node group of each.
-        ops_per_s: float64[nodes], operations a core does in a second.
-        static_w, dynamic_w: float64[nodes], power of a node with tasks, and of each such core.
-        memory_mb: float64[nodes], 0: not told.
-        capacity: int64[nodes], cores of each node.
-        free: int64[nodes], those a job can be given now.
-        power: the power state of each node, as told, or as just decided.
-        power_since_s: when each entered it.
-        on: bool[nodes], whether a node is on, and stays so as far as was decided.
-        can_sleep: bool[nodes], whether a node can be switched off and on at all.
-        switch_on_s, switch_off_s: float64[nodes], seconds that switching takes; 0 where it can't.
-        cycle_j: float64[nodes], energy of switching a node off and on again.
+        group: int64[nodes], index of the node group.
+        ops_per_s: float64[nodes], operations per second of a core.
+        static_w: float64[nodes], power of a node that computes, without its cores, in W.
+        dynamic_w: float64[nodes], further power of each core that computes, in W.
+        memory_mb: float64[nodes]; 0: unknown.
+        capacity: int64[nodes], number of cores.
+        free: int64[nodes], cores that can be allocated now.
+        power: power state of each node, as reported by the server or as just decided.
+        power_since_s: when each node entered its power state, simulated seconds.
+        on: bool[nodes], whether the node is on and no decision switches it off.
+        can_sleep: bool[nodes], whether the node can be switched off and on.
+        switch_on_s, switch_off_s: float64[nodes], duration of switching, in seconds; 0 for nodes
+            that cannot be switched.
+        cycle_j: float64[nodes], energy of switching the node off and on again, in J.
         free_cores: the sum of `free`.
-        jobs: int64[nodes], how many jobs hold cores of each.
-        largest: cores of the largest node.
-        single_core: no node has more than one core.
+        jobs: int64[nodes], number of jobs that hold cores of the node.
+        largest: number of cores of the largest node.
+        single_core: whether every node has one core.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -56,55 +56,55 @@ class NodePool:
         self.switch_off_s: Floats = np.array(off_s)[self.group]
         cycle_j = [0.0 if state is None else state.cycle_j for state in states]
         self.cycle_j: Floats = np.array(cycle_j)[self.group]
-        # A node can be on `_boot_s` after it is told to, or after `_from_s` if that is later.
+        # A node that is switched on at t is on at max(t, _from_s) + _boot_s.
         self._from_s: Floats = np.full(len(self.capacity), -math.inf)
         self._boot_s: Floats = np.zeros(len(self.capacity))
-        # Free cores of the nodes that can't be given, and when they are expected back.
+        # Nodes that cannot be allocated: their free cores, and when they are expected back.
         self._withheld: dict[int, tuple[int, float]] = {}
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
     def find(self, job: Job) -> Place | None:
-        """Return the lowest-numbered nodes on which the job could start now; None: no room."""
+        """Return the lowest-numbered free cores for a job; None: there are too few."""
         if job.cores > self.free_cores:
             return None
         return find_place(job, self.free, self.capacity)
 
     def find_soonest_on(self, job: Job) -> Place | None:
-        """Return where the job could start now, on nodes as `soonest_first`; None: no room."""
+        """Return free cores for a job, in the order of `soonest_first`; None: there are too few."""
         if job.cores > self.free_cores or self.on.all():
             return self.find(job)
         usable = usable_nodes(job, self.free, self.capacity)
         return fill(job, self.soonest_first(usable), self.free)
 
     def idle(self) -> Bools:
-        """Return bool[nodes], the nodes that are on and held by no job."""
+        """Return bool[nodes]: the nodes that are on and hold no job."""
         idle: Bools = self.on & (self.jobs == 0)
         return idle
 
     def unused(self, state: PowerState) -> list[int]:
-        """Return the nodes in a power state other than `on` that are held by no job, by number."""
+        """Return the numbers of nodes without a job in a power state other than `on`."""
         off = np.flatnonzero(~self.on & (self.jobs == 0)).tolist()
         return [node for node in off if self.power[node] == state]
 
     def expected_on_s(self, now_s: float) -> Floats:
-        """Return when each node is expected to be on if that is wanted from now on.
+        """Return when each node would be on if it were switched on now.
 
         Returns:
-            float64[nodes]; a node that is on is so now.
+            float64[nodes], simulated seconds; `now_s` for nodes that are on.
         """
         return np.maximum(self._from_s, now_s) + self._boot_s
 
     def must_be_woken(self) -> Bools:
-        """Return bool[nodes], whether each is on again only after it is told to."""
+        """Return bool[nodes]: whether the node stays off until it is switched on."""
         return self._boot_s > 0.0
 
     def soonest_first(self, nodes: Ints) -> Ints:
-        """Return nodes that are on, then those being switched on, then others; ties as given."""
+        """Sort node numbers: nodes that are on, then booting nodes, then others. Stable."""
         return nodes[np.lexsort((self._from_s[nodes], self._boot_s[nodes]))]
 
     def idle_cores(self, nodes: Ints) -> Ints:
-        """Return how many cores of each of these nodes no job holds, whether it is on or not."""
+        """Return the number of cores of each of these nodes that no job holds, on or off."""
         cores = self.free[nodes]
         if self._withheld:
             kept = [self._withheld.get(node, (0, 0.0))[0] for node in nodes.tolist()]
@@ -112,13 +112,13 @@ class NodePool:
         return cores
 
     def take(self, place: Place) -> None:
-        """Take the cores of a place, on nodes that can be given."""
+        """Occupy free cores."""
         self.free[place.nodes] -= place.held
         self.jobs[place.nodes] += 1
         self.free_cores -= place.cores
 
     def give_back(self, place: Place) -> None:
-        """Undo a `take`."""
+        """Free the cores of a place; undoes `take`."""
         self.jobs[place.nodes] -= 1
         if self._withheld:
             self._give_back_to_some(place)
@@ -127,21 +127,25 @@ class NodePool:
             self.free_cores += place.cores
 
     def can_be_given(self, node: int) -> bool:
-        """Return whether a node can be given to a job as far as its power state goes."""
+        """Return whether the power state of a node permits its allocation."""
         return node not in self._withheld
 
     def set_power(
         self, node: int, state: PowerState, since_s: float, returns_s: float | None
     ) -> None:
-        """Note that a node entered a power state at `since_s`.
+        """Set the power state of a node.
 
-        At `returns_s` it can be given to a job again; None: it can be now.
+        Args:
+            node: number of the node.
+            state: the power state.
+            since_s: when the node entered it, simulated seconds.
+            returns_s: when the node can be allocated again, simulated seconds; None: now.
         """
         self.power[node] = state
         self.power_since_s[node] = since_s
         self.on[node] = state == "on"
         self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
-        # When it is expected to leave a state that it leaves by itself.
+        # The expected end of switching.
         lasts_s = {"switching_on": self.switch_on_s, "switching_off": self.switch_off_s}.get(state)
         self._from_s[node] = -math.inf if lasts_s is None else since_s + float(lasts_s[node])
         if returns_s is not None:
@@ -152,7 +156,7 @@ class NodePool:
             self.free_cores += given
 
     def withhold(self, node: int, returns_s: float) -> None:
-        """Give a node to no job until its power is told anew; it is expected at `returns_s`."""
+        """Withhold a node from allocation until its next power state, expected at `returns_s`."""
         self.on[node] = False
         cores = self._withheld[node][0] if node in self._withheld else int(self.free[node])
         self._withheld[node] = (cores, returns_s)
@@ -160,7 +164,7 @@ class NodePool:
         self.free[node] = 0
 
     def returning(self) -> list[tuple[float, int, int]]:
-        """Return when which node is expected to be given again, with how many free cores."""
+        """Return (simulated second, node, free cores) of each node that is withheld."""
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
     def _give_back_to_some(self, place: Place) -> None:
@@ -177,15 +181,18 @@ _GOING_OFF = ("switching_off", "sleeping")
 
 
 def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
-    """Return the lowest-numbered nodes with room for a job, if there are.
+    """Return the lowest-numbered free cores for a job; None: there are too few.
 
-    `free` and `capacity` are the free and all cores of each node, int64[nodes].
+    Args:
+        job: a waiting job.
+        free: int64[nodes], free cores of each node.
+        capacity: int64[nodes], all cores of each node.
     """
     return fill(job, usable_nodes(job, free, capacity), free)
 
 
 def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
-    """Return the nodes a job may use at least a core of, in ascending order; see `find_place`."""
+    """Return the numbers of nodes with a core that the job may use, ascending; see `find_place`."""
     if job.placement == "one_node":
         usable = free >= job.cores
     elif job.placement == "whole_nodes":
@@ -196,14 +203,14 @@ def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
 
 
 def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
-    """Return the place of a job that fills these nodes in this order, if they have room.
+    """Return the cores of a job that fills nodes in the given order; None: there are too few.
 
     Args:
         job: a waiting job.
-        nodes: node numbers, each with a free core at least; those that are not needed are left.
+        nodes: numbers of nodes with free cores. The last ones are left out if not needed.
         free: int64[nodes of the cluster], free cores.
     """
-    nodes = nodes[: job.cores]  # it needs no more
+    nodes = nodes[: job.cores]
     offered = free[nodes]
     total = offered.cumsum()
     last = int(total.searchsorted(job.cores))

@@ -1,4 +1,4 @@
-"""What the job scheduler and the power manager of one simulation tell each other."""
+"""Shared state of the job scheduler and the power manager of one simulation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 
 class PowerExchange:
-    """The one place through which a job scheduler and the power manager beside it coordinate.
+    """Shared state of a job scheduler and the power manager beside it.
 
     | attribute | written by | read by |
     |---|---|---|
-    | `planned` | the job scheduler, at each of its calls | the power manager, after it |
-    | `wait_price_w` | the power manager, at each of its calls | the job scheduler, from its next |
+    | `planned` | the job scheduler, at each call | the power manager, after it |
+    | `wait_price_w` | the power manager, at each call | the job scheduler, at its next call |
 
     Attributes:
-        planned: bool[nodes], idle nodes that the job scheduler reserves for a job; the power
-            manager leaves them on. None are while the job scheduler is unaware of power states.
-        wait_price_w: energy that a second of a job's wait is worth, J/s, above 0. A job scheduler
-            that is aware of power states lets a job wait longer where that saves more energy than
-            the wait is worth. Infinity: no job waits longer to save energy.
+        planned: bool[nodes], idle nodes that the job scheduler has reserved; the power manager
+            leaves them on. All false if the job scheduler is unaware of power states.
+        wait_price_w: price of a job's wait in J/s, > 0. A job scheduler that is aware of power
+            states delays a job if that saves more energy than the delay costs. Infinity, the
+            default: no job is delayed to save energy.
     """
 
     def __init__(self, node_count: int) -> None:

@@ -1,4 +1,4 @@
-"""All that a policy sees, and the decisions it can make."""
+"""The view: the state of the cluster, and the decisions of a policy."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from hpcosim_protocol import (
     SubmitJob,
 )
 
-POLICY = 2  # sets a policy's random numbers apart from those of the workload and of the simulator
+POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
 
 FIRST_ALLOCATED_ALARM = 2**62
-"""Alarm numbers from here on are handed out by `View.new_alarm`; user code may use those below."""
+"""The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
 
 
 class View(Mirror):
-    """All that a policy sees (see `Mirror`), and the decisions it can make.
+    """The state of the cluster (see `Mirror`) and the decisions of a policy.
 
-    A job that is `start`ed leaves the queue and holds its cores at once, so that a policy can go
-    on deciding. Should the server reject the decision, job and cores return.
+    Decisions take effect in the view immediately: a started job leaves the queue and occupies its
+    cores. If the server rejects the start, the job is requeued and its cores are free again.
 
     Args:
         platform, wake_on_allocation: see `Mirror`.
-        seed: seed of the simulation, from which the policy's random numbers follow.
+        seed: seed of the simulation; the policy's random numbers derive from it.
 
     Attributes:
-        rng: the policy's source of random numbers.
-        power_exchange: what job scheduler and power manager tell each other.
-        wake_on: kinds of events to be woken for next time; None: the protocol's default. Reset to
-            None before each decision.
-        elapsed_s: simulated seconds that the policy's thinking takes this time; reset to 0 before
-            each decision.
-        decisions: what has been decided since the last answer.
+        rng: the policy's random number generator.
+        power_exchange: shared state of job scheduler and power manager.
+        wake_on: kinds of events for which the policy is called next; None: the protocol's default.
+            None before each call. For example, `("job_completed",)` skips submissions. The policy
+            still sees the skipped events at its next call.
+        elapsed_s: simulated seconds that the policy needs for this call, 0 before each call.
+        decisions: the decisions of this call.
 
     Example:
         >>> def first_come_first_served(view: View) -> None:
@@ -69,20 +69,20 @@ class View(Mirror):
         self._next_alarm = FIRST_ALLOCATED_ALARM
 
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
-        """Take in the events up to a time; forget those before, and the last decisions."""
+        """Apply the events up to `now_s`, and clear the last decisions."""
         self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
         super().apply(now_s, events)
 
     def start(self, job: Job, nodes: Sequence[int] | None = None) -> bool:
-        """Start a waiting job, and return whether there was room for it.
+        """Start a waiting job if enough cores are free, and return whether it started.
 
         Args:
             job: a job of the queue.
-            nodes: node numbers; the job fills those of them that it may use, in this order. None:
-                it gets the lowest-numbered nodes.
+            nodes: node numbers, which the job fills in this order as its placement permits; None:
+                all nodes in ascending order.
 
         Raises:
-            PolicyError: the job does not wait, or there is no such node.
+            PolicyError: the job is not in the queue, or a node does not exist.
         """
         place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
         if place is None:
@@ -91,10 +91,10 @@ class View(Mirror):
         return True
 
     def start_at(self, job: Job, place: Place) -> bool:
-        """Start a waiting job on exactly these cores, and return whether they were free.
+        """Start a waiting job on given cores if they are free, and return whether it started.
 
         Raises:
-            PolicyError: the job does not wait.
+            PolicyError: the job is not in the queue.
         """
         if (self.nodes.free[place.nodes] < place.held).any():
             return False
@@ -102,80 +102,85 @@ class View(Mirror):
         return True
 
     def reject(self, job: Job) -> None:
-        """Reject a waiting job."""
+        """Reject a waiting job; it leaves the queue with the next events."""
         self.decisions.append(RejectJob(job.job_id))
 
     def kill(self, job: Job) -> None:
-        """End a running job."""
+        """Kill a running job."""
         self.decisions.append(KillJob(job.job_id))
 
     def submit(self, job: SubmitJob) -> None:
-        """Add a job to the workload, where the scenario allows it."""
+        """Submit a job, if the scenario has `dynamic_jobs: true`."""
         self.decisions.append(job)
 
     def new_alarm(self) -> int:
-        """Return an alarm number that nothing else on this view uses.
+        """Return an alarm number that is unused on this view, >= `FIRST_ALLOCATED_ALARM`.
 
-        A policy, a power manager and user code that are combined do not disturb each other's
-        alarms if each allocates its own. Numbers below `FIRST_ALLOCATED_ALARM` are never returned.
+        Policies and power managers that are combined each allocate their own numbers; see
+        `PolicyAlarm`.
         """
         self._next_alarm += 1
         return self._next_alarm - 1
 
     def set_alarm(self, at_s: float, alarm_id: int = 0) -> None:
-        """Ask to be woken at a time; an alarm of the same number is replaced.
+        """Set an alarm: the policy is called at a simulated time.
 
         Args:
-            at_s: simulated second, after now.
-            alarm_id: number of the alarm, from `new_alarm` or below `FIRST_ALLOCATED_ALARM`.
+            at_s: simulated second, > `now_s`.
+            alarm_id: number of the alarm, from `new_alarm` or < `FIRST_ALLOCATED_ALARM`. An alarm
+                of the same number is replaced.
         """
         self.pending_alarms[alarm_id] = at_s
         self.decisions.append(SetAlarm(at_s, alarm_id))
 
     def cancel_alarm(self, alarm_id: int = 0) -> None:
-        """Cancel an alarm that is set."""
+        """Cancel an alarm."""
         self.pending_alarms.pop(alarm_id, None)
         self.decisions.append(CancelAlarm(alarm_id))
 
     def set_node_power(self, node: int, *, on: bool) -> None:
-        """Switch a node on, or off.
+        """Switch a node on or off.
 
-        The view shows the change at once: a node to be switched off is not given to jobs any more.
-        Should the server reject the decision, the node is what it was.
+        The view shows the new power state immediately, so a node that is switched off receives no
+        more jobs. If the server rejects the decision, the node returns to its previous state.
 
         Raises:
-            PolicyError: there is no such node.
+            PolicyError: the node does not exist.
         """
         if not 0 <= node < len(self.nodes.free):
             last = len(self.nodes.free) - 1
-            raise PolicyError(f"node {node} can't be switched: expected a node from 0 to {last}")
+            raise PolicyError(f"node {node} does not exist: expected a number from 0 to {last}")
         node = int(node)
         self._switched[len(self.decisions)] = node
-        told = (self.nodes.power[node], self.nodes.power_since_s[node])
-        self._told.setdefault(node, told)
+        reported = (self.nodes.power[node], self.nodes.power_since_s[node])
+        self._reported.setdefault(node, reported)
         self._set_power(node, "switching_on" if on else "switching_off", self.now_s)
         self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
 
     def _start(self, job: Job, place: Place) -> None:
         if job.job_id not in self.queue:
-            raise PolicyError(f"job {job.job_id} can't be started: it does not wait")
+            raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
         self.nodes.take(place)
         job.place, job.start_s = place, self.now_s
         if self._any_off:
             job.start_s = self._ready_s(place, self.now_s)
         del self.queue[job.job_id]
         self.running[job.job_id] = job
-        # On nodes of one core it is plain how many tasks go where.
+        # On nodes of one core the server infers the tasks.
         tasks = [] if self.nodes.single_core else place.tasks.tolist()
         self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist(), tasks))
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):
-            raise PolicyError(f"job {job.job_id} can't be started: no such nodes, {list(nodes)}")
+            last = len(self.nodes.free) - 1
+            raise PolicyError(
+                f"job {job.job_id} cannot start on nodes {list(nodes)}: expected numbers from 0 to "
+                f"{last}"
+            )
         chosen = np.array(nodes, dtype=np.int64)
         usable = usable_nodes(job, self.nodes.free, self.nodes.capacity)
         return fill(job, chosen[np.isin(chosen, usable)], self.nodes.free)
 
 
 Policy = Callable[[View], None]
-"""Looks at the view and decides through it. It may keep state between calls."""
+"""A function that reads the view and decides through it. It may keep state between calls."""

@@ -12,7 +12,7 @@ from hpcosim_client import Policy, PolicyError, View, make_policy
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_client.power.adaptive import (
     FEW,
-    Rule,
+    TimeoutRule,
     adaptive,
     controls,
     features,
@@ -35,11 +35,11 @@ CYCLE_J = 10 * 80 + 4 * 20
 MONDAY_NOON_S = 12 * 3600.0
 
 
-def constant(few_s: float, rest_s: float, price_w: float = 3.5e5) -> Rule:
+def constant(few_s: float, rest_s: float, price_w: float = 3.5e5) -> TimeoutRule:
     """Return a rule that says the same of every moment."""
     weights = np.zeros((3, 9))
     weights[:, 0] = np.log([few_s, rest_s, price_w])
-    return Rule(weights, 0.0)
+    return TimeoutRule(weights, 0.0)
 
 
 def test_the_features_of_a_moment() -> None:
@@ -121,7 +121,7 @@ def test_a_job_waits_where_that_costs_less_than_waking(awareness: Awareness) -> 
 
 def test_a_rule_survives_its_file(tmp_path: Path) -> None:
     """Weights and origin come back to the last bit; another origin may be given."""
-    rule = Rule(np.random.default_rng(1).normal(size=(3, 9)), 1234.5)
+    rule = TimeoutRule(np.random.default_rng(1).normal(size=(3, 9)), 1234.5)
     save_rule(tmp_path / "rule", rule)
     back = load_rule(tmp_path / "rule")
     assert (back.weights == rule.weights).all()
@@ -131,8 +131,8 @@ def test_a_rule_survives_its_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_rule_is_refused(tmp_path: Path) -> None:
     """Missing, of other bytes, or of another shape: the file is named, and what would be right."""
     (tmp_path / "text").write_text("no")
-    save_rule(tmp_path / "wide", Rule(np.zeros((3, 10)), 0.0))
-    save_rule(tmp_path / "nan", Rule(np.full((3, 9), np.nan), 0.0))
+    save_rule(tmp_path / "wide", TimeoutRule(np.zeros((3, 10)), 0.0))
+    save_rule(tmp_path / "nan", TimeoutRule(np.full((3, 9), np.nan), 0.0))
     for name, why in (
         ("none", "read"),
         ("text", "read"),

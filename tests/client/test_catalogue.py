@@ -26,8 +26,8 @@ def test_a_scheduler_s_name_is_checked_without_its_file(name: str) -> None:
     ("name", "error"),
     [
         ("eazy", "there is no scheduler 'eazy'; did you mean easy"),
-        ("scripted:", "needs a schedule's file"),
-        ("pairing", "no trained scheduler with its model: say pairing:MODEL"),
+        ("scripted:", "names no file: expected scripted:results"),
+        ("pairing", "expected a trained scheduler with its model, pairing:MODEL"),
         ("minmin-family", "is a group of schedulers"),
     ],
 )
@@ -39,7 +39,7 @@ def test_a_name_that_is_no_scheduler_s(name: str, error: str) -> None:
 
 def test_a_heuristic_is_no_trained_scheduler() -> None:
     """As the agents of a scenario must be."""
-    with pytest.raises(PolicyError, match="'easy' is no trained scheduler"):
+    with pytest.raises(PolicyError, match=r"expected a trained scheduler .*, got 'easy'"):
         check_trained("easy")
 
 

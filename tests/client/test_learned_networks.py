@@ -123,30 +123,30 @@ def set_about(**changes: Any) -> Callable[[dict[str, Any], dict[str, str]], None
 
 
 BAD_FILES: dict[str, tuple[Any, str]] = {
-    "no format": (lambda _, said: said.clear(), "should say 'hpcosim node attention 1'"),
-    "another format": (lambda _, said: said.update(x=said.pop(nets.FORMAT)), "not x"),
-    "no text": (lambda _, said: said.update({nets.FORMAT: ""}), "does not say what is in it"),
-    "a bad text": (set_about(scales="one"), "does not say what is in it"),
-    "other scales": (set_about(scales=0), "of scales 0; these are of 1: train it anew"),
-    "other features": (set_about(shape=[12, 16, 4, 2]), "takes 12 features of a node; it gets 11"),
-    "a calendar": (set_about(origin_s=0.0), "takes 11 features of a node; it gets 15"),
-    "bad heads": (set_about(shape=[11, 16, 3, 2]), "heads must divide the embedding"),
-    "huge": (set_about(shape=[11, 2**40, 8, 2]), "4096 at most"),
+    "no format": (lambda _, said: said.clear(), "with metadata 'hpcosim node attention 1'"),
+    "another format": (lambda _, said: said.update(x=said.pop(nets.FORMAT)), "got x"),
+    "no text": (lambda _, said: said.update({nets.FORMAT: ""}), "invalid metadata"),
+    "a bad text": (set_about(scales="one"), "invalid metadata"),
+    "other scales": (set_about(scales=0), "with scales of version 1, got 0; train it again"),
+    "other features": (set_about(shape=[12, 16, 4, 2]), "expected 11 features of a node, got 12"),
+    "a calendar": (set_about(origin_s=0.0), "expected 15 features of a node, got 11"),
+    "bad heads": (set_about(shape=[11, 16, 3, 2]), "expected heads that divide an embedding"),
+    "huge": (set_about(shape=[11, 2**40, 8, 2]), "at most 4096"),
     "a wrong shape": (
         set_about(shape=[11, 32, 4, 2]),
-        "weights encoder.0.bias should be of shape (32,), not (16,)",
+        "weights encoder.0.bias: expected shape (32,), got (16,)",
     ),
     "missing weights": (
         lambda weights, _: weights.pop("head.0.bias"),
-        "weights head.0.bias should be of shape (64,), not none",
+        "weights head.0.bias: expected shape (64,), got none",
     ),
     "other weights": (
         lambda weights, _: weights.update(more=torch.zeros(2)),
-        "weights more should be of shape none, not (2,)",
+        "weights more: expected shape none, got (2,)",
     ),
     "not a number": (
         lambda weights, _: weights["head.0.bias"].fill_(float("nan")),
-        "weights head.0.bias should be finite numbers of float32",
+        "weights head.0.bias: expected finite numbers of type float32",
     ),
 }
 

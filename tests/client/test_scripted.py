@@ -151,5 +151,5 @@ def test_missing_schedule(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["scripted", "scripted:"])
 def test_a_schedule_must_be_named(name: str) -> None:
     """Without a file the error shows what is missing."""
-    with pytest.raises(PolicyError, match="needs a schedule's file: scripted:results/"):
+    with pytest.raises(PolicyError, match="names no file: expected scripted:results/"):
         make_policy(name)

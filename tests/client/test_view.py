@@ -77,7 +77,7 @@ def test_jobs_are_started_while_the_queue_is_iterated(
 @pytest.mark.parametrize("node", [-1, 2])
 def test_a_node_that_is_not_there_can_t_be_switched(node: int) -> None:
     """A policy that miscounts is told, before the view takes another node for it."""
-    with pytest.raises(PolicyError, match=f"node {node} can't be switched"):
+    with pytest.raises(PolicyError, match=f"node {node} does not exist"):
         View(cluster_of(2)).set_node_power(node, on=False)
 
 

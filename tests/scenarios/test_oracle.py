@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_client.power.manager import managed
-from hpcosim_client.power.oracle import Plan, Switch, on_time, oracle, read_plan, write_plan
+from hpcosim_client.power.oracle import (
+    NodeSwitch,
+    SwitchingPlan,
+    on_time,
+    oracle,
+    read_plan,
+    write_plan,
+)
 from hpcosim_client.power.settings import Oracle
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.errors import OracleError
@@ -103,7 +110,7 @@ def test_one_node_between_two_jobs(gap_s: float, wasted_j: float) -> None:
     plan = carried_out(nodes_of(1, DEAR), jobs_of((5.0, 10.0, 1), (15.0 + gap_s, 5.0, 1)))
     assert plan.wasted_j == wasted_j
     if gap_s == 30.0:
-        assert plan.switches == [Switch(15.0, 1, "off"), Switch(35.0, 1, "on")]
+        assert plan.switches == [NodeSwitch(15.0, 1, "off"), NodeSwitch(35.0, 1, "on")]
     if gap_s < 20.0:
         assert plan.switches == []
 
@@ -111,7 +118,7 @@ def test_one_node_between_two_jobs(gap_s: float, wasted_j: float) -> None:
 def test_a_gap_just_long_enough_for_both_transitions() -> None:
     """The node falls asleep and is switched on in the same instant."""
     plan = carried_out(nodes_of(1, CHEAP), jobs_of((0.0, 10.0, 1), (24.0, 5.0, 1)))
-    assert plan.switches == [Switch(10.0, 1, "off"), Switch(14.0, 1, "on")]
+    assert plan.switches == [NodeSwitch(10.0, 1, "off"), NodeSwitch(14.0, 1, "on")]
     assert plan.wasted_j == 4 * 10 + 10 * 100
 
 
@@ -136,14 +143,14 @@ def test_which_node_is_taken_matters(first_end_s: float, wasted_j: float) -> Non
 def test_a_node_never_used_sleeps_from_the_start() -> None:
     """It is switched off at once, and not on again."""
     plan = carried_out(nodes_of(2, DEAR), jobs_of((0.0, 24.0, 1)))
-    assert plan.switches == [Switch(0.0, 1, "off")]
+    assert plan.switches == [NodeSwitch(0.0, 1, "off")]
     assert (plan.switching_off_j, plan.sleeping_j, plan.idle_j) == (40.0, 200.0, 0.0)
 
 
 def test_a_transition_counts_until_the_run_ends() -> None:
     """Two seconds before the end a node is switched off, though it takes four."""
     plan = carried_out(nodes_of(2, DEAR), jobs_of((0.0, 10.0, 1), (0.0, 12.0, 1)))
-    assert plan.switches == [Switch(10.0, 1, "off")]
+    assert plan.switches == [NodeSwitch(10.0, 1, "off")]
     assert plan.wasted_j == 2 * 10
 
 
@@ -160,9 +167,9 @@ def test_a_job_that_starts_as_another_ends_takes_its_node() -> None:
     jobs = jobs_of((0.0, 10.0, 2), (5.0, 10.0, 1), (50.0, 5.0, 2))
     plan = carried_out(nodes_of(2, CHEAP), jobs)
     assert plan.switches == [
-        Switch(10.0, 1, "off"),
-        Switch(20.0, 1, "off"),
-        Switch(40.0, 2, "on"),
+        NodeSwitch(10.0, 1, "off"),
+        NodeSwitch(20.0, 1, "off"),
+        NodeSwitch(40.0, 2, "on"),
     ]
 
 
@@ -315,8 +322,12 @@ def test_wake_times_are_the_latest(needed_s: list[float], switch_on_s: float) ->
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """Times to the last bit."""
-    switches = (Switch(0.0, 3, "off"), Switch(0.1 + 0.2, 1, "off"), Switch(1e9 / 3, 4, "on"))
-    plan = Plan("easy", 2e9 / 7, {1: 0.0, 7: 1e5 / 3}, switches)
+    switches = (
+        NodeSwitch(0.0, 3, "off"),
+        NodeSwitch(0.1 + 0.2, 1, "off"),
+        NodeSwitch(1e9 / 3, 4, "on"),
+    )
+    plan = SwitchingPlan("easy", 2e9 / 7, {1: 0.0, 7: 1e5 / 3}, switches)
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan
     assert (tmp_path / "plan.json").read_text().splitlines()[:2] == ["{", ' "scheduler": "easy",']
@@ -356,17 +367,17 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="can't be read: embedded null byte"):
         read_plan(tmp_path / "plan\0.json")
     with pytest.raises(PolicyError, match="can't be written"):
-        write_plan(Plan("easy", 0.0, {}, ()), tmp_path / "file" / "plan.json")
+        write_plan(SwitchingPlan("easy", 0.0, {}, ()), tmp_path / "file" / "plan.json")
 
 
 @pytest.mark.parametrize(
     ("switches", "what"),
     [
-        ([Switch(2.0, 2, "off")], "1 more nodes off at 2.0 s"),
-        ([Switch(2.0, 1, "on")], "1 more nodes on at 2.0 s"),
+        ([NodeSwitch(2.0, 2, "off")], "1 more nodes off at 2.0 s"),
+        ([NodeSwitch(2.0, 1, "on")], "1 more nodes on at 2.0 s"),
     ],
 )
-def test_a_plan_for_another_schedule_is_noticed(switches: list[Switch], what: str) -> None:
+def test_a_plan_for_another_schedule_is_noticed(switches: list[NodeSwitch], what: str) -> None:
     """What it says can't be done, and its energy would not be this run's."""
     jobs = jobs_of((0.0, 10.0, 1), (5.0, 20.0, 1))
     with pytest.raises(PolicyError, match=what):
@@ -375,7 +386,7 @@ def test_a_plan_for_another_schedule_is_noticed(switches: list[Switch], what: st
 
 def test_the_lowest_numbered_are_switched() -> None:
     """Of those idle, and of those asleep."""
-    switches = [Switch(1.0, 2, "off"), Switch(7.0, 1, "on")]
+    switches = [NodeSwitch(1.0, 2, "off"), NodeSwitch(7.0, 1, "on")]
     jobs = jobs_of((0.0, 40.0, 1))
     simulation = simulate(nodes_of(4, DEAR), jobs, managed(on_first, oracle(switches)))
     recording = simulation.recording
@@ -434,7 +445,7 @@ def test_any_scheduler_s_schedule_is_kept(tmp_path: Path, scheduler: str, seed: 
     always_on = open_scenario(library.first, library.first_jobs, scheduler)
     waits = run_in_process(always_on, make_policy(scheduler))
     chosen = Chosen(scheduler, Oracle(), "unaware", scheduler)
-    metrics = run_chosen(chosen, library.first, library.first_jobs, tmp_path / "out")
+    metrics = run_chosen(chosen, library.default, tmp_path / "out")
     plan = plan_of(library.first, library.first_jobs, scheduler).cheapest
     assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9)
     kept = ("jobs_completed", "mean_wait_s", "max_wait_s", "median_wait_s", "makespan_s")

@@ -164,7 +164,7 @@ def test_a_client_can_set_numbers(small: Path) -> None:
         Hello(
             versions=[1],
             client="x",
-            overrides={"workload.synthetic.jobs": 7, "workload.jobs": None},
+            overrides={"workload.synthetic.jobs": 4},
         )
     )
-    assert opened.jobs == 7
+    assert opened.jobs == 4

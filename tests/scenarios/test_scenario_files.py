@@ -96,7 +96,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
     group = "{count: 600000, processors: [{cores: 1, static_w: 0, dynamic_w: 0}]}"
     file = tmp_path / "many.yaml"
     file.write_text(f"name: x\nplatform: {{nodes: [{group}, {group}]}}\nworkload: {{swf: a.swf}}\n")
-    with pytest.raises(ScenarioError, match=r":2: platform: a platform has at most 1000000"):
+    with pytest.raises(ScenarioError, match=r":2: platform: expected at most 1000000 nodes, got"):
         load_scenario(file)
 
 
@@ -106,7 +106,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
         ("power: {name: timeout}", r":15: scheduler\.power\.timeout_s: is missing"),
         ("power: {name: sleepy}", r":15: scheduler\.power\.name: there is no power manager"),
         ("power_awareness: some", r":15: scheduler\.power_awareness: expected one of"),
-        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: 'easy' is no trained"),
+        ("agents: {mine: easy}", r":15: scheduler\.agents\.mine: expected a trained scheduler"),
     ],
 )
 def test_settings_of_the_scheduler_are_left_to_the_client(
@@ -126,7 +126,9 @@ def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
     file.write_text(
         "\n".join(line for line in text if "switch" not in line and "states" not in line)
     )
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: .*no node group states its"):
+    with pytest.raises(
+        ScenarioError, match=r"scheduler\.power: .*add power_states to a node group"
+    ):
         check(file)
 
 
@@ -239,3 +241,14 @@ def test_scenarios_have_a_json_schema() -> None:
     assert {"Scenario", "Workload", "Scheduler", "Processor"} <= set(
         msgspec.json.schema(scenario.Scenario)["$defs"]
     )
+
+
+def test_every_key_of_a_scenario_is_documented() -> None:
+    """The reference of the scenario file is made from the entries of the docstrings."""
+    missing = [
+        f"{kind.__name__}.{name}"
+        for kind in (*structs_of(scenario), *structs_of(scheduler), *structs_of(workload))
+        for name in kind.__struct_fields__
+        if not any(f"\n        {name}: " in (base.__doc__ or "") for base in kind.__mro__)
+    ]
+    assert not missing

@@ -41,23 +41,25 @@ def run_one(cores: int, placement: Placement, max_energy_j: float = math.inf) ->
         (11, "whole_nodes", "requests 11 cores; the platform has 10"),
     ],
 )
-def test_job_no_node_can_hold(cores: int, placement: Placement, reason: str) -> None:
+def test_job_too_large_for_the_platform_is_rejected(
+    cores: int, placement: Placement, reason: str
+) -> None:
     """A job that exceeds every node or the platform is rejected with a reason."""
     assert run_one(cores, placement) == ("rejected", reason)
 
 
-def test_energy_no_node_can_meet() -> None:
+def test_energy_limit_below_every_estimate_is_rejected() -> None:
     """A job whose lowest energy estimate exceeds `max_energy_j` is rejected."""
     reason = "has max_energy_j 349.0; the lowest energy estimate of any node is 350.0 J"
     assert run_one(2, "one_node", 349.0) == ("rejected", reason)
 
 
-def test_energy_one_node_can_meet() -> None:
+def test_energy_limit_of_one_node_is_accepted() -> None:
     """A job whose energy estimate on some node equals `max_energy_j` runs there."""
     assert run_one(2, "one_node", 350.0) == ("completed", "")
 
 
-def test_nodes_too_small_do_not_count() -> None:
+def test_energy_estimates_ignore_nodes_that_are_too_small() -> None:
     """Nodes with too few cores do not contribute energy estimates."""
     # 3 cores need a slow node: 10 * (40 + 15) = 550 J.
     assert run_one(3, "one_node", 549.0)[0] == "rejected"
@@ -69,7 +71,7 @@ def test_job_over_several_nodes_has_no_estimate() -> None:
     assert run_one(6, "cores", 1.0)[0] == "completed"
 
 
-def test_reason_for_a_job_the_scheduler_submits() -> None:
+def test_submitted_job_is_rejected_with_the_same_reason() -> None:
     """A submit_job that no node can run is rejected with the same reason."""
     jobs = job_table(job_id=[1], run_s=1.0, requested_s=1.0)
     simulation = Simulation(PLATFORM, jobs, Rules(dynamic_jobs=True))

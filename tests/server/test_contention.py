@@ -1,4 +1,4 @@
-"""Tasks that slow each other down: golden results, a slow oracle, and cases worked out by hand."""
+"""Memory contention: golden results, comparison with an oracle, and cases by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from support.simulating import jobs_of, simulate
 
 
 @pytest.mark.parametrize("formula", ["ours", "oracle"])
-def test_speeds_are_the_golden_ones(formula: str) -> None:
+def test_speeds_match_the_golden_table(formula: str) -> None:
     """Every speed of the golden table matches to 9 decimals."""
     rows = golden("contention.json")["rows"]
     assert len(rows) == 598
@@ -66,7 +66,7 @@ def script(rows: list[tuple[int, float, float, int]]) -> Policy:
     )
 
 
-def test_experiment_1_is_the_golden_one() -> None:
+def test_experiment_1_matches_the_golden_results() -> None:
     """Each recorded schedule, replayed, has the recorded end times and energy."""
     known = golden("exp1.json")
     assert len(known["scripted_schedules"]) == 4
@@ -93,7 +93,7 @@ MANY = examples(500)
 
 @MANY
 @given(scenes())
-def test_every_job_ends_when_the_oracle_says(scene: Scene) -> None:
+def test_ends_of_jobs_match_the_oracle(scene: Scene) -> None:
     """In random scenes, jobs end when the reference integration says."""
     played = play(scene)
     slow = ask_oracle(scene, played)
@@ -115,7 +115,7 @@ def test_every_job_ends_when_the_oracle_says(scene: Scene) -> None:
 
 @MANY
 @given(scenes())
-def test_every_group_draws_the_energy_the_oracle_says(scene: Scene) -> None:
+def test_energy_of_groups_matches_the_oracle(scene: Scene) -> None:
     """The energy of each node group equals that of the reference integration."""
     played = play(scene)
     slow = ask_oracle(scene, played)
@@ -222,7 +222,7 @@ def test_tasks_of_one_job_slow_each_other() -> None:
     assert ends(run_works(Platform((node(2),)), Work(10, 1000, {0: 2}))) == [16.0]
 
 
-def test_a_task_that_ended_before_its_sibling_asks_for_bandwidth_but_is_not_counted() -> None:
+def test_ended_task_counts_for_bandwidth_only() -> None:
     """A task that has ended counts for the total bandwidth, not for the number of active tasks."""
     platform = Platform((node(3, 2.0), node(1, 1.0)))
     # Job 1 on node 0, at 2 GHz: until 5. Its sibling at 1 GHz: until 10. It asks for 100 MB/s
@@ -429,7 +429,9 @@ def test_ends_at_one_instant_come_in_one_batch(seed: int) -> None:
         (4, 1, -1000, True),
     ],
 )
-def test_constants_that_break_down(cores: int, dc_mbps: float, dd_mbps: float, sound: bool) -> None:
+def test_invalid_constants_are_rejected(
+    cores: int, dc_mbps: float, dd_mbps: float, sound: bool
+) -> None:
     """Constants with dc - k * dd <= 0 for a possible number of tasks are rejected."""
     constants = Contention(100.0, -1.0, 0.0, 0.0, dc_mbps, dd_mbps)
     processor = Processor(cores, contention=constants)
@@ -446,7 +448,7 @@ def test_constants_that_break_down(cores: int, dc_mbps: float, dd_mbps: float, s
 
 
 @pytest.mark.parametrize("name", ["da", "db_mbps", "dc_mbps", "dd_mbps"])
-def test_constants_that_are_no_numbers(name: str) -> None:
+def test_constants_that_are_not_finite_are_rejected(name: str) -> None:
     """Constants that are not finite are rejected."""
     constants = msgspec.structs.replace(HALVING, **{name: math.nan})
     with pytest.raises(ValueError, match="contention"):
@@ -473,7 +475,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[SharedProcessor]:
     return seen
 
 
-def test_an_event_looks_at_its_own_processors_only(
+def test_an_event_accesses_its_own_processors_only(
     looked_at: list[SharedProcessor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A start or an end accesses the processors of its own job only."""

@@ -1,4 +1,4 @@
-"""What jobs ask for and are, from job lines, logs and the profiles of a scenario."""
+"""Job attributes from job lines, logs and the profiles of a scenario."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_field_is_read() -> None:
     assert row == JobSpec(1, 0.0, 2.0, 5.0, 4, "one_node", 2e9, 100.0, 1.5, 7.0, "A")
 
 
-def test_what_is_not_said_has_defaults() -> None:
+def test_missing_fields_have_defaults() -> None:
     """A line of cores and run time has the defaults for all other fields."""
     assert job(cores=4, run_s=3) == JobSpec(1, 0.0, 3.0, 3.0, 4, "cores", 0, 0, 0, math.inf, "")
 
@@ -168,7 +168,7 @@ def test_a_line_without_cores_is_named(file: File) -> None:
 # Profiles
 
 
-def test_a_profile_says_what_a_line_does_not() -> None:
+def test_a_profile_supplies_missing_fields() -> None:
     """A line takes the fields that it omits from its profile."""
     row = job_of({"A": PROFILE}, profile="A")
     assert row == JobSpec(1, 0.0, 6.25, 5.5, 4, "one_node", 6.25e9, 100.0, 1.0, 7.0, "A")
@@ -185,7 +185,7 @@ def test_a_profile_says_what_a_line_does_not() -> None:
         ("max_energy_j", 8.0),
     ],
 )
-def test_a_line_goes_before_its_profile(field: str, value: Any) -> None:
+def test_a_line_overrides_its_profile(field: str, value: Any) -> None:
     """A field of the line, also 0, overrides that of the profile."""
     plain = job_of({"A": PROFILE}, profile="A")
     assert job_of({"A": PROFILE}, profile="A", **{field: value}) == plain._replace(**{field: value})
@@ -202,7 +202,7 @@ def test_a_line_goes_before_its_profile(field: str, value: Any) -> None:
         ({}, {"run_s": 8}, 8.0, 0.0),
     ],
 )
-def test_work_is_the_lines_or_else_the_profiles(
+def test_work_is_that_of_the_line_or_of_the_profile(
     line: dict[str, Any], profile: dict[str, Any], run_s: float, ops: float
 ) -> None:
     """A line with run time or operations takes neither from its profile."""
@@ -231,14 +231,14 @@ def test_an_unknown_profile_is_an_error_with_the_nearest(file: File) -> None:
     assert str(caught.value) == f"{path}:1: {expected}"
 
 
-def test_an_unknown_profile_like_no_other_is_an_error_with_all() -> None:
+def test_an_unknown_profile_without_a_near_name_is_an_error_with_all() -> None:
     """Without a near name, the error lists at most ten profiles."""
     profiles = {f"kind{number}": PROFILE for number in range(11)}
     with pytest.raises(LineError, match=r"expected 'kind0', .*'kind9', \.\.\."):
         job_of(profiles, profile="zzz")
 
 
-def test_a_profile_is_a_label_where_there_are_none() -> None:
+def test_a_profile_is_a_label_without_profiles() -> None:
     """Without profiles, a profile name is a label."""
     assert job(cores=1, run_s=1, profile="mem bound").profile == "mem bound"
 
@@ -354,7 +354,7 @@ BAD_SCENARIOS = {
     ),
     "inline jobs and a log": (
         f"{INLINE}  swf: x\n",
-        [":4: workload: a workload has one of swf,", "here is swf and inline"],
+        [":4: workload: expected one source of jobs (swf,", "got swf and inline"],
     ),
     "inline that is no list": ("  inline: 3\n", [":4: workload.inline: "]),
     "a profile with a wrong value": (
@@ -379,15 +379,15 @@ BAD_SCENARIOS = {
     ),
     "a profile without a name": (
         f'  profiles:\n    "": {{cores: 1}}\n{INLINE}',
-        ["workload.profiles: '' is no name"],
+        ["workload.profiles: expected names of 1 to 200"],
     ),
     "profiles of a model": (
         f"{PROFILES}  synthetic: {{model: lublin, jobs: 5, processors: 8}}\n",
-        [":4: workload.profiles: no job of a synthetic workload has a profile"],
+        [":4: workload.profiles: jobs of a synthetic workload have no profile"],
     ),
     "profiles of a log that has none": (
         f"{PROFILES}  trace: kit-fh2-25326\n",
-        [":4: workload.profiles: no job of the log kit-fh2-25326 has a profile"],
+        [":4: workload.profiles: jobs of the log kit-fh2-25326 have no profile"],
     ),
     "nothing to divide by": (f"{INLINE}{PROFILES}  divide_cores: 0\n", [".divide_cores: "]),
 }
@@ -405,7 +405,7 @@ def test_a_bad_scenario_is_named(tmp_path: Path, workload: str, parts: list[str]
 
 @pytest.mark.parametrize("source", ["swf: x.swf", "trace: nasa-ipsc"])
 @pytest.mark.parametrize("field", NOT_OF_LOGS)
-def test_a_profile_may_not_say_what_a_log_does(tmp_path: Path, source: str, field: str) -> None:
+def test_a_profile_must_not_set_fields_of_a_log(tmp_path: Path, source: str, field: str) -> None:
     """A profile for a log must not set cores, work or requested time."""
     with pytest.raises(ScenarioError) as caught:
         scenario(tmp_path, f'  {source}\n  profiles:\n    "1":\n      {field}: 2\n')
@@ -451,7 +451,7 @@ def test_floats_are_read_as_in_yaml_1_2(tmp_path: Path, text: str, value: float)
 
 
 @pytest.mark.parametrize("text", ['"1e10"', "1e", "e10", "1e1.5", "1e400", "-1e3", "."])
-def test_what_is_no_float_in_yaml_1_2_is_an_error(tmp_path: Path, text: str) -> None:
+def test_invalid_floats_of_yaml_1_2_are_errors(tmp_path: Path, text: str) -> None:
     """Text and numbers out of range are errors with a line number."""
     work = f"{{job_id: 0, submit_s: 0, cores: 1, run_s: 1, memory_mb: {text}}}"
     with pytest.raises(ScenarioError, match=r":4: workload\.inline\[0\]\.memory_mb: "):
@@ -537,7 +537,7 @@ def test_swf_profiles_of_a_scenario(tmp_path: Path) -> None:
     assert [row.profile for row in table.rows()] == ["14", ""]
 
 
-def test_swf_profile_that_says_what_the_log_does(tmp_path: Path) -> None:
+def test_swf_profile_that_sets_fields_of_the_log(tmp_path: Path) -> None:
     """A profile that sets a field of the log is an error only if a job uses it."""
     path = swf_file(tmp_path, (-1, -1, 14))
     assert len(read_swf(path, profiles={"15": PROFILE})) == 1

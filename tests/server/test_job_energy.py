@@ -1,4 +1,4 @@
-"""Which job used how much energy: against the oracle, and worked out by hand."""
+"""Energy attribution: comparison with the oracle, and cases by hand."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ MANY = examples(300)
 
 @MANY
 @given(scenes(), st.integers(0, 60))
-def test_a_job_used_what_the_exact_sum_says(scene: Scene, batches: int) -> None:
+def test_job_energy_matches_exact_arithmetic(scene: Scene, batches: int) -> None:
     """The energy of each job equals that of an exact replay, during a run and at its end."""
     simulation = play_some(scene, batches).simulation
     assert energies_of(simulation) == pytest.approx(exact_energies_j(simulation), rel=1e-12, abs=0)
@@ -121,7 +121,7 @@ def test_energies_are_exact_where_nodes_are_never_idle(cores: int, processors: i
 
 @MANY
 @given(scenes(), st.integers(0, 60))
-def test_a_job_used_what_the_oracle_says(scene: Scene, batches: int) -> None:
+def test_job_energy_matches_the_oracle(scene: Scene, batches: int) -> None:
     """The energy of each job equals that of the reference integration."""
     played = play_some(scene, batches)
     slow = ask_oracle(scene, played)
@@ -171,7 +171,7 @@ def test_static_power_is_shared_by_jobs_and_not_by_tasks() -> None:
     assert simulation.record().energy_j == pytest.approx(sum(energies_of(simulation)), rel=1e-12)
 
 
-def test_idle_time_is_charged_to_nobody() -> None:
+def test_idle_power_is_charged_to_no_job() -> None:
     """Idle power of a processor is charged to no job."""
     jobs = jobs_of((0.0, 2.0, 1), (0.0, 3.0, 4))
     simulation = decide(
@@ -183,7 +183,7 @@ def test_idle_time_is_charged_to_nobody() -> None:
     )
 
 
-def test_jobs_that_follow_each_other_at_once_share_nothing() -> None:
+def test_consecutive_jobs_share_no_static_power() -> None:
     """A job that ends and a job that starts at the same instant share no static power."""
     jobs = jobs_of((0.0, 2.0, 4), (0.0, 3.0, 4))
     simulation = decide(
@@ -202,7 +202,7 @@ def test_jobs_that_follow_each_other_at_once_share_nothing() -> None:
         ("cores", 5, {0: 3, 1: 2}, 50 + 5 + 30 + 6 + 80 + 16),
     ],
 )
-def test_a_job_pays_for_the_processors_that_have_its_tasks(
+def test_a_job_is_charged_for_the_processors_with_its_tasks(
     placement: str, cores: int, tasks: dict[int, int], power_w: float
 ) -> None:
     """A job is charged the static power of the processors with its tasks only."""
@@ -245,7 +245,7 @@ def test_a_killed_job_of_many_nodes() -> None:
     )
 
 
-def test_a_running_job_pays_up_to_the_end_asked_for() -> None:
+def test_a_running_job_is_charged_up_to_end_s() -> None:
     """A running job is charged up to `end_s`; waiting and rejected jobs have energy 0."""
     jobs = jobs_of((0.0, 99.0, 2), (0.0, 99.0, 1), (0.0, 9.0, 1), (0.0, 9.0, 1))
     simulation = decide(
@@ -280,7 +280,7 @@ def test_a_stalled_task_draws_full_power() -> None:
     assert energies_of(simulation) == pytest.approx([16 * (50 + 10)] * 2, rel=1e-12)
 
 
-def test_a_task_that_ended_before_its_sibling_draws_power_still() -> None:
+def test_a_task_that_has_ended_is_charged_until_the_job_ends() -> None:
     """A task that has ended is charged to its job until the job ends."""
     constants = Contention(100.0, -1.0, 0.0, 0.0, 50.0, 0.0)
     fast = Processor(2, 2.0, 100.0, 10.0, 0.5, contention=constants)

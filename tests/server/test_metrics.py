@@ -1,4 +1,4 @@
-"""Every metric, on a run small enough to be worked out by hand."""
+"""Metrics, compared with values computed by hand on a small run."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_percentiles_between_two(name: str, expected: float) -> None:
     assert measure(of_waits([10.0, 0.0]))[name] == pytest.approx(expected)
 
 
-def test_slowdown_leaves_out_runs_of_no_time() -> None:
+def test_slowdown_excludes_run_time_zero() -> None:
     """A job with run time 0 counts for the bounded slowdown only."""
     metrics = measure(of_waits([30.0, 30.0], [0.0, 10.0]))
     assert metrics["mean_slowdown"] == 4.0
@@ -197,7 +197,7 @@ def unlike(*clocks_ghz: float) -> Platform:
 
 
 @pytest.mark.parametrize(("reference_ghz", "run_s"), [(None, 6.0), (1.0, 3.0), (8.0, 24.0)])
-def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_s: float) -> None:
+def test_normalised_edp_uses_the_fastest_node(reference_ghz: float | None, run_s: float) -> None:
     """Requested times hold at the slowest clock and are scaled to the fastest node."""
     table = jobs_of((0.0, 6.0, 3, 8.0))
     simulation = Simulation(unlike(1.0, 2.0, 4.0), table, Rules(reference_ghz=reference_ghz))
@@ -208,7 +208,7 @@ def test_normalised_edp_is_by_the_fastest_node(reference_ghz: float | None, run_
     assert measure(simulation.record())["mean_normalised_edp"] == pytest.approx(expected)
 
 
-def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
+def test_normalised_edp_excludes_tiny_requested_times() -> None:
     """Jobs with a requested time below 1 ns are excluded."""
     waits_s, runs_s = [1.0, 2.0, 3.0], [4.0, 4.0, 4.0]
     record = of_waits(waits_s, runs_s, [0.0, 2.0, 5e-324])
@@ -220,9 +220,7 @@ def test_normalised_edp_leaves_out_requests_of_no_time() -> None:
 @pytest.mark.parametrize(
     ("name", "sequences"), [("deep_eas/lambda_0.9", 4), ("ineps/exp2", None), ("demo", None)]
 )
-def test_normalised_edp_is_that_of_jobs_csv(
-    name: str, sequences: int | None, tmp_path: Path
-) -> None:
+def test_normalised_edp_matches_jobs_csv(name: str, sequences: int | None, tmp_path: Path) -> None:
     """The metric equals the value computed from `jobs.csv` and the requested times."""
     folder = SCENARIOS if name == "demo" else SCENARIOS / "papers"
     overrides = {"workload.synthetic.sequences": sequences} if sequences else {}
@@ -274,7 +272,7 @@ def test_jobs_that_wait_or_run_do_not_count() -> None:
     assert metrics["job_filling_rate"] == 1.0
 
 
-def test_utilization_is_of_cores_asked_for() -> None:
+def test_utilization_counts_requested_cores() -> None:
     """Utilization counts requested cores, also with whole nodes."""
     table = jobs_of((0.0, 10.0, 5), placement="whole_nodes")
     metrics = measure(simulate(cluster_of(2, 4), table).record())

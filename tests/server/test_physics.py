@@ -1,4 +1,4 @@
-"""The physics under random decisions, against a replay of what was told, done the slow way."""
+"""The platform models under random decisions, compared with a reference replay of the events."""
 
 from __future__ import annotations
 
@@ -359,7 +359,9 @@ REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("decision", "code", "more"), REFUSED)
-def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[str, Any]) -> None:
+def test_invalid_decision_is_rejected(
+    decision: Decision, code: RejectionCode, more: dict[str, Any]
+) -> None:
     """An invalid decision is rejected with its code and index and changes nothing."""
     simulation = stage(**more)
     before = state_of(simulation)
@@ -375,12 +377,44 @@ def test_refused_decision(decision: Decision, code: RejectionCode, more: dict[st
     assert event.reason
 
 
+REASONS: list[tuple[Decision, str, dict[str, Any]]] = [
+    (AllocateJob(2, []), "allocate_job.nodes is empty; expected at least 1 node", {}),
+    (AllocateJob(2, [3]), "allocate_job.nodes: node 3 does not exist; expected 0 to 2", {}),
+    (AllocateJob(2, [1, 1]), "node 1 occurs 2 times in allocate_job.nodes", {}),
+    (AllocateJob(2, [1]), "job 2 requests 3 cores; free on the nodes: 2", {}),
+    (AllocateJob(2, [2, 1]), "job 2 requests 3 cores; it fits without node 1", {}),
+    (AllocateJob(2, [2], [1, 2]), "allocate_job.cores has 2 entries; expected 1", {}),
+    (AllocateJob(2, [1, 2], [0, 3]), "allocate_job.cores contains 0; expected at least 1", {}),
+    (AllocateJob(2, [1, 2], [1, 1]), "allocate_job.cores adds up to 2; job 2 requests 3", {}),
+    (AllocateJob(2, [0, 1], [2, 1]), "allocate_job.cores takes 2 of node 0; free: 1", {}),
+    (AllocateJob(3, [1, 2], [1, 1]), "job 3 has placement one_node; expected 1 node, got 2", {}),
+    (AllocateJob(4, [0, 1], [1, 1]), "node 0 has an allocation; job 4 has placement whole", {}),
+    (SetAlarm(0.5, 7), "set_alarm.at_s is 0.5; expected a time above 1.0 (now)", {}),
+    (CancelAlarm(8), "cancel_alarm: alarm 8 is not pending", {}),
+    (SubmitJob(9, 0, 1.0), "submit_job.cores is 0; expected at least 1", DYNAMIC),
+    (SubmitJob(9, 1, 0.0), "submit_job.run_s is 0.0; expected above 0", DYNAMIC),
+    (SubmitJob(9, 1, 1.0, -1.0), "submit_job.requested_s is -1.0; expected above 0", DYNAMIC),
+    (SubmitJob(5, 1, 1.0), "submit_job.job_id 5 is in use", DYNAMIC),
+    (SubmitJob(9, 1, 1.0), "submit_job requires dynamic_jobs: true", {}),
+]
+
+
+@pytest.mark.parametrize(("decision", "reason", "more"), REASONS)
+def test_reason_of_a_rejection_names_field_value_and_expectation(
+    decision: Decision, reason: str, more: dict[str, Any]
+) -> None:
+    """The reason of a rejection contains the field, its value and the expected value."""
+    (event,) = stage(**more).advance([decision]).events
+    assert isinstance(event, DecisionRejected)
+    assert reason in event.reason
+
+
 def test_every_rejection_code_is_tried() -> None:
     """The decisions above cover every rejection code."""
     assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
 
 
-def test_the_others_stand() -> None:
+def test_other_decisions_are_carried_out() -> None:
     """A rejected decision does not affect the other decisions of the message."""
     simulation = stage()
     batch = simulation.advance([AllocateJob(3, [1]), KillJob(9), KillJob(1)], seq=3)
@@ -443,7 +477,7 @@ def test_walltime(run_s: float, requested_s: float, end_s: float, state: str) ->
     assert STATES[simulation.recording.state[0]] == state
 
 
-def test_walltime_is_of_the_stretched_run_time() -> None:
+def test_walltime_applies_to_the_scaled_run_time() -> None:
     """A job whose scaled run time exceeds its requested time is killed."""
     job = JobSpec(1, 0.0, 10.0, 15.0, 1, "cores")
     rules = Rules(reference_ghz=2.0, kill_at_walltime=True)

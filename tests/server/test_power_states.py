@@ -1,4 +1,4 @@
-"""Nodes that are switched off and on: traces by hand, refusals, and a slow simulator beside."""
+"""Power states: traces by hand, rejected decisions, and comparison with an oracle."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_the_clock_ends_with_the_last_job() -> None:
     assert energies_of(simulation) == [2750.0, 0.0, 50.0, 400.0, 300.0]
 
 
-def test_transitions_that_end_with_the_last_job_are_told() -> None:
+def test_transitions_that_end_with_the_last_job_are_events() -> None:
     """Transitions that end at the instant of the last job are part of the run."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 10.0, 1)))
     drive(simulation, (0.0, [off(1), AllocateJob(1, [0])]))
@@ -226,7 +226,7 @@ def test_transitions_that_end_with_the_last_job_are_told() -> None:
     ]
 
 
-def test_a_node_on_at_the_instant_of_a_submission_is_on_for_it() -> None:
+def test_nodes_change_state_before_submissions() -> None:
     """At one instant, nodes change their power state before jobs are submitted."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 1.0, 1), (40.0, 1.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [0])]), (10.0, [off(0)]), (20.0, [on(0)]))
@@ -237,7 +237,7 @@ def test_a_node_on_at_the_instant_of_a_submission_is_on_for_it() -> None:
     ]
 
 
-def test_transitions_of_no_time() -> None:
+def test_transitions_of_duration_zero() -> None:
     """Transitions of duration 0 happen at one instant and use no energy."""
     simulation = Simulation(Platform((nodes_of(2, AT_ONCE),)), jobs_of((0.0, 9.0, 2)))
     events = drive(simulation, (0.0, [off(0), off(1)]), (4.0, [AllocateJob(1, [0, 1])]))
@@ -334,7 +334,7 @@ def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
     assert (metrics["jobs_killed"], metrics["mean_wait_s"]) == (1, 0.0)
 
 
-def test_nodes_a_killed_job_waited_for_go_to_the_next() -> None:
+def test_booting_nodes_of_a_killed_job_can_be_allocated() -> None:
     """A booting node of a killed job can be allocated to the next job."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (0.0, 5.0, 1)))
     drive(
@@ -462,7 +462,7 @@ REFUSED: list[tuple[Decision, RejectionCode, str]] = [
 
 
 @pytest.mark.parametrize(("decision", "code", "reason"), REFUSED)
-def test_refused(decision: Decision, code: RejectionCode, reason: str) -> None:
+def test_invalid_decision_is_rejected(decision: Decision, code: RejectionCode, reason: str) -> None:
     """An invalid decision is rejected with code and reason and changes nothing."""
     simulation = stage()
     before = state_of(simulation)
@@ -486,7 +486,7 @@ def test_a_node_switched_twice_in_one_message(second: SetNodePower) -> None:
     assert refused == DecisionRejected(12.0, 7, 1, "set_node_power", "wrong_power_state", reason)
 
 
-def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
+def test_a_node_without_transition_time_switched_twice_in_one_message() -> None:
     """A transition of duration 0 ends after the decisions of the message."""
     simulation = Simulation(Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 1.0, 1)))
     events = drive(simulation, (0.0, [off(0), on(0)]))
@@ -499,7 +499,7 @@ def test_a_node_of_no_time_switched_twice_in_one_message() -> None:
 @pytest.mark.parametrize(
     "decisions", [[off(0), AllocateJob(3, [0])], [AllocateJob(3, [0]), off(0)]]
 )
-def test_a_node_switched_off_and_given_away_in_one_message(decisions: list[Decision]) -> None:
+def test_a_node_switched_off_and_allocated_in_one_message(decisions: list[Decision]) -> None:
     """Of a switch-off and an allocation of one node, the first is carried out."""
     simulation = stage()
     _, refused = simulation.advance(decisions).events
@@ -514,9 +514,7 @@ def test_a_node_switched_off_and_given_away_in_one_message(decisions: list[Decis
 @pytest.mark.parametrize(
     ("now_s", "state"), [(5.0, "switching_off"), (15.0, "sleeping"), (21.0, "switching_on")]
 )
-def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
-    now_s: float, state: str
-) -> None:
+def test_without_wake_on_allocation_nodes_must_be_on(now_s: float, state: str) -> None:
     """Without `wake_on_allocation`, an allocation of a node that is not on is rejected."""
     simulation = Simulation(
         Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 2)), Rules(wake_on_allocation=False)
@@ -533,7 +531,7 @@ def test_without_wake_on_allocation_only_nodes_that_are_on_are_given(
     finish(simulation)
 
 
-def test_with_wake_on_allocation_a_node_that_is_being_switched_off_can_not_be_given() -> None:
+def test_a_node_that_is_being_switched_off_cannot_be_allocated() -> None:
     """A node that is being switched off cannot be allocated."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
     events = drive(simulation, (0.0, [off(0)]), (9.5, [AllocateJob(1, [0])]))
@@ -542,7 +540,7 @@ def test_with_wake_on_allocation_a_node_that_is_being_switched_off_can_not_be_gi
     finish(simulation)
 
 
-def test_all_asleep_for_ever_is_an_error() -> None:
+def test_waiting_jobs_with_all_nodes_asleep_are_stuck() -> None:
     """A simulation in which all nodes sleep and jobs wait is stuck."""
     simulation = Simulation(
         Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)), Rules(wake_on_allocation=False)
@@ -582,7 +580,7 @@ def test_transitions(before: PowerState, after: PowerState) -> None:
     assert power.state == ["on", before]
 
 
-def test_a_node_with_tasks_goes_nowhere() -> None:
+def test_a_node_with_tasks_cannot_be_switched() -> None:
     """Switching a node with tasks raises an error."""
     simulation = Simulation(Platform((nodes_of(2),)), jobs_of((0.0, 5.0, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [1])]))
@@ -633,7 +631,7 @@ def times_of_transitions(states: PowerStates, seed: int, cycles: int = 20) -> li
     return times_s
 
 
-def test_times_vary_as_the_seed_says() -> None:
+def test_transition_times_depend_on_the_seed() -> None:
     """Transition times depend on the seed only."""
     states = varying(100.0, 5.0)
     first = times_of_transitions(states, 1)
@@ -642,7 +640,7 @@ def test_times_vary_as_the_seed_says() -> None:
     assert len(set(first)) > 390
 
 
-def test_times_are_spread_as_told() -> None:
+def test_transition_times_have_mean_and_deviation_of_the_platform() -> None:
     """Mean and standard deviation of transition times are those of the platform."""
     times_s = times_of_transitions(varying(100.0, 5.0), 1)
     assert len(times_s) == 400
@@ -698,7 +696,7 @@ MANY = examples(150)
 
 @MANY
 @given(scenes())
-def test_a_run_is_the_oracles(scene: Scene) -> None:
+def test_states_and_jobs_match_the_oracle(scene: Scene) -> None:
     """Nodes change their states, and jobs start and end, just when the slow simulator says.
 
     A decision is refused if and only if the slow simulator refuses it.
@@ -721,7 +719,7 @@ def test_a_run_is_the_oracles(scene: Scene) -> None:
 
 @MANY
 @given(scenes())
-def test_times_and_energies_are_the_oracles(scene: Scene) -> None:
+def test_times_and_energies_match_the_oracle(scene: Scene) -> None:
     """Metrics and node states in nodes.csv equal those of the oracle."""
     played = play(scene)
     expected = slow(scene, played)
@@ -858,7 +856,7 @@ def places_of(view: View) -> dict[int, tuple[list[int], list[int], list[int]]]:
     return found
 
 
-def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
+def test_a_snapshot_contains_the_allocation_times() -> None:
     """A view from a snapshot expects the same ends of jobs as a view from all events."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (18.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
@@ -873,7 +871,7 @@ def test_a_snapshot_tells_when_a_job_was_given_its_nodes() -> None:
 
 @MANY
 @given(scenes(vary=True))
-def test_a_view_knows_what_the_server_would_accept(scene: Scene) -> None:
+def test_a_view_shows_the_cores_that_the_server_accepts(scene: Scene) -> None:
     """A view shows the free cores that the server accepts for an allocation."""
 
     def accepts(simulation: Simulation, node: int, cores: int) -> bool:
@@ -895,7 +893,7 @@ def test_a_view_knows_what_the_server_would_accept(scene: Scene) -> None:
 
 @MANY
 @given(scenes(vary=True))
-def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
+def test_starts_through_the_view_are_accepted(scene: Scene) -> None:
     """The server accepts starts through the view if their nodes are not switched."""
     rng, random = np.random.default_rng(scene.seed), Random(scene.seed)
     simulation = Simulation(scene.platform, scene.jobs, scene.rules, rng)
@@ -928,7 +926,7 @@ def test_no_start_is_refused_of_one_who_looks_at_the_view(scene: Scene) -> None:
     raise AssertionError("the run does not end")
 
 
-def test_a_node_to_be_switched_off_is_given_to_nobody() -> None:
+def test_a_node_to_be_switched_off_has_no_free_cores() -> None:
     """A view has no free cores on a node that is to be switched off, until it sleeps."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
@@ -944,7 +942,7 @@ def test_a_node_to_be_switched_off_is_given_to_nobody() -> None:
     finish(simulation)
 
 
-def test_a_node_that_is_not_switched_off_after_all_can_be_given_again() -> None:
+def test_a_rejected_switch_off_restores_the_view() -> None:
     """A rejected switch-off restores the view."""
     simulation = Simulation(Platform((nodes_of(1),)), jobs_of((0.0, 5.0, 1), (9.0, 5.0, 1)))
     view = View(simulation.cluster.platform)
@@ -973,7 +971,7 @@ ONE: tuple[list[int], list[float]] = ([1], [0.0, 5.0, 10.0])
         ("minmin", *ONE),
     ],
 )
-def test_schedulers_live_with_nodes_that_can_not_be_given(
+def test_jobs_wait_for_nodes_in_transition(
     name: str, asleep: list[int], starts_s: list[float]
 ) -> None:
     """Jobs wait for nodes in transitions and start when cores are available."""

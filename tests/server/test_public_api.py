@@ -1,4 +1,4 @@
-"""What `import hpcosim_server` offers."""
+"""The public names of `hpcosim_server`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay of a recording: its changes in order, on recordings made by hand."""
+"""The replay of recordings made by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def recording_of(jobs: int = 0) -> Recording:
     return recording
 
 
-def test_changes_of_nodes_lie_between_those_of_jobs_where_they_happened() -> None:
+def test_changes_of_nodes_and_jobs_are_in_order() -> None:
     """Changes of nodes keep their place between changes of jobs, also at one instant."""
     recording = recording_of(2)
     recording.started(0, 0.0, [0], [1])
@@ -40,7 +40,7 @@ def test_changes_of_nodes_lie_between_those_of_jobs_where_they_happened() -> Non
     ]
 
 
-def test_nodes_that_change_alike_at_one_instant_are_one_change() -> None:
+def test_equal_changes_at_one_instant_are_merged() -> None:
     """Equal changes of nodes merge unless state or instant differ or a job changes in between."""
     recording = recording_of(1)
     for node in (2, 0):

@@ -1,4 +1,4 @@
-"""The results folder, as whole files."""
+"""The files of a results folder."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_nodes(tmp_path: Path) -> None:
     assert lines_of(tmp_path / "out/nodes.csv") == NODES.splitlines()
 
 
-def test_nodes_by_the_time_they_end(tmp_path: Path) -> None:
+def test_nodes_are_sorted_by_end(tmp_path: Path) -> None:
     """The rows of nodes.csv are sorted by the end of the period."""
     write_results(tmp_path / "out", small_run().record(), RUN)
     lines = (tmp_path / "out/nodes.csv").read_text().splitlines()[1:]
@@ -157,7 +157,7 @@ def test_run(tmp_path: Path) -> None:
     assert written.items() >= expected.items()
 
 
-def test_a_run_on_its_way(tmp_path: Path) -> None:
+def test_an_incomplete_run(tmp_path: Path) -> None:
     """An incomplete run has jobs without an end and periods up to the current time."""
     write_results(tmp_path / "out", small_run(3).record(), RUN)
     assert (tmp_path / "out/jobs.csv").read_text() == JOBS_HALFWAY
@@ -214,7 +214,7 @@ def test_only_the_four_files(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "a/b").iterdir()] == ["out"]
 
 
-def test_earlier_results_are_written_over(tmp_path: Path) -> None:
+def test_earlier_results_are_replaced(tmp_path: Path) -> None:
     """Results replace earlier results; other files in the folder stay."""
     out = tmp_path / "out"
     write_results(out, small_run(3).record(), RUN)
@@ -226,7 +226,7 @@ def test_earlier_results_are_written_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["file", "file/out", "file/a/out"])
-def test_no_folder_can_be_there(tmp_path: Path, where: str) -> None:
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path, where: str) -> None:
     """A file in place of the folder gives an error that names it, and the file stays."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultsError, match=str(tmp_path / where)):
@@ -272,7 +272,7 @@ def test_full_disk(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_file_of_the_four_is_a_folder(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_an_error(tmp_path: Path) -> None:
     """A folder in place of a result file gives an error, and all files stay unchanged."""
     out = tmp_path / "out"
     write_results(out, small_run(3).record(), RUN)

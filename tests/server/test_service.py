@@ -1,4 +1,4 @@
-"""The service, bytes in and bytes out: hostile peers, clumsy ones, and those they must not harm."""
+"""The service: valid and invalid messages, sessions, limits, resumption and fuzz tests."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ BAD_MESSAGES = {
 
 
 @pytest.mark.parametrize("data", BAD_MESSAGES.values(), ids=BAD_MESSAGES.keys())
-def test_a_bad_message_is_refused_and_harms_nobody(
+def test_an_invalid_message_is_an_error_and_affects_no_session(
     desk: Desk, undisturbed: dict[str, bytes], data: bytes
 ) -> None:
     """An invalid message gets an error; another session has the same results as without it."""
@@ -271,7 +271,7 @@ def test_a_bad_message_is_refused_and_harms_nobody(
     assert good.finish() == undisturbed
 
 
-def test_every_beginning_of_a_message_is_refused_and_changes_nothing(
+def test_a_truncated_message_is_an_error_and_changes_nothing(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
     """A truncated message gets an error and leaves the session and its seq unchanged."""
@@ -290,7 +290,7 @@ def test_every_beginning_of_a_message_is_refused_and_changes_nothing(
         (valid(decisions=[{"type": "cancel_alarm"}, {"type": "x"}]), "$.decisions[1].type"),
     ],
 )
-def test_an_error_names_the_field_at_fault(desk: Desk, data: bytes, where: str) -> None:
+def test_an_error_names_the_invalid_field(desk: Desk, data: bytes, where: str) -> None:
     """The error reply contains the path of the invalid field."""
     assert desk.send(data)["where"] == where
 
@@ -300,7 +300,7 @@ def test_a_field_of_a_later_version_is_ignored(desk: Desk) -> None:
     desk.hello(later={"a": [1, 2]})
 
 
-def test_too_large_a_message_is_refused(tmp_path: Path) -> None:
+def test_a_message_that_is_too_large_is_an_error(tmp_path: Path) -> None:
     """The server accepts a message of the maximum size and rejects one byte more."""
     desk = Desk(tmp_path / "desk", Limits(message_bytes=2000))
     hello = {"type": "hello", "versions": [1], "padding": b"x" * 1000}
@@ -332,7 +332,7 @@ def test_the_same_seq_again_gets_the_same_bytes_again(
     assert good.finish() == undisturbed
 
 
-def test_a_replay_with_other_decisions_changes_nothing(
+def test_other_decisions_under_the_last_seq_change_nothing(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
     """Other decisions under a seq that has a reply are ignored."""
@@ -345,7 +345,7 @@ def test_a_replay_with_other_decisions_changes_nothing(
 
 
 @pytest.mark.parametrize("offset", [-2, -1, 2, 3, 2**40])
-def test_a_seq_out_of_order_is_refused_and_changes_nothing(
+def test_a_seq_out_of_order_is_an_error_and_changes_nothing(
     desk: Desk, undisturbed: dict[str, bytes], offset: int
 ) -> None:
     """A seq out of order gets an error that contains the expected seq."""
@@ -370,7 +370,7 @@ def test_the_first_seq_is_one(desk: Desk) -> None:
 # Limits
 
 
-def test_too_many_decisions_are_refused_whole(tmp_path: Path) -> None:
+def test_too_many_decisions_are_an_error(tmp_path: Path) -> None:
     """A message with too many decisions gets an error and leaves state and seq unchanged."""
     desk = Desk(tmp_path / "desk", Limits(decisions=2))
     session = desk.hello(scenario="three")
@@ -383,7 +383,7 @@ def test_too_many_decisions_are_refused_whole(tmp_path: Path) -> None:
     assert [event["type"] for event in answer["events"]] == ["job_started", "job_completed"]
 
 
-def test_too_many_sessions_are_refused_until_one_leaves(tmp_path: Path) -> None:
+def test_too_many_sessions_are_an_error_until_one_ends(tmp_path: Path) -> None:
     """A session above the limit gets an error; after another session ends, it opens."""
     desk = Desk(tmp_path / "desk", Limits(sessions=2))
     first, _ = desk.hello(), desk.hello()
@@ -393,7 +393,7 @@ def test_too_many_sessions_are_refused_until_one_leaves(tmp_path: Path) -> None:
     assert desk.ask("hello", versions=[1])["code"] == "too_many_sessions"
 
 
-def test_a_full_server_still_answers_a_hello_sent_twice(tmp_path: Path) -> None:
+def test_a_full_server_replies_to_a_repeated_hello(tmp_path: Path) -> None:
     """A repeated hello gets its welcome even if the server is at its session limit."""
     desk = Desk(tmp_path / "desk", Limits(sessions=1))
     session = desk.hello(nonce="once")
@@ -418,7 +418,7 @@ def test_hellos_without_or_with_other_nonces_open_sessions_of_their_own(desk: De
     assert len(names) == 4
 
 
-def test_a_hello_says_what_holds(desk: Desk) -> None:
+def test_a_welcome_contains_version_platform_and_limits(desk: Desk) -> None:
     """The welcome contains the version, the platform and the limits."""
     answer = desk.ask("hello", versions=[7, 1], scenario="three")
     assert answer["version"] == 1
@@ -437,7 +437,9 @@ def test_the_name_of_a_session_cannot_be_guessed(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("versions", [[], [2], [0, 2, 3], list(range(2, 100))])
-def test_a_version_not_spoken_here_is_refused_by_name(desk: Desk, versions: list[int]) -> None:
+def test_an_unsupported_version_is_an_error_with_the_supported_one(
+    desk: Desk, versions: list[int]
+) -> None:
     """A hello with unsupported versions gets an error that names the supported version."""
     for fields in ({}, {"nonce": 5, "scenario": {"later": "a map"}}):
         answer = desk.ask("hello", versions=versions, **fields)
@@ -446,14 +448,14 @@ def test_a_version_not_spoken_here_is_refused_by_name(desk: Desk, versions: list
         assert all(str(version) in answer["message"] for version in versions)
 
 
-def test_an_unknown_scenario_is_refused_with_those_there_are(desk: Desk) -> None:
+def test_an_unknown_scenario_is_an_error_with_the_available_ones(desk: Desk) -> None:
     """A hello for an unknown scenario gets an error that lists the available ones."""
     answer = desk.ask("hello", versions=[1], scenario="smal")
     assert answer["code"] == "unknown_scenario"
     assert "small, three" in answer["message"]
 
 
-def test_the_first_scenario_is_that_of_a_hello_which_names_none(desk: Desk) -> None:
+def test_a_hello_without_a_scenario_gets_the_first(desk: Desk) -> None:
     """A hello without a scenario gets the first scenario."""
     assert desk.ask("hello", versions=[1])["scenario"] == "small"
 
@@ -510,7 +512,7 @@ def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -
     """An override of a file path gets an error and opens no session."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     assert answer["code"] == "invalid_scenario"
-    assert "can't be set by a client" in answer["message"]
+    assert "only the server can set it" in answer["message"]
     assert not desk.opened
 
 
@@ -549,7 +551,7 @@ def test_a_client_may_not_name_files_of_the_server(desk: Desk, overrides: Map) -
     ],
     ids=repr,
 )
-def test_a_bad_override_is_refused(desk: Desk, overrides: Map) -> None:
+def test_an_invalid_override_is_an_error(desk: Desk, overrides: Map) -> None:
     """An invalid override gets an error and opens no session."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     assert (answer["type"], answer["code"]) == ("error", "invalid_scenario")
@@ -568,7 +570,7 @@ def test_a_bad_override_is_refused(desk: Desk, overrides: Map) -> None:
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # in a server, they go to the log
-def test_an_absurd_override_ends_in_an_answer(desk: Desk, overrides: Map) -> None:
+def test_an_extreme_override_causes_no_internal_error(desk: Desk, overrides: Map) -> None:
     """A workload with extreme numbers never causes an internal error."""
     answer = desk.ask("hello", versions=[1], overrides=overrides)
     session = str(answer.get("session"))
@@ -581,17 +583,17 @@ def test_an_absurd_override_ends_in_an_answer(desk: Desk, overrides: Map) -> Non
 
 
 @pytest.mark.parametrize("cores", [2**63, 2**64 - 1])
-def test_a_cap_of_more_cores_than_a_number_can_hold_is_refused(desk: Desk, cores: int) -> None:
+def test_a_core_limit_beyond_int64_is_an_error(desk: Desk, cores: int) -> None:
     """A core limit beyond NumPy's integers is an invalid scenario, not an internal error."""
     answer = desk.ask("hello", versions=[1], overrides={"workload.max_cores": cores})
     assert answer["type"] == "welcome" or answer["code"] == "invalid_scenario"
 
 
-# Sessions of others, sessions that are over
+# Other sessions and closed sessions
 
 
 @pytest.mark.parametrize("session", ["", "x", "0" * 16, "../../etc", "\x00", "é" * 200])
-def test_a_session_there_is_not_is_refused(
+def test_an_unknown_session_is_an_error(
     desk: Desk, undisturbed: dict[str, bytes], session: str
 ) -> None:
     """A message to an unknown session gets an error and has no effect on open sessions."""
@@ -636,7 +638,7 @@ def test_bye_ends_a_session_and_writes_what_was_recorded(desk: Desk) -> None:
     assert desk.service.failures == [Failure("client_left", "the client left")]
 
 
-def test_who_talks_to_a_session_that_is_over_hears_why_it_is(desk: Desk) -> None:
+def test_a_message_to_a_closed_session_is_an_error_with_the_reason(desk: Desk) -> None:
     """Decisions and a resumption after a bye get an error with the reason of the end."""
     session = desk.hello()
     desk.ask("bye", session=session)
@@ -653,7 +655,7 @@ def test_a_bye_sent_twice_gets_a_goodbye_twice(desk: Desk) -> None:
     assert desk.ask("bye", session=session)["type"] == "goodbye"
 
 
-def test_the_last_answer_can_be_had_again_after_the_end(desk: Desk) -> None:
+def test_the_last_reply_is_repeated_after_the_end(desk: Desk) -> None:
     """The last request, repeated after the end of the session, gets the same bytes."""
     good = Scheduler(desk)
     good.finish()
@@ -676,7 +678,7 @@ def test_the_metrics_on_the_wire_are_those_in_the_results(desk: Desk) -> None:
     assert desk.service.failures == []
 
 
-def test_the_metrics_at_the_end_of_all_numbers_are_numbers(desk: Desk) -> None:
+def test_the_metrics_of_the_longest_run_are_finite(desk: Desk) -> None:
     """The longest possible run has finite metrics, also in the result files."""
     session = desk.hello()
     desk.decide(session, 1)
@@ -707,7 +709,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clock) -> None:
+def test_an_idle_session_is_closed_with_its_results(tmp_path: Path, clock: Clock) -> None:
     """A session without messages is closed after the timeout, and its results are written."""
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     silent = Scheduler(desk)
@@ -723,7 +725,7 @@ def test_a_silent_session_is_dropped_with_its_results(tmp_path: Path, clock: Clo
     assert "no message from the client" in answer["message"]
 
 
-def test_a_session_that_is_heard_of_is_not_dropped(
+def test_a_session_with_messages_stays_open(
     tmp_path: Path, clock: Clock, undisturbed: dict[str, bytes]
 ) -> None:
     """Decisions and resumptions reset the idle timeout of their own session only."""
@@ -738,7 +740,7 @@ def test_a_session_that_is_heard_of_is_not_dropped(
     assert desk.decide(silent, 1)["code"] == "unknown_session"
 
 
-def test_a_session_is_not_dropped_for_the_slowness_of_another(tmp_path: Path, clock: Clock) -> None:
+def test_time_in_which_the_server_is_busy_is_not_idle_time(tmp_path: Path, clock: Clock) -> None:
     """Time in which the server is busy does not count towards the idle timeout."""
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
     patient = desk.hello()
@@ -748,7 +750,7 @@ def test_a_session_is_not_dropped_for_the_slowness_of_another(tmp_path: Path, cl
     assert desk.decide(patient, 1)["type"] == "events"
 
 
-def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
+def test_a_stuck_simulation_is_an_error_and_writes_results(desk: Desk) -> None:
     """A scheduler that starts no job gets a fatal error, also for a repeated request."""
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
@@ -763,7 +765,7 @@ def test_a_stuck_simulation_is_told_of_and_written(desk: Desk) -> None:
     assert desk.service.failures == [Failure("simulation_stuck", answer["message"])]
 
 
-def test_a_scheduler_that_only_errs_is_stopped(desk: Desk) -> None:
+def test_a_scheduler_with_only_rejected_decisions_is_stuck(desk: Desk) -> None:
     """Requests that contain only rejected decisions at one instant end as a stuck simulation."""
     session = desk.hello(scenario="three")
     desk.decide(session, 1)
@@ -799,7 +801,7 @@ def test_the_name_of_a_client_is_no_path(desk: Desk, client: str) -> None:
     assert beside == {"out", "small.yaml", "three.yaml", "three.jsonl"}
 
 
-def test_results_that_cannot_be_written_are_a_failure_and_no_crash(
+def test_results_that_cannot_be_written_are_a_failure(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
     """Results that cannot be written are reported as a failure; other sessions continue."""
@@ -813,7 +815,7 @@ def test_results_that_cannot_be_written_are_a_failure_and_no_crash(
     assert good.finish() == undisturbed
 
 
-def test_a_bug_in_one_session_is_not_the_trouble_of_another(
+def test_an_exception_in_one_session_does_not_affect_another(
     desk: Desk, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception in a session closes it with its results and gets an internal error."""
@@ -832,12 +834,12 @@ def test_a_bug_in_one_session_is_not_the_trouble_of_another(
     assert good.finish() == undisturbed
 
 
-# Coming back
+# Resumption
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf"])
 @pytest.mark.parametrize("every", [1, 7])
-def test_a_client_that_dies_and_comes_back_changes_nothing(
+def test_a_resumed_session_has_the_same_results(
     desk: Desk, tmp_path: Path, policy: str, every: int
 ) -> None:
     """A resumed session continues from the same state and has the same results."""
@@ -856,7 +858,7 @@ def test_a_client_that_dies_and_comes_back_changes_nothing(
     assert before.finish() == alone
 
 
-def test_coming_back_before_the_first_decision_shows_the_same_as_the_first_events(
+def test_a_session_resumed_before_the_first_decision_is_at_its_start(
     desk: Desk,
 ) -> None:
     """A session resumed before its first decision is at its start."""
@@ -867,7 +869,7 @@ def test_coming_back_before_the_first_decision_shows_the_same_as_the_first_event
     assert Scheduler(desk, session=session).finish()
 
 
-def test_coming_back_after_a_lost_answer_loses_nothing(
+def test_a_snapshot_contains_the_effects_of_a_lost_reply(
     desk: Desk, undisturbed: dict[str, bytes]
 ) -> None:
     """The snapshot contains the effects of a request whose reply was lost."""
@@ -881,7 +883,7 @@ def test_coming_back_after_a_lost_answer_loses_nothing(
     assert back.finish() == undisturbed
 
 
-# Decisions that can't be
+# Invalid decisions
 
 START_1 = {"type": "allocate_job", "job_id": 1, "nodes": [0]}
 START_2 = {"type": "allocate_job", "job_id": 2, "nodes": [1]}
@@ -911,7 +913,7 @@ START_2 = {"type": "allocate_job", "job_id": 2, "nodes": [1]}
     ],
     ids=str,
 )
-def test_a_decision_that_cannot_be_is_rejected_and_the_others_stand(
+def test_an_invalid_decision_is_rejected_and_the_others_are_carried_out(
     desk: Desk, decision: Map, code: str
 ) -> None:
     """An invalid decision is rejected with index, code and reason; the others are carried out."""
@@ -945,7 +947,7 @@ def test_a_decision_that_cannot_be_is_rejected_and_the_others_stand(
     ],
     ids=str,
 )
-def test_a_job_that_cannot_be_is_not_submitted(desk: Desk, change: Map, code: str) -> None:
+def test_an_invalid_job_is_not_submitted(desk: Desk, change: Map, code: str) -> None:
     """An invalid submit_job is rejected; a valid one in the same message is carried out."""
     session = desk.hello(scenario="three", overrides={"dynamic_jobs": True})
     desk.decide(session, 1)
@@ -956,7 +958,7 @@ def test_a_job_that_cannot_be_is_not_submitted(desk: Desk, change: Map, code: st
     assert answer["events"][1]["job_id"] == 10
 
 
-def test_a_submitted_job_larger_than_the_platform_is_told_of(desk: Desk) -> None:
+def test_a_submitted_job_larger_than_the_platform_gets_an_event(desk: Desk) -> None:
     """A submit_job that exceeds the platform gets an event."""
     session = desk.hello(scenario="three", overrides={"dynamic_jobs": True})
     desk.decide(session, 1)
@@ -980,7 +982,7 @@ def test_a_session_cannot_have_more_jobs_than_allowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("elapsed_s", [math.nan, math.inf, -math.inf, -1.0, -5e-324])
-def test_a_time_that_cannot_pass_is_refused(
+def test_an_invalid_elapsed_s_is_an_error(
     desk: Desk, undisturbed: dict[str, bytes], elapsed_s: float
 ) -> None:
     """An invalid `elapsed_s` gets an error and leaves the seq unchanged."""
@@ -991,7 +993,7 @@ def test_a_time_that_cannot_pass_is_refused(
     assert good.finish() == undisturbed
 
 
-def test_more_time_than_numbers_can_hold_is_no_bug(desk: Desk) -> None:
+def test_extreme_elapsed_s_causes_no_internal_error(desk: Desk) -> None:
     """Extreme values of `elapsed_s` never cause an internal error."""
     session = desk.hello(scenario="three")
     for seq in range(1, 4):
@@ -1001,7 +1003,7 @@ def test_more_time_than_numbers_can_hold_is_no_bug(desk: Desk) -> None:
             break
 
 
-def test_a_negative_zero_of_time_is_no_time(desk: Desk, undisturbed: dict[str, bytes]) -> None:
+def test_elapsed_s_of_negative_zero_is_zero(desk: Desk, undisturbed: dict[str, bytes]) -> None:
     """An `elapsed_s` of -0.0 is treated as 0.0."""
     good = Scheduler(desk)
     good.step()
@@ -1076,7 +1078,7 @@ def test_arbitrary_bytes_get_an_error(fuzzed: Desk, data: bytes) -> None:
         max_size=6,
     ),
 )
-def test_damaged_messages_get_an_answer(
+def test_damaged_messages_get_a_reply(
     fuzzed: Desk, pattern: Map, edits: list[tuple[str, int, int]]
 ) -> None:
     """A message with changed, removed or added bytes gets a reply other than an internal error."""
@@ -1118,7 +1120,7 @@ def _with(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 @examples(300)
 @given(data=st.data())
-def test_messages_with_odd_values_get_an_answer(fuzzed: Desk, data: st.DataObject) -> None:
+def test_messages_with_replaced_values_get_a_reply(fuzzed: Desk, data: st.DataObject) -> None:
     """A message with one replaced value gets a reply other than an internal error."""
     fuzzed.service.close("next example")  # a previous example may have ended early
     pattern: Map = data.draw(st.sampled_from(PATTERNS))
@@ -1193,7 +1195,7 @@ STEPS = st.lists(
     kill=st.booleans(),
     speed=st.sampled_from([None, 2.0]),
 )
-def test_no_decisions_can_make_a_simulation_unsound(
+def test_any_decisions_keep_the_invariants(
     fuzzed: Desk,
     steps: list[tuple[list[Map], list[EventKind] | None, float]],
     placement: str,
@@ -1230,7 +1232,7 @@ def test_no_decisions_can_make_a_simulation_unsound(
         assert seen(Scheduler(fuzzed, "", session=mirror.session).view) == seen(mirror.view)
 
 
-def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
+def test_a_stopped_service_replies_with_shutting_down(desk: Desk) -> None:
     """After `stop`, every message gets `shutting_down` with the reason."""
     session = desk.hello()
     assert desk.service.stop("it was time")
@@ -1239,7 +1241,7 @@ def test_a_service_that_was_stopped_says_so(desk: Desk) -> None:
     assert answer["fatal"]
 
 
-def test_another_request_of_the_last_seq_is_refused(desk: Desk) -> None:
+def test_another_request_under_the_last_seq_is_an_error(desk: Desk) -> None:
     """A different request under the last seq gets an error."""
     session = desk.hello()
     first = desk.ask("decisions", session=session, seq=1)

@@ -57,7 +57,7 @@ def test_all_of_one_instant_comes_in_one_batch_in_order() -> None:
     ]
 
 
-def test_jobs_that_wait_for_nothing_are_an_error() -> None:
+def test_a_simulation_with_waiting_jobs_and_no_event_is_stuck() -> None:
     """A scheduler that starts no job gets an error with the waiting jobs."""
     simulation = Simulation(cluster_of(1), jobs_of((3.0, 1.0, 1), (4.0, 1.0, 1)))
     simulation.advance()
@@ -66,7 +66,7 @@ def test_jobs_that_wait_for_nothing_are_an_error() -> None:
         simulation.advance()
 
 
-def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
+def test_a_job_submitted_in_reply_to_the_last_completion_runs() -> None:
     """With dynamic jobs, a submission in reply to the last event continues the simulation."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 5.0, 1)), Rules(dynamic_jobs=True))
     simulation.advance()
@@ -78,7 +78,7 @@ def test_a_job_submitted_in_answer_to_the_last_completion_runs() -> None:
     assert simulation.advance().ended
 
 
-def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
+def test_elapsed_s_passes_before_the_decisions() -> None:
     """Events within `elapsed_s` precede the decisions of the request."""
     simulation = Simulation(cluster_of(2), jobs_of((0.0, 10.0, 1), (2.0, 10.0, 1)))
     simulation.advance()
@@ -90,7 +90,7 @@ def test_time_the_scheduler_took_passes_before_its_decisions() -> None:
     ]
 
 
-def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
+def test_events_outside_of_wake_on_are_returned_at_the_end() -> None:
     """Events outside of `wake_on` are returned when no further event can occur."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1), (5.0, 1.0, 1)))
     simulation.advance()
@@ -107,7 +107,7 @@ def test_a_scheduler_woken_for_nothing_hears_all_in_the_end() -> None:
     )
 
 
-def test_alarms_replaced_without_end_take_no_memory() -> None:
+def test_replaced_alarms_take_no_memory() -> None:
     """The heap drops cancelled timers when they are the majority."""
     simulation = Simulation(cluster_of(1), jobs_of((0.0, 1.0, 1)))
     simulation.advance()

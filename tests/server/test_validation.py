@@ -78,7 +78,7 @@ def _lose_energy(simulation: Simulation) -> None:
         (_lose_energy, "J of computing nodes: the meters have"),
     ],
 )
-def test_contradiction_is_found(spoil: Callable[[Simulation], None], what: str) -> None:
+def test_violation_is_detected(spoil: Callable[[Simulation], None], what: str) -> None:
     """Each violation raises an error that describes it."""
     simulation = busy()
     spoil(simulation)

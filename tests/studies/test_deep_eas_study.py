@@ -22,12 +22,12 @@ from hpcosim_studies.deep_eas.cases import (
     SEEDS,
     SWEEPS,
     Case,
+    DeepEasTask,
     Sweep,
-    Trained,
     model_name,
     trainings,
 )
-from hpcosim_studies.deep_eas.held import Watched, held
+from hpcosim_studies.deep_eas.held_jobs import DecisionRecord, find_held_jobs
 from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_studies.papers import papers_folder, scenario_path
@@ -43,7 +43,7 @@ ALL = list(dict.fromkeys(task for study in (*SWEEPS, CURVES) for task in trainin
 
 
 def test_what_is_trained() -> None:
-    """Three seeds of each form at the busiest rate, one elsewhere; each has its own name."""
+    """Each form has three seeds at the busiest rate, and each training its own name."""
     assert len({task.name for task in ALL}) == len(ALL)
     for form in ("pairs", "picture", "paper"):
         seeds = [one.seed for one in ALL if (one.scenario, one.form) == (BUSIEST, form)]
@@ -51,13 +51,13 @@ def test_what_is_trained() -> None:
     for name, study in SWEEPS.items():
         for case in study.cases:
             assert case.path.exists(), name
-            assert Trained(case.scenario, "pairs", 0) in ALL
+            assert DeepEasTask(case.scenario, "pairs", 0) in ALL
 
 
 def least_of_all(drawn: list[Drawn]) -> float:
-    """Return the least sum of energy-delay products, by trying all orders and machines.
+    """Return the minimum sum of energy-delay products over all orders and machines.
 
-    An optimal schedule is among those in which jobs, in some order, each start as early as they can
+    An optimal schedule is among those in which jobs, in some order, each start as early as possible
     on some machine.
     """
     view = View(machines())
@@ -82,7 +82,7 @@ def least_of_all(drawn: list[Drawn]) -> float:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_optimum_is_the_best_of_all_schedules(seed: int) -> None:
-    """Of four jobs that take true and not expected times; the solver proves it."""
+    """The solver finds and proves the optimum of four jobs."""
     pytest.importorskip("scipy")
     rng = np.random.default_rng(seed)
     numbers = rng.integers(1, CORES + 1, (4, 3)).tolist()
@@ -95,7 +95,7 @@ def test_the_optimum_is_the_best_of_all_schedules(seed: int) -> None:
 
 
 def scene(rows: list[list[list[int]]]) -> Scene:
-    """Return moments of two machines and two slots, with jobs of 2 and 12 steps (4 and 24)."""
+    """Return observations of two machines and two slots, with jobs of 2 and 12 steps (4 and 24)."""
     moments = len(rows)
     there = np.array(rows).max(axis=1) > NEVER
     return Scene(
@@ -111,26 +111,27 @@ def scene(rows: list[list[list[int]]]) -> Scene:
 
 
 def test_what_is_held_back() -> None:
-    """The short job is bound where it costs more, then the long one is held, then bound rightly.
+    """A short job bound at a higher cost and a long job held once are counted.
 
-    At first the short job would come to 10 x 2 x 2 and 1 x 4 x 4; it goes to machine 0.
+    The short job costs 10 x 2 x 2 on machine 0, where it is bound, and 1 x 4 x 4 on machine 1.
     """
     both = [[0, 0], [0, 0]]
     long = [[NEVER, 0], [NEVER, 0]]
-    told = scene([both, long, long])
+    observed = scene([both, long, long])
     hold = 4
     action, now_s = np.array([0, hold, 3]), np.array([0.0, 0.0, 1.0])
-    found = held(Watched(told, action, now_s, waiting=2))
+    found = find_held_jobs(DecisionRecord(observed, action, now_s, waiting=2))
     assert found.jobs.tolist() == [2, 12]
-    assert found.dearer.tolist() == [2]
+    assert found.costlier.tolist() == [2]
     assert (found.held.tolist(), found.once.tolist(), found.steps) == ([12], [12], 0.5)
 
 
 def test_a_job_that_is_held_twice_is_one_job() -> None:
-    """Its submission tells it from others."""
+    """A job held at two steps is one job, identified by its submission time."""
     long = [[NEVER, 0], [NEVER, 0]]
-    told = scene([long, long])._replace(waited=np.array([[0, 3], [0, 4]], dtype=np.int16))
-    found = held(Watched(told, np.array([4, 4]), np.array([3.0, 4.0]), waiting=4))
+    observed = scene([long, long])._replace(waited=np.array([[0, 3], [0, 4]], dtype=np.int16))
+    record = DecisionRecord(observed, np.array([4, 4]), np.array([3.0, 4.0]), waiting=4)
+    found = find_held_jobs(record)
     assert (found.held.tolist(), found.once.tolist(), found.steps) == ([12, 12], [12], 0.5)
 
 
@@ -139,7 +140,7 @@ AGENT: Row = dict(zip(COLUMNS, VALUES, strict=True))
 
 
 def test_a_comparison_has_all_values() -> None:
-    """Means, percentages against ESJF, the range over seeds, and the published percentages."""
+    """A table has means, changes from ESJF, the range over seeds, and published values."""
     study = Sweep("Rates", "rate", (Case("lambda_0.9", "0.9", -42.88), Case("lambda_0.7", "0.7")))
     agents: list[Row] = [
         AGENT,
@@ -149,7 +150,7 @@ def test_a_comparison_has_all_values() -> None:
     heuristics = dict.fromkeys(sweep.HEURISTICS, 300.0) | {"esjf": 200.0}
     found = []
     for case, elsewhere in zip(study.cases, (160.0, 180.0), strict=True):
-        values = heuristics | {sweep.ELSEWHERE: elsewhere}
+        values = heuristics | {sweep.TRANSFERRED: elsewhere}
         rows = [{"scheduler": name, MEASURE: value} for name, value in values.items()]
         found.append(sweep.compared(case, rows, agents))
     assert sweep.summary(study, found).splitlines()[4:] == [
@@ -166,9 +167,9 @@ def test_a_comparison_has_all_values() -> None:
 
 
 def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
-    """Each has a line, a learning curve, and a model of its scenario and form."""
+    """Each training has a row, a learning curve, and a network."""
     rows = read_rows(FOLDER / "agents.csv", COLUMNS)
-    assert [Trained(row["scenario"], row["form"], row["seed"]) for row in rows] == ALL
+    assert [DeepEasTask(row["scenario"], row["form"], row["seed"]) for row in rows] == ALL
     for task in ALL:
         assert curves.validations(curves.curve_of(task, FOLDER))
         assert (FOLDER / task.model).exists()
@@ -176,8 +177,8 @@ def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["perfect_0.1", "beta_0.8"])
-def test_shipped_models_come_to_what_is_told(scenario: str) -> None:
-    """To a thousandth: torch may add up differently on another machine."""
+def test_shipped_models_have_the_published_values(scenario: str) -> None:
+    """A shipped network reproduces its value to 0.1 %; floating-point sums differ by machine."""
     rows = read_rows(FOLDER / "agents.csv")
     best = next(row["best"] for row in rows if row["scenario"] == scenario)
     scheduler = f"deep-eas:{FOLDER / model_name(scenario, 'pairs')}"
@@ -186,17 +187,19 @@ def test_shipped_models_come_to_what_is_told(scenario: str) -> None:
 
 
 @pytest.mark.slow
-def test_learning_is_told_and_drawn(tmp_path: Path) -> None:
-    """A line a training, and a picture."""
+def test_learning_curves_make_their_files(tmp_path: Path) -> None:
+    """The summary is the published one, with a row for each training; the figure is a PNG."""
     reproduce_study(CURVES, tmp_path)
-    told = (tmp_path / "summary.md").read_text(encoding="utf-8").splitlines()
-    assert sum(line.startswith("| lambda") for line in told) == len(trainings(CURVES))
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    rows = [line for line in summary.splitlines() if line.startswith("| lambda")]
+    assert len(rows) == len(trainings(CURVES))
+    assert summary == (FOLDER / CURVES / "summary.md").read_text(encoding="utf-8")
     assert (tmp_path / f"{CURVES}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
 def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
-    """Neither that of ESJF nor that of the agent, on small sequences."""
+    """No schedule of ESJF or of the agent is below the lower bound, on small sequences."""
     pytest.importorskip("scipy")
     model = FOLDER / model_name(BUSIEST, "pairs")
     case = Case(BUSIEST, BUSIEST)

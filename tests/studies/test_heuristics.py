@@ -1,4 +1,4 @@
-"""The study of heuristics on the experiments of InEPS: its runs, its files and its README."""
+"""The study of heuristics on the experiments of InEPS: its runs, files and README."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def rows() -> list[Row]:
 
 
 def as_every_experiment(rows: list[Row]) -> list[Row]:
-    """Return runs of one experiment as if they were those of each."""
+    """Return the runs of one experiment as the runs of every experiment."""
     return [{**row, "experiment": name} for name in heuristics.EXPERIMENTS for row in rows]
 
 
 @pytest.mark.slow
 def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
-    """A scheduler that draws is run once for each seed, others once."""
+    """A random scheduler is run once for each seed, a deterministic one once."""
     runs = Counter(row["scheduler"] for row in rows)
     assert runs["random-high-cores"] == runs["first-random"] == len(heuristics.SEEDS)
     assert runs["none-none"] == runs["first-high-cores"] == runs["minmin-immediate"] == 1
@@ -43,7 +43,7 @@ def test_runs_do_not_depend_on_the_number_of_processes(rows: list[Row]) -> None:
 
 @pytest.mark.slow
 def test_the_same_rows_give_the_same_files(rows: list[Row], tmp_path: Path) -> None:
-    """Tables and figures have neither dates nor other chance."""
+    """The same rows give the same bytes of tables and figures."""
     study = Study(
         "ineps",
         [],
@@ -61,7 +61,7 @@ def test_the_same_rows_give_the_same_files(rows: list[Row], tmp_path: Path) -> N
 
 
 def test_readme_has_the_tables_of_the_study(rows: list[Row]) -> None:
-    """The rows of Experiment 1 stand in the README as `tables.md` has them."""
+    """The README contains the rows of Experiment 1 in `tables.md`."""
     made = heuristics.tables(as_every_experiment(rows)).splitlines()
     expected = [line for line in made if line.startswith("| exp1 ")]
     readme = README.read_text().splitlines()
@@ -70,7 +70,7 @@ def test_readme_has_the_tables_of_the_study(rows: list[Row]) -> None:
 
 
 def test_a_tie_is_won_by_a_scheduler_that_draws_nothing() -> None:
-    """Of equal means the first without chance is named, and how many others are as good."""
+    """Among equal means a deterministic scheduler is named, with the number of ties."""
     energies = {"random-none": 5.0, "first-none": 5.0, "none-none": 5.0, "shortest-none": 6.0}
     rows = [
         {"experiment": "exp1", "scheduler": name, "energy_j": energy_j}

@@ -1,4 +1,4 @@
-"""The node-centric study: weeks, readings, measures, and its files."""
+"""The node-centric study: weeks, interpretations, measures, and files."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FILES = {
 
 
 def log_of(**columns: Any) -> JobTable:
-    """Return a log of jobs that each take one node."""
+    """Return a log of jobs that each run on one node."""
     count = len(columns["submit_s"])
     return job_table(job_id=range(1, count + 1), placement=ONE_NODE, **columns)
 
 
 def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
-    """Return a log of jobs of up to 500 cores and 20 hours, drawn evenly."""
+    """Return a log with random jobs of up to 500 cores and 20 hours."""
     rng = np.random.default_rng(seed)
     run_s = rng.uniform(60, 72000, jobs)
     return log_of(
@@ -51,7 +51,7 @@ def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> StudyRun:
 
 
 def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:
-    """Return results under every scheduler, those not named like Duplex."""
+    """Return results of every scheduler; schedulers without values get those of Duplex."""
     weeks = len(makespans[paper.PAPERS_DUPLEX])
     rows: list[Row] = []
     for scheduler in paper.SCHEDULERS:
@@ -66,7 +66,7 @@ def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]])
 
 
 def test_every_job_is_in_just_one_week() -> None:
-    """A week begins with its first submission; a boundary belongs to the week after it."""
+    """A week starts with its first submission; a job at a boundary belongs to the later week."""
     week_s = paper.WEEK_S
     at_s = [5.0, 5 + week_s / 2, 5 + week_s, 5 + 1.5 * week_s, 5 + 3.25 * week_s]
     log = log_of(submit_s=at_s, run_s=1.0, requested_s=1.0)
@@ -81,14 +81,14 @@ def test_every_job_is_in_just_one_week() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_weeks_make_up_the_log(seed: int) -> None:
-    """No job is lost at a boundary, none is counted twice."""
+    """Each job of the log is in exactly one week."""
     log = small_log(jobs=300, weeks=7.5, seed=seed)
     parts = [part.job_id for _, part in weeks.weeks_of(log)]
     assert np.concatenate(parts).tolist() == log.job_id.tolist()
 
 
 def test_caps_cut_jobs_to_a_node() -> None:
-    """Clipped, or divided by 8 and rounded up, then clipped."""
+    """Cores are clipped, or divided by 8, rounded up and clipped."""
     log = log_of(submit_s=[0.0] * 5, run_s=1.0, requested_s=1.0, cores=[1, 9, 64, 500, 1000])
     assert weeks.capped(log, "clip").cores.tolist() == [1, 9, 64, 64, 64]
     assert weeks.capped(log, "eighth").cores.tolist() == [1, 2, 8, 63, 64]
@@ -96,7 +96,7 @@ def test_caps_cut_jobs_to_a_node() -> None:
 
 @pytest.mark.parametrize("scheduler", paper.SCHEDULERS)
 def test_energy_by_replay_is_the_metered_one(scheduler: str) -> None:
-    """Replayed on the platform it ran on, a schedule takes what the meters say."""
+    """The energy of a replayed schedule equals the metered energy."""
     log = weeks.capped(small_log(40, 0.5), "eighth")
     simulation = simulate(run_of(log, scheduler)).simulation
     platform = simulation.cluster.platform
@@ -106,7 +106,7 @@ def test_energy_by_replay_is_the_metered_one(scheduler: str) -> None:
 
 
 def test_readings_of_idle_power_differ_by_what_idle_nodes_draw() -> None:
-    """One job on all cores of a 4 GHz node, then, after an hour, a second one there, by hand."""
+    """Energies for each interpretation of idle power equal a hand calculation."""
     log = log_of(submit_s=[0.0, 7200.0], run_s=[14400.0, 14400.0], requested_s=14400.0, cores=64)
     values = weeks.measured(run_of(log))
     static_w = [35.108 * (ghz / 3) ** 2 for ghz in (1, 2, 3, 4)]
@@ -124,10 +124,10 @@ def test_readings_of_idle_power_differ_by_what_idle_nodes_draw() -> None:
 
 
 def test_slowdown_by_hand() -> None:
-    """(wait + execution) / t_b, with t_b as requested and as it turns out at 1 GHz.
+    """Slowdowns, (wait + run time) / t_b, equal a hand calculation for both interpretations of t_b.
 
-    17 jobs of a whole node come at once; each runs 1 h at 1 GHz and asks for 2 h. HighGFlops
-    starts 16 of them, 4 at each clock, and the last when the first of 4 GHz end.
+    17 jobs of a whole node are submitted together; each runs 1 h at 1 GHz and requests 2 h.
+    HighGFlops starts 16 of them, 4 at each clock rate, and the last when the first at 4 GHz ends.
     """
     log = log_of(submit_s=[0.0] * 17, run_s=3600.0, requested_s=7200.0, cores=64)
     values = weeks.measured(run_of(log))
@@ -139,13 +139,13 @@ def test_slowdown_by_hand() -> None:
 
 
 def test_jobs_of_no_run_time_are_left_out_of_the_slowdown() -> None:
-    """They have no t_b; they count in all else."""
+    """A job without run time counts in all measures except the slowdown."""
     log = log_of(submit_s=[0.0, 1.0], run_s=[0.0, 3600.0], requested_s=[60.0, 3600.0])
     assert weeks.measured(run_of(log))["slowdown_run"] == pytest.approx(0.25)
 
 
 def test_ties_are_wins_of_all() -> None:
-    """A week has as many winners as are the best in it, but for rounding."""
+    """All schedulers with the best value of a week win it, up to rounding."""
     values = {
         "a": np.array([1.0, 2.0, 3.0, 0.0]),
         "b": np.array([1.0 + 1e-12, 1.0, 4.0, 0.0]),
@@ -156,14 +156,14 @@ def test_ties_are_wins_of_all() -> None:
 
 
 def test_change_is_against_the_mean_of_the_baselines() -> None:
-    """In percent of it; below 0 is less."""
+    """A change is in percent of the mean of the baselines."""
     of = {"a": 50.0, "b": 90.0, "c": 110.0, "d": 0.0}
     assert tables.change(of, "a", ["b", "c"]) == pytest.approx(-50.0)
     assert np.isnan(tables.change(of, "a", ["d"]))
 
 
 def test_the_drawn_week_resembles_the_paper() -> None:
-    """Nearest to the medians of those that do, or, where none does, of all."""
+    """The week nearest to the medians is chosen, first among weeks that match the paper."""
     makespans = {
         "first-high-gflops": [1.0, 1.1, 1.2],
         "first-low-power": [1.1, 1.2, 1.3],
@@ -184,7 +184,7 @@ def test_the_drawn_week_resembles_the_paper() -> None:
 
 @pytest.mark.slow
 def test_study_writes_all_files(tmp_path: Path) -> None:
-    """Two weeks of a small log, every scheduler and reading."""
+    """Two weeks of a small log with every scheduler give all files."""
     log = replace(small_log(), profiles=("",))
     compare_weeks(log, tmp_path, workers=2)
     assert {path.name for path in tmp_path.iterdir()} == FILES
@@ -201,7 +201,7 @@ def test_study_writes_all_files(tmp_path: Path) -> None:
 def test_real_log_has_the_weeks_and_sizes_the_readme_names(
     traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """41 weeks; 48.8 and 22.1 cores a job in the two readings of the cap."""
+    """The log has the number of weeks and the mean cores that the README states."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
     whole = load_scenario(paper.base(), paper.WHOLE_LOG)
     jobs = jobs_of(whole, paper.base().parent)

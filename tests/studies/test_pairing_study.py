@@ -1,4 +1,4 @@
-"""The study of the pairing agent: its trainings, its tables, and the shipped networks."""
+"""The study of the pairing agent: its trainings, tables, and shipped networks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOLDER = papers_folder() / "ineps"
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let agents of Experiment 1 learn next to nothing."""
+    """Shorten the trainings of Experiment 1."""
     experiment = EXPERIMENTS["pairing-exp1"]
     papers, ours = (
         dataclasses.replace(training, iterations=1, episodes=1, epochs=1)
@@ -51,7 +51,7 @@ def agent(seed: int, energy: Spread, variant: str = PAPERS) -> Row:
 
 @pytest.mark.parametrize("study", PAIRING)
 def test_what_is_trained(study: str) -> None:
-    """Ours has five seeds for both objectives, and so many untrained; each has its own folder."""
+    """Both objectives have five trained and five untrained seeds, each with its own folder."""
     tasks = trainings(study)
     assert len({task.name for task in tasks}) == len(tasks)
     for objective in ("energy", "edp"):
@@ -63,12 +63,12 @@ def test_what_is_trained(study: str) -> None:
 
 @pytest.mark.parametrize("study", ["pairing-exp1", "pairing-exp2"])
 def test_small_experiments_have_every_variant(study: str) -> None:
-    """Waiting, one or all placements and energy features are switched on Experiments 1 and 2."""
+    """Experiments 1 and 2 have all variants of waiting, placements and energy features."""
     assert {task.variant for task in trainings(study)} == set(VARIANTS)
 
 
 def test_the_papers_settings() -> None:
-    """What the thesis' table 4.13 says of Experiment 3 is what trains there."""
+    """The settings of Experiment 3 are those of table 4.13 of the thesis."""
     training = PairingRun("pairing-exp3", PAPERS, "energy", 0).training
     assert (training.iterations, training.episodes) == (100, 5)
     assert (training.minibatch, training.epochs) == (32, 50)
@@ -82,7 +82,7 @@ def test_the_papers_settings() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_an_untrained_agent_learned_nothing(tmp_path: Path) -> None:
-    """Of one simulation that is not done no time is counted, and its name says so."""
+    """An untrained agent has no training time, and its name says that it is untrained."""
     task = PairingRun("pairing-exp1", PAPERS, "energy", 1, trained=False)
     (found,) = train_one(task, tmp_path)
     assert found["variant"] == "untrained papers"
@@ -92,14 +92,14 @@ def test_an_untrained_agent_learned_nothing(tmp_path: Path) -> None:
 
 
 def test_runs_of_all_seeds_are_one_spread() -> None:
-    """Mean and deviation are those of all runs together, least and most those of any."""
+    """Mean, deviation, minimum and maximum are those of the runs of all seeds."""
     agents = [agent(0, Spread(1, 0, 1, 1)), agent(1, Spread(3, 0, 2, 5))]
     assert sampled_spread(agents, ENERGY) == Spread(2.0, 1.0, 1, 5)
 
 
 @pytest.mark.slow
-def test_tables_name_everybody(tmp_path: Path) -> None:
-    """Optimum, heuristics, untrained and trained agents and the published figures have a line."""
+def test_tables_have_all_lines(tmp_path: Path) -> None:
+    """Tables have lines for the optimum, heuristics, all agents, and published values."""
     find_optima("exp1", tmp_path / OPTIMA)
     seeds = [agent(seed, Spread(3000, 1, 2900, 3100)) for seed in (0, 1)]
     untrained = agent(0, Spread(1, 1, 1, 1), "untrained papers")
@@ -119,7 +119,7 @@ def test_tables_name_everybody(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("study", PAIRING)
 def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> None:
-    """Without `--train` tables and figures come from the results beside the scenarios."""
+    """Without `--train` tables and figures come from the shipped results."""
     reproduce_study(study, tmp_path)
     experiments_tried = EXPERIMENTS[study].tested_on
     names = {"summary.md", "bars.png", *(f"schedules-{name}.png" for name in experiments_tried)}
@@ -132,12 +132,12 @@ def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["energy", "edp"])
 @pytest.mark.parametrize("experiment", ["exp1", "exp2", "exp3", "exp4_mem", "exp4_comp"])
-def test_a_shipped_agent_comes_to_what_is_told_of_it(
+def test_a_shipped_agent_has_its_published_value(
     experiment: str, name: str, tmp_path: Path
 ) -> None:
-    """`--scheduler pairing-energy` plays the network that one of the seeds' figures are of.
+    """`--scheduler pairing-energy` gives the published value of one of the seeds.
 
-    Where torch adds up in another order a choice may differ, and the figure a little.
+    Floating-point sums of torch differ by machine, so a choice and the value may differ slightly.
     """
     path = scenario_path("ineps", experiment)
     metrics, _ = run_scenario(path, scheduler=f"pairing-{name}", transport="inproc", out=tmp_path)
@@ -154,7 +154,7 @@ def test_a_shipped_agent_comes_to_what_is_told_of_it(
 def test_a_shipped_agent_plays_the_same_on_every_transport(
     transport: Transport, tmp_path: Path
 ) -> None:
-    """Jobs and metrics are the same to the byte as in one process."""
+    """Jobs and metrics are the same bytes on every transport and in process."""
     path = scenario_path("ineps", "exp2")
     for name in ("inproc", transport):
         out = tmp_path / name

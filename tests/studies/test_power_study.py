@@ -11,10 +11,10 @@ import pytest
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.power import claims, curricula, pareto, radar, sensitivity, timeouts
-from hpcosim_studies.power.agents import Agent, agent_of, contenders, find_agents
-from hpcosim_studies.power.managers import Place, always_on, run_of
+from hpcosim_studies.power.agents import PowerAgent, agent_of, contenders, find_agents
+from hpcosim_studies.power.managers import RunSetup, always_on, run_of
 from hpcosim_studies.power.managers import timeouts as timeout_runs
-from hpcosim_studies.power.paper import CLUSTERS, FILLING, KEPT, UNTRAINED, WAIT, scenario_file
+from hpcosim_studies.power.paper import CLUSTERS, FILLING, METRICS, UNTRAINED, WAIT, scenario_file
 from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import run_all
 from hpcosim_studies.study import carry_out
@@ -40,7 +40,7 @@ scheduler: {name: easy, power: {name: timeout, timeout_s: 300}}
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """Three jobs on four nodes."""
+    """Return a scenario with three jobs on four nodes."""
     path = tmp_path / "tiny.yaml"
     path.write_text(TINY)
     return path
@@ -56,10 +56,10 @@ def row_of(
     cluster: str = "",
     **metrics: float,
 ) -> Row:
-    """Return a row in which all metrics not given are 1."""
-    place = Place(Path("test.yaml"), cluster)
+    """Return a row whose other metrics are 1."""
+    place = RunSetup(Path("test.yaml"), cluster)
     run = run_of(place, manager, {"name": kind}, awareness, value, seed=seed)
-    return {**run.labels, **dict.fromkeys(KEPT, 1.0), **metrics}
+    return {**run.labels, **dict.fromkeys(METRICS, 1.0), **metrics}
 
 
 def timeout_row(minutes: float, wasted_gj: float, wait_s: float = 1.0, **more: Any) -> Row:
@@ -72,7 +72,7 @@ def timeout_row(minutes: float, wasted_gj: float, wait_s: float = 1.0, **more: A
 
 
 def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
-    """Kind, curriculum and seed stand in the name; the rest follows from them."""
+    """Kind, curriculum and seed of an agent are read from its file name."""
     best = agent_of(tmp_path / "a2c-sampled-real-synthetic-2.safetensors")
     assert best is not None
     assert best[:3] == ("a2c", "sampled-real-synthetic", 2)
@@ -82,12 +82,12 @@ def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
     assert ours is not None
     assert (ours.label, ours.power["name"]) == ("adaptive 350 W", "adaptive")
     assert agent_of(tmp_path / "actor.safetensors") is None
-    other = Agent("a2c", "real-sampled-synthetic", 1, tmp_path)
+    other = PowerAgent("a2c", "real-sampled-synthetic", 1, tmp_path)
     assert contenders([best, ours, other]) == [best, ours]
 
 
 def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    """Nothing is passed over in silence."""
+    """A file that is no agent is left out with the reason."""
     pytest.importorskip("torch", reason="trained agents need the extra rl")
     agents, why = find_agents(tmp_path)
     assert not agents
@@ -96,11 +96,11 @@ def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "adaptive-350-1.safetensors").touch()
     agents, why = find_agents(tmp_path)
     assert [agent.seed for agent in agents] == [1]
-    assert why == ["`actor.safetensors` is left out: it is not named KIND-VARIANT-SEED."]
+    assert why == ["`actor.safetensors` is left out: expected a name KIND-VARIANT-SEED."]
 
 
 def test_clusters_are_those_of_the_paper(tiny: Path) -> None:
-    """The study's own has 30 min off and 45 on; the others change switching, power and count."""
+    """The clusters have the paper's switching times, powers and numbers of nodes."""
     (group,) = load_scenario(scenario_file()).platform.nodes
     assert group.power_states is not None
     assert (group.power_states.switch_off_s, group.power_states.switch_on_s) == (1800, 2700)
@@ -124,7 +124,7 @@ def test_clusters_are_those_of_the_paper(tiny: Path) -> None:
 
 
 def test_timeouts_beside_the_paper() -> None:
-    """Three timeouts, by hand: the least wasteful, and that of 15 min."""
+    """The table of timeouts equals a hand calculation for three timeouts."""
     rows = [
         row_of("always-on", "always on", "any", job_filling_rate=0.4),
         timeout_row(10, 8.0, 300),
@@ -143,9 +143,9 @@ def test_timeouts_beside_the_paper() -> None:
 
 
 def test_the_best_agent_beside_the_paper() -> None:
-    """Two seeds, by hand: means against the 15-min timeout and no curriculum."""
-    best = [Agent("a2c", "sampled-real-synthetic", seed, Path()) for seed in (1, 2)]
-    without = Agent("a2c", "real", 1, Path())
+    """The table of agents equals a hand calculation for two seeds."""
+    best = [PowerAgent("a2c", "sampled-real-synthetic", seed, Path()) for seed in (1, 2)]
+    without = PowerAgent("a2c", "real", 1, Path())
     gave = [(8e9, 90.0), (9e9, 110.0)]
     rows = [
         row_of("always-on", "always on", "any", job_filling_rate=0.5),
@@ -180,7 +180,7 @@ def test_the_best_agent_beside_the_paper() -> None:
 
 
 def test_the_best_is_1_on_every_spoke() -> None:
-    """Two managers, by hand: three metrics inverted, utilization not."""
+    """Radar values equal a hand calculation: three metrics inverted, utilization not."""
     shapes = radar.shapes_of(
         [
             row_of("timeout", "a", max_wait_s=10, mean_response_s=4),
@@ -192,20 +192,20 @@ def test_the_best_is_1_on_every_spoke() -> None:
 
 
 def test_the_front_is_what_nothing_beats() -> None:
-    """Of equals the first; what is worse in one and no better in the other is not of it."""
+    """The Pareto front contains non-dominated runs, and the first of equal ones."""
     points = [(5, 50), (4, 90), (5, 60), (6, 50), (7, 10), (7, 10), (9, 11)]
     rows = [timeout_row(number, *point) for number, point in enumerate(points)]
     assert [row["value"] for row in pareto.front(rows)] == [1, 0, 4]
 
 
 def test_the_front_leaves_out_the_oracle() -> None:
-    """It knows the future."""
+    """The Pareto front leaves out the oracle."""
     rows = [timeout_row(5, 8, 50), row_of("oracle", "oracle", wasted_energy_j=1e9, mean_wait_s=0)]
     assert pareto.front(rows) == rows[:1]
 
 
 def test_the_two_best_timeouts_of_a_cluster_are_shown() -> None:
-    """By wasted energy, on that cluster alone, beside that scheduler alone."""
+    """The two timeouts with the least wasted energy on a cluster are shown."""
     here, there = "128 nodes", "160 nodes"
     rows = [timeout_row(minutes, wasted, cluster=here) for minutes, wasted in ((5, 3), (10, 1))]
     rows += [timeout_row(15, 2, cluster=here), timeout_row(20, 0.5, cluster=there)]
@@ -216,29 +216,32 @@ def test_the_two_best_timeouts_of_a_cluster_are_shown() -> None:
 
 
 def test_the_studys_own_cluster_is_simulated_once(tiny: Path) -> None:
-    """It stands in three families of clusters."""
+    """The study's own cluster, in three families, is simulated once."""
     runs = sensitivity.runs_of([], tiny, [5])
     assert (len(runs), len({run.key for run in runs})) == (27, 21)
 
 
 def test_a_run_has_the_metrics_of_its_manager(tiny: Path) -> None:
-    """By hand: always on, 4 nodes at 190 W for 4500 s, less 3500 node-seconds of jobs."""
-    (row,) = run_all([always_on(Place(tiny))], 1)
+    """Wasted energy and wait equal a hand calculation.
+
+    With all nodes on: 4 nodes at 190 W for 4500 s, minus 3500 node-seconds of jobs.
+    """
+    (row,) = run_all([always_on(RunSetup(tiny))], 1)
     assert row["wasted_energy_j"] == pytest.approx(190 * (4 * 4500 - 3500))
     assert FILLING.of(row) == pytest.approx(100 * 3500 / (4 * 4500))
-    (row,) = run_all(timeout_runs(Place(tiny), [5], "unaware"), 1)
+    (row,) = run_all(timeout_runs(RunSetup(tiny), [5], "unaware"), 1)
     assert WAIT.of(row) == pytest.approx(60 / 3)
 
 
 @pytest.mark.slow
 def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
-    """A row for each run, a summary, a figure."""
-    parts = {"all of it": Place(tiny)}
+    """The study writes a row for each run, a summary and a figure."""
+    parts = {"all of it": RunSetup(tiny)}
     study = timeouts.study([], ["No agent."], tiny, minutes=(5, 15), parts=parts)
     carry_out(study, tmp_path, 1)
     with (tmp_path / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
-    # Always on, twice; beside three schedulers two timeouts, two of idle nodes; Slurm beside two.
+    # Always on, twice; with three schedulers two timeouts and two keep-idle; Slurm with two.
     assert len(rows) == 2 + 3 * (2 + 2) + 2
     assert rows[0]["awareness"] == "any"
     summary = (tmp_path / "summary.md").read_text()
@@ -249,7 +252,7 @@ def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_other_parts_make_their_files(tiny: Path, tmp_path: Path) -> None:
-    """Pareto, radar and sensitivity, on three jobs."""
+    """The Pareto, radar and sensitivity studies write their files."""
     studies = {
         "pareto": pareto.study([], [], tiny, minutes=(0, 5), warm=(1, 2), prices_w=(350,)),
         "radar": radar.study([], [], tiny),
@@ -263,7 +266,7 @@ def test_the_other_parts_make_their_files(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None:
-    """In the paper's order, with changes against no curriculum, by hand."""
+    """The table is in the paper's order, with changes from no curriculum."""
     lines = [
         ("a2c", "real", 1, 100.0, 8e9),
         ("a2c", UNTRAINED, 1, 400.0, 9e9),
@@ -273,9 +276,9 @@ def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None
     path = tmp_path / "curricula.csv"
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("algorithm", "curriculum", "seed", *KEPT))
+        writer.writerow(("algorithm", "curriculum", "seed", *METRICS))
         for *about, wait_s, wasted_j in lines:
-            metrics = dict.fromkeys(KEPT, 1.0) | {"mean_wait_s": wait_s}
+            metrics = dict.fromkeys(METRICS, 1.0) | {"mean_wait_s": wait_s}
             writer.writerow((*about, *(metrics | {"wasted_energy_j": wasted_j}).values()))
     curricula.compare_curricula(tmp_path, path, tiny, minutes=(5,), workers=1)
     summary = (tmp_path / "summary.md").read_text()

@@ -1,4 +1,4 @@
-"""The scenarios of the papers: they load, hold exactly what was given, and give its results."""
+"""The scenarios of the papers: they load, and give the results of the papers' program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OURS = {"random": "none", "high-mem": "high-mem-used"}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scenario_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file is a scenario with jobs and a scheduler there is."""
+    """Each file is a scenario with jobs and a known scheduler."""
     scenario = load_scenario(PAPERS / name)
     make_policy(scenario.scheduler.name)
     if scenario.workload.trace is not None:
@@ -45,7 +45,7 @@ def test_every_scenario_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_scenarios_have_names_of_their_own() -> None:
-    """All can be served together, and each says first what it is."""
+    """Scenario names are unique, and each file starts with a comment."""
     names = [load_scenario(PAPERS / name).name for name in NAMES]
     assert len(set(names)) == len(names)
     assert all((PAPERS / name).read_text().startswith("# ") for name in NAMES)
@@ -53,7 +53,7 @@ def test_scenarios_have_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_platform_is_the_one_golden(name: str) -> None:
-    """Node by node, to the last bit."""
+    """The platform equals the golden file exactly, node by node."""
     nodes = [
         group.processors
         for group in load_scenario(PAPERS / name).platform.nodes
@@ -74,7 +74,7 @@ def test_platform_is_the_one_golden(name: str) -> None:
 
 
 def figures_of(processor: Processor) -> tuple[float, ...]:
-    """Return all figures of the one processor of a node."""
+    """Return all values of the one processor of a node."""
     memory = processor.contention
     assert memory is not None
     return (
@@ -91,7 +91,7 @@ def figures_of(processor: Processor) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_jobs_are_those_golden(name: str) -> None:
-    """Job by job, to the last bit, each on one node."""
+    """The jobs equal the golden file exactly, and each runs on one node."""
     jobs = list(Library([PAPERS / name]).first_jobs.rows())
     assert {job.placement for job in jobs} == {"one_node"}
     assert [asked_by(job) for job in jobs] == [
@@ -110,7 +110,7 @@ def test_jobs_are_those_golden(name: str) -> None:
 
 
 def asked_by(job: JobSpec) -> tuple[object, ...]:
-    """Return what a job asks for."""
+    """Return the request of a job."""
     return (
         *(job.job_id, job.submit_s, job.cores, job.ops, job.requested_s),
         *(job.memory_mb, job.memory_volume_mb, job.profile),
@@ -118,7 +118,7 @@ def asked_by(job: JobSpec) -> tuple[object, ...]:
 
 
 def run(name: str, scheduler: str) -> tuple[Simulation, dict[str, int | float]]:
-    """Run a scenario under a scheduler."""
+    """Run a scenario with a scheduler."""
     library = Library([PAPERS / name])
     opened = open_scenario(library.first, library.first_jobs, scheduler)
     return opened.simulation, run_in_process(opened, make_policy(scheduler))
@@ -127,7 +127,7 @@ def run(name: str, scheduler: str) -> tuple[Simulation, dict[str, int | float]]:
 @pytest.mark.parametrize("node_order", NODE_ORDERS)
 @pytest.mark.parametrize("job_order", JOB_ORDERS)
 def test_experiment_1_is_as_the_papers_program_has_it(job_order: str, node_order: str) -> None:
-    """Every heuristic starts, ends and places every job as there, for the same energy."""
+    """Each heuristic has the start times, end times, nodes and energy of the papers' program."""
     expected = golden("exp1.json")["policies"][
         f"{job_order.replace('-', '_')}-{node_order.replace('-', '_')}"  # as named there
     ]

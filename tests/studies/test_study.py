@@ -35,32 +35,32 @@ scheduler: {name: fcfs}
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """Two jobs on two nodes."""
+    """Return a scenario with two jobs on two nodes."""
     path = tmp_path / "tiny.yaml"
     path.write_text(TINY)
     return path
 
 
 def test_a_run_has_the_metrics_of_its_scenario(tiny: Path) -> None:
-    """The second job waits for the first, by hand."""
+    """The wait of the second job equals a hand calculation."""
     assert metrics_of(StudyRun(tiny, {}))["mean_wait_s"] == 250
 
 
 def test_overrides_reach_into_lists(tiny: Path) -> None:
-    """With a third node the second job need not wait."""
+    """An override of the node count removes the wait."""
     run = StudyRun(tiny, {}, overrides={"platform.nodes.0.count": 3})
     assert metrics_of(run)["mean_wait_s"] == 0
 
 
 @pytest.mark.parametrize("field", ["platform.nodes.1.count", "platform.nodes.first.count"])
 def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
-    """There is one group of nodes, and it has no name."""
+    """An override of a missing list element or field is an error."""
     with pytest.raises(ScenarioError, match=rf"{field}.*expected a position"):
         metrics_of(StudyRun(tiny, {}, overrides={field: 1}))
 
 
 def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
-    """The message names the scenario and how many jobs completed."""
+    """The message names the scenario and the number of completed jobs."""
     tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
     run = StudyRun(tiny, {}, overrides={"kill_at_walltime": True})
     with pytest.raises(RunError, match=r"tiny.yaml: only 1 of 2 jobs completed under fcfs"):
@@ -68,7 +68,7 @@ def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
 
 
 def test_equal_runs_are_simulated_once(tiny: Path) -> None:
-    """Runs that differ in labels alone share their metrics, each with its own labels."""
+    """Runs that differ only in labels share their metrics."""
     done = []
 
     def measured(run: StudyRun) -> Mapping[str, float]:
@@ -89,7 +89,7 @@ def test_equal_runs_are_simulated_once(tiny: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_do_not_change_results(tiny: Path) -> None:
-    """Two processes give the rows of one, in the same order."""
+    """One process and two give the same rows in the same order."""
     runs = [
         StudyRun(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)
     ]
@@ -98,31 +98,31 @@ def test_processes_do_not_change_results(tiny: Path) -> None:
 
 @pytest.mark.slow
 def test_a_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linear algebra in a worker does not compete with other workers; this process is as before."""
+    """Worker processes use one thread for linear algebra; this process is unchanged."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert in_parallel(environment, ["OMP_NUM_THREADS"] * 2, workers=2) == ["1", "1"]
     assert environment("OMP_NUM_THREADS") is None
 
 
 def environment(name: str) -> str | None:
-    """Return an environment variable of the process that runs this."""
+    """Return an environment variable of the current process."""
     return os.environ.get(name)
 
 
 @pytest.mark.slow
 def test_a_killed_process_is_an_error() -> None:
-    """The message names the study and how far it got."""
+    """The message names the study and its progress."""
     with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
         in_parallel(killed, [1, 1], workers=2, title="tiny")
 
 
 def killed(status: int) -> None:
-    """End the process that runs this."""
+    """End the current process."""
     os._exit(status)
 
 
 def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
-    """Known rows come before those of runs in the table of results and in what is made of it."""
+    """Known rows precede those of runs in the results table, summary and figures."""
     study = Study(
         "tiny",
         [StudyRun(tiny, {"name": "run", "seed": None})],
@@ -141,14 +141,14 @@ def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Texts, integers and floats keep their types."""
+    """Strings, integers and floats keep their types."""
     rows: list[Row] = [{"a": "x, y", "b": 3, "c": 1.5}, {"a": "", "b": -1, "c": 1e-9}]
     write_rows(tmp_path / "rows.csv", ("a", "b", "c"), rows)
     assert read_rows(tmp_path / "rows.csv") == rows
 
 
 def test_a_table_that_lacks_columns_is_an_error(tmp_path: Path) -> None:
-    """The message names the file and the columns; so does that of a missing file."""
+    """The message names the file and the missing columns, or the missing file."""
     path = tmp_path / "rows.csv"
     path.write_text("a\n1\n")
     with pytest.raises(StudyError, match=r"rows.csv: expected the columns a, b; missing: \['b'\]"):
@@ -158,7 +158,7 @@ def test_a_table_that_lacks_columns_is_an_error(tmp_path: Path) -> None:
 
 
 def test_rows_are_selected_and_grouped() -> None:
-    """By the values of columns, in the order of the rows."""
+    """Rows are selected and grouped by column values and keep their order."""
     rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "y"}]
     assert where(rows, a=1, b="y") == [rows[2]]
     assert groups(rows, "b") == {("x",): [rows[0]], ("y",): [rows[1], rows[2]]}
@@ -175,13 +175,13 @@ def test_a_measure_converts_units() -> None:
 
 
 def test_change_is_relative_to_a_base() -> None:
-    """In percent; there is none against 0."""
+    """A change is in percent, and has no value for a base of 0."""
     assert change(50.0, 100.0) == -50.0
     assert change(1.0, 0.0) != change(1.0, 0.0)
 
 
 def test_a_document_is_made_of_parts() -> None:
-    """An empty line stands between them; empty parts are left out."""
+    """Parts are separated by an empty line, and empty parts are left out."""
     said = document(["# Title"], [], table(["a", "b"], [["1", "2"]]))
     assert said == "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 
@@ -193,14 +193,14 @@ class Task(NamedTuple):
 
 
 def train(task: Task, folder: Path, score: float) -> list[Row]:
-    """Write the weights of a training of nothing."""
+    """Write the files of an empty training."""
     folder.mkdir(exist_ok=True)
     (folder / "weights").write_text(task.name)
     return [{"name": task.name, "score": score}]
 
 
 def test_a_training_that_is_complete_is_not_repeated(tmp_path: Path) -> None:
-    """Its row stays; one without a table starts again, and all stand in one table."""
+    """A completed training keeps its row; an incomplete one starts again."""
     tasks = [Task("a-0"), Task("a-1")]
     columns = ("name", "score")
     train_all(tasks[:1], tmp_path, partial(train, score=1.0), columns, workers=1)
@@ -213,7 +213,7 @@ def test_a_training_that_is_complete_is_not_repeated(tmp_path: Path) -> None:
 
 
 def test_the_best_training_is_kept(tmp_path: Path) -> None:
-    """By the least score."""
+    """The training with the lowest score is kept."""
     folders = [tmp_path / "a-0", tmp_path / "a-1"]
     for folder in folders:
         train(Task(folder.name), folder, 0.0)

@@ -3,6 +3,7 @@
 | Block | Effect |
 |---|---|
 | any language with `title="FILE"` | is written to FILE |
+| `<!-- file: PATH -->` | the file of the repository is copied |
 | `sh` | runs in bash, and fails with the first command that fails |
 | `python` without a title | runs as a script |
 | `text` directly after one of these two | must match its output; `...` stands for any text |
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,7 +59,8 @@ class Page:
         """
         _make_checkout(self._folder)
         try:
-            for example in Document.parse(str(self.path), self._comments, self._fences):
+            parsers = (self._comments, self._files, self._fences)
+            for example in Document.parse(str(self.path), *parsers):
                 example.evaluate()
         finally:
             for group in self._groups:
@@ -69,6 +72,11 @@ class Page:
             region.evaluator = self._leave_out_next
             yield region
 
+    def _files(self, document: Document) -> Iterator[Region]:
+        for region in DirectiveInHTMLCommentLexer("file")(document):
+            region.evaluator = self._copy
+            yield region
+
     def _fences(self, document: Document) -> Iterator[Region]:
         for region in RawFencedCodeBlockLexer(INFO)(document):
             region.evaluator = self._evaluate
@@ -76,6 +84,9 @@ class Page:
 
     def _leave_out_next(self, example: Example) -> None:
         self._reason = example.region.lexemes["arguments"]
+
+    def _copy(self, example: Example) -> None:
+        shutil.copy(ROOT / str(example.region.lexemes["arguments"]), self._folder)
 
     def _evaluate(self, example: Example) -> None:
         language, title, source = (
@@ -95,21 +106,24 @@ class Page:
         block = self._folder / f"block-{example.line}.{language}"
         block.write_text(source, encoding="utf-8")
         command = [sys.executable] if language == "python" else ["bash", "-euo", "pipefail"]
-        output = block.with_suffix(".out")
-        with output.open("w") as file:  # not a pipe: background processes would keep it open
+        output, errors = block.with_suffix(".out"), block.with_suffix(".err")
+        # Files, not pipes: background processes would keep a pipe open.
+        with output.open("w") as out, errors.open("w") as err:
             process = subprocess.Popen(
                 [*command, block.name],
                 cwd=self._folder,
                 env=_environment(self._folder),
                 stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
+                stdout=out,
+                stderr=err,
                 start_new_session=True,
             )
         self._groups.append(process.pid)
         status = process.wait(TIMEOUT_S)
         text = output.read_text(encoding="utf-8")
-        assert status == 0, f"{self.path}:{example.line}: exit status {status}:\n{text}"
+        if status != 0:
+            where = f"{self.path}:{example.line}"
+            raise AssertionError(f"{where}: exit status {status}:\n{text}{errors.read_text()}")
         return text
 
     def _compare(self, example: Example, expected: str) -> None:

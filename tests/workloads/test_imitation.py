@@ -455,14 +455,14 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("model", "what"),
     [
-        ("{model: sampled, jobs: 5}", r"workload.synthetic: .* one of swf, trace; .* neither"),
+        ("{model: sampled, jobs: 5}", r"workload.synthetic: .* one of swf, trace, got neither"),
         (
             "{model: seasonal, swf: log.swf, trace: nasa-ipsc, days: 5}",
-            r"x.yaml:6: workload.synthetic: .* one of swf, trace; here is both",
+            r"x.yaml:6: workload.synthetic: .* one of swf, trace, got both",
         ),
         (
             "{model: sampled, swf: log.swf, of_jobs: [9, 3], jobs: 5}",
-            r"workload.synthetic: of_jobs must go from less to more",
+            r"workload.synthetic: of_jobs: expected .first, last. with first < last",
         ),
         ("{model: sampled, swf: log.swf, jobs: 0}", r"workload.synthetic.jobs: expected"),
         ("{model: seasonal, swf: log.swf, days: 0}", r"workload.synthetic.days: expected"),
@@ -485,7 +485,10 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
             "{model: seasonal, swf: log.swf, days: 36525}",
             r"x.yaml:6: workload.synthetic: .* the maximum is 1000; reduce days",
         ),
-        ("{model: sampled, swf: log.swf, jobs: 1001}", "x.yaml: has more than 1000 jobs"),
+        (
+            "{model: sampled, swf: log.swf, jobs: 1001}",
+            "x.yaml: workload: .* at most 1000 jobs",
+        ),
     ],
 )
 def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> None:
@@ -502,7 +505,7 @@ def test_a_client_cannot_set_the_log(tmp_path: Path, field: str) -> None:
     hello = Hello(
         versions=[1], client="a client", overrides={f"workload.synthetic.{field}": "log.swf"}
     )
-    with pytest.raises(SessionRefused, match="can't be set by a client"):
+    with pytest.raises(SessionRefused, match="only the server can set it"):
         library.open(hello)
 
 

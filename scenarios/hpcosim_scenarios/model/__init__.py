@@ -1,1 +1,1 @@
-"""What a scenario's file says: its sections, their bounds, its jobs. No scheduler is loaded."""
+"""The content of a scenario file: sections, bounds and jobs. Loads no scheduler."""

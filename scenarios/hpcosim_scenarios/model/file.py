@@ -10,7 +10,7 @@ import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
-from hpcosim_scenarios.model.messages import fault_of
+from hpcosim_scenarios.model.messages import scenario_error
 from hpcosim_scenarios.model.overrides import Overrides, apply, expand_names
 from hpcosim_scenarios.model.overrides import located as located_in
 from hpcosim_scenarios.model.platform import check_platform
@@ -59,7 +59,7 @@ def _scenario(tree: Any) -> Scenario:
     try:
         scenario = msgspec.convert(tree, Scenario)
     except msgspec.ValidationError as error:
-        raise _with_profile(fault_of(error, tree, KINDS), tree) from None
+        raise _with_profile(scenario_error(error, tree, KINDS), tree) from None
     check_platform(scenario.platform, tree["platform"])
     check_profiles(scenario.workload)
     check_log_settings(scenario.workload)

@@ -1,10 +1,9 @@
-"""The jobs of a scenario."""
+"""The jobs of a scenario: reading or drawing them, and selecting from them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
@@ -33,47 +32,60 @@ PROFILES = "$.workload.profiles"
 
 
 def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
-    """Return the jobs of a scenario, shaped as its workload states.
+    """Return the jobs of a scenario.
 
     Args:
         scenario: the scenario.
-        folder: the folder of its file, at which paths in it start.
-        most: how many jobs a model that fills days or sequences may draw.
+        folder: the folder of the scenario's file; relative paths start here.
+        most: maximum number of jobs that a model may draw if it fills days or sequences.
 
     Raises:
-        ScenarioError: a job that stands in the scenario is at fault, or a model of a log.
-        WorkloadError: the source can't be read, or no job of it is left.
+        ScenarioError: an inline job or a synthetic model is invalid.
+        WorkloadError: the source cannot be read, or no job of it is left.
     """
-    spec = scenario.workload
-    table = _source(spec, scenario.seed, folder, most)
-    if spec.window_s is not None:
-        table = shaping.window_by_time(table, *spec.window_s)
-    if spec.jobs is not None:
-        table = shaping.window_by_number(table, *spec.jobs)
-    if spec.divide_cores != 1:
-        table = shaping.divide_cores(table, spec.divide_cores)
-    if spec.max_cores is not None:
-        table = shaping.cap_cores(table, spec.max_cores)
-    if spec.load != 1.0:
-        table = shaping.scale_load(table, spec.load)
-    return table
+    return shape(source_jobs(scenario, folder, most), scenario.workload)
 
 
-def _source(spec: Workload, seed: int, folder: Path, most: int) -> JobTable:
-    if isinstance(spec.synthetic, Imitated):
-        return imitated_jobs(spec.synthetic, spec, folder, np.random.default_rng(seed), most)
-    if spec.synthetic is not None:
-        table = _drawn(spec.synthetic, np.random.default_rng(seed), most)
-        code = PLACEMENTS.index(spec.placement)
+def source_jobs(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
+    """Return all jobs of the source, before `shape`.
+
+    Arguments and errors are those of `jobs_of`.
+    """
+    workload, rng = scenario.workload, np.random.default_rng(scenario.seed)
+    if isinstance(workload.synthetic, Imitated):
+        return imitated_jobs(workload.synthetic, workload, folder, rng, most)
+    if workload.synthetic is not None:
+        table = _drawn(workload.synthetic, rng, most)
+        code = PLACEMENTS.index(workload.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
-    if spec.inline is not None:
-        return inline_jobs(spec)
-    if spec.json is not None:
-        how: Any = {"placement": spec.placement, "lenient": spec.lenient}
-        table = read_jsonl(folder / spec.json, profiles=spec.profiles, **how)
-        check_jobs_left(table, folder / spec.json)
+    if workload.inline is not None:
+        return inline_jobs(workload)
+    if workload.json is not None:
+        path, lenient = folder / workload.json, workload.lenient
+        placement, profiles = workload.placement, workload.profiles
+        table = read_jsonl(path, placement=placement, lenient=lenient, profiles=profiles)
+        check_jobs_left(table, path)
         return table
-    return log_jobs(spec, spec, folder)
+    return log_jobs(workload, workload, folder)
+
+
+def shape(table: JobTable, workload: Workload) -> JobTable:
+    """Return the selected jobs with the sizes and the load that a workload section states.
+
+    Raises:
+        WorkloadError: no job is selected.
+    """
+    if workload.window_s is not None:
+        table = shaping.window_by_time(table, *workload.window_s)
+    if workload.jobs is not None:
+        table = shaping.window_by_number(table, *workload.jobs)
+    if workload.divide_cores != 1:
+        table = shaping.divide_cores(table, workload.divide_cores)
+    if workload.max_cores is not None:
+        table = shaping.cap_cores(table, workload.max_cores)
+    if workload.load != 1.0:
+        table = shaping.scale_load(table, workload.load)
+    return table
 
 
 def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: int) -> JobTable:
@@ -95,7 +107,7 @@ def check_log_settings(workload: Workload) -> None:
     """Check that settings of the log reader have a log to apply to.
 
     Raises:
-        ScenarioError: there is no log; names the field, not file and line.
+        ScenarioError: there is no log; has the field, not file and line.
     """
     if workload.swf is not None or workload.trace is not None:
         return
@@ -108,10 +120,10 @@ def check_log_settings(workload: Workload) -> None:
 
 
 def inline_jobs(workload: Workload) -> JobTable:
-    """Return the jobs that stand in the scenario itself.
+    """Return the jobs that the scenario itself lists.
 
     Raises:
-        ScenarioError: one is at fault; names the field, not file and line.
+        ScenarioError: a job is invalid; has the field, not file and line.
     """
     jobs = JobLines(workload.placement, workload.profiles)
     for number, line in enumerate(workload.inline or ()):
@@ -124,21 +136,23 @@ def inline_jobs(workload: Workload) -> JobTable:
 
 
 def check_profiles(workload: Workload) -> None:
-    """Make sure that jobs can have the profiles, and that their names can stand in messages.
+    """Check the names of profiles, and that the source has jobs that can have one.
 
     Raises:
-        ScenarioError: they can't; names the field, not file and line.
+        ScenarioError: a name or a profile is invalid; has the field, not file and line.
     """
     for name in workload.profiles:
         if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:
-            what = f'{name!r} is no name; it has 1 to {MOST_LETTERS} letters, and none of them "'
+            what = f"expected names of 1 to {MOST_LETTERS} printable characters except '\"'"
+            what += f", got {name!r}"
             raise ScenarioError(what, field=PROFILES)
     if not workload.profiles or workload.json is not None or workload.inline is not None:
         return
     trace = KNOWN.get(workload.trace or "")
     if workload.synthetic is not None or (trace is not None and trace.format != "swf"):
         source = "a synthetic workload" if trace is None else f"the log {trace.name}"
-        raise ScenarioError(f"no job of {source} has a profile; take them away", field=PROFILES)
+        what = f"jobs of {source} have no profile; remove the profiles"
+        raise ScenarioError(what, field=PROFILES)
     for name, profile in workload.profiles.items():
         for field in NOT_OF_LOGS:
             if getattr(profile, field) is not None:

@@ -1,4 +1,4 @@
-"""The job logs that a scenario names: as they are, and imitated."""
+"""The job logs of a scenario: read as they are, or as the source of a synthetic model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> Jo
         ScenarioError: a setting does not apply to the log's format.
         WorkloadError: the log cannot be read, or every job of it was dropped.
     """
-    path = _path(which, folder)
+    path = log_path(which, folder)
     reading: Any = {
         "placement": workload.placement,
         "lenient": workload.lenient,
@@ -65,24 +65,24 @@ def check_jobs_left(table: JobTable, path: Path) -> None:
 def imitated_jobs(
     model: Sampled | Seasonal, workload: Workload, folder: Path, rng: np.random.Generator, most: int
 ) -> JobTable:
-    """Draw jobs that imitate a log.
+    """Draw jobs from a log.
 
     Args:
-        model: what to draw, and the log's name.
-        workload: how to read it: `placement`, `lenient`, `profiles`.
+        model: the model, with the name of the log.
+        workload: the reader's settings, as for `log_jobs`.
         folder: the folder of the scenario's file.
-        rng: the only source of randomness.
-        most: how many jobs the model may draw.
+        rng: the only source of random numbers.
+        most: maximum number of jobs to draw.
 
     Raises:
-        ScenarioError: no log has that name, or it has too few jobs for the model, or the model
-            too many; names the field, not file and line.
-        WorkloadError: the log can't be read.
+        ScenarioError: the trace is unknown, the log has too few jobs for the model, or the model
+            draws too many. It has the field, not file and line.
+        WorkloadError: the log cannot be read.
     """
     if model.trace is not None:
         _check_trace(model.trace)
     log = log_jobs(model, workload, folder)
-    if model.of_jobs is not None:  # submit times stay: they tell weekday and hour
+    if model.of_jobs is not None:  # keeps submission times, which give weekday and hour
         log = select(log, *model.of_jobs)
     try:
         if isinstance(model, Sampled):
@@ -103,13 +103,18 @@ def _check_trace(name: str) -> None:
 
 
 def _start_s(model: Imitated, folder: Path) -> float:
-    """Say when a log begins, in seconds after a Monday, 00:00; if it doesn't say, just then."""
-    return 0.0 if _is_cqsim(model) else log_start_s(_path(model, folder)) or 0.0
+    """Return the start of a log, s after Monday 00:00; 0 if its header has no start time."""
+    return 0.0 if _is_cqsim(model) else log_start_s(log_path(model, folder)) or 0.0
 
 
 def _is_cqsim(which: Workload | Imitated) -> bool:
     return which.trace is not None and known_trace(which.trace).format == "cqsim"
 
 
-def _path(which: Workload | Imitated, folder: Path) -> Path:
+def log_path(which: Workload | Imitated, folder: Path) -> Path:
+    """Return the path of the log that a section names.
+
+    Raises:
+        WorkloadError: the trace is unknown or not downloaded.
+    """
     return folder / str(which.swf) if which.trace is None else find_trace(which.trace)

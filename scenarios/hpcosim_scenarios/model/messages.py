@@ -29,7 +29,7 @@ TYPES = {
 MOST_SHOWN = 60  # characters of a value
 
 
-def fault_of(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> ScenarioError:
+def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> ScenarioError:
     """Return the scenario error for a validation error, without file and line.
 
     Args:

@@ -1,7 +1,7 @@
-"""What a scenario asks of its platform beyond the types that protocol and scenario share.
+"""Checks of a scenario's platform beyond the types that the protocol and scenarios share.
 
-A client ignores fields it does not know, and a server may leave out what has a default. A scenario
-is written by hand: an unknown key is an error, power must be stated, and numbers are bounded.
+A protocol message may have unknown fields, and may omit fields with a default. In a scenario an
+unknown key is an error, the power of processors is required, and numbers are bounded.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hpcosim_server.physics.contention import check_contention
 MOST_NODES = 1_000_000
 
 STATED = ("static_w", "dynamic_w")
-"""Keys of a processor that must be stated, if only as 0: energies of 0 J would be a surprise."""
+"""Required keys of a processor. The protocol has defaults of 0, which would give 0 J."""
 
-# By key: the least and the greatest value, both far beyond any machine.
+# Smallest and largest value by key; far beyond the size of any machine.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "count": (1, MOST_NODES),
     "cores": (1, 1_000_000),
@@ -46,20 +46,20 @@ def check_platform(platform: Platform, tree: Mapping[str, Any]) -> None:
 
     Args:
         platform: the platform.
-        tree: the plain data it was read from, in which unknown keys still stand.
+        tree: the plain data that it was read from, with unknown keys.
 
     Raises:
-        ScenarioError: a key is unknown or missing, a number is out of bounds, or the model of
-            memory contention does not hold for a processor; names the field, not file and line.
+        ScenarioError: a key is unknown or missing, a number is out of bounds, or the parameters of
+            memory contention are inconsistent. It has the field, not file and line.
     """
     _check(platform, tree, "$.platform")
     if platform.node_count > MOST_NODES:
-        what = f"a platform has at most {MOST_NODES} nodes, not {platform.node_count}"
+        what = f"expected at most {MOST_NODES} nodes, got {platform.node_count}"
         raise ScenarioError(what, field="$.platform")
 
 
 def _check(value: Any, tree: Any, field: str) -> None:
-    """Check a value of the platform and all that it holds."""
+    """Check a value of the platform and the values inside it."""
     if isinstance(value, Struct):
         _check_keys(value, tree, field)
         for key in tree:

@@ -1,4 +1,4 @@
-"""A scenario: platform, workload, scheduler, seed and rules; `model.file` reads one."""
+"""The top level of a scenario: platform, workload, scheduler, seed and rules."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ Scalar = bool | int | float | str | None
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All that a result follows from.
+    """A simulation experiment: the file states everything that its results depend on.
 
     Attributes:
-        name: for results and figures.
-        seed: of all random draws.
-        platform: the cluster.
+        name: name of the scenario in results, figures and the list of a server.
+        seed: seed of all random numbers: synthetic jobs, times of switching nodes, and policies
+            that draw numbers.
+        platform: the simulated cluster.
         workload: the jobs.
-        scheduler: who decides.
-        kill_at_walltime: whether a job is killed once it has run for its requested time.
-        dynamic_jobs: whether the scheduler may submit jobs of its own.
-        wake_on_allocation: whether a job may be given nodes that sleep or are being switched on; it
-            holds them until the last is on, and starts then.
+        scheduler: the scheduler of `hpcosim run`: a mapping, or the name of a job scheduler.
+        kill_at_walltime: kill a job when it has run for its requested time. False: jobs run to
+            their end.
+        dynamic_jobs: allow the scheduler to submit jobs during the simulation.
+        wake_on_allocation: allow the scheduler to allocate nodes that are asleep or being switched.
+            They are switched on, and the job starts when the last of them is on. False: such an
+            allocation is rejected.
     """
 
     name: Name
@@ -63,4 +66,4 @@ KINDS: tuple[type[Struct], ...] = (
     Seasonal,
     Scheduler,
 )
-"""Every kind of mapping in a scenario, for advice about unknown keys."""
+"""The types of all mappings in a scenario; their fields are the keys that messages suggest."""

@@ -1,4 +1,4 @@
-"""The scheduler section of a scenario: a name and settings, which only the client validates."""
+"""The scheduler section of a scenario. Only the client validates its names and settings."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ Path = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 
 class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
-    """The scheduler of `hpcosim run`; one that connects to `hpcosim serve` has its own settings.
+    """The job scheduler and the power manager of `hpcosim run`.
 
-    The values are plain data: `running.chosen` has the client read them. A server reads none.
+    A client that connects to `hpcosim serve` has its own settings, and the server does not read
+    this section. `scheduler: easy` is short for `scheduler: {name: easy}`.
 
     Attributes:
-        name: a job scheduler, as `hpcosim schedule` takes it.
-        power: the power manager that switches nodes beside it: `name` and its settings, see
-            `hpcosim_client.power.settings`; paths in it start at the scenario's folder.
-        power_awareness: how the job scheduler treats nodes that are not on, see
-            `hpcosim_client.heuristics.awareness`.
-        agents: names that `--scheduler` accepts instead of a trained scheduler with its model, such
-            as `pairing:models/energy.safetensors`; paths start at the scenario's folder.
+        name: a job scheduler that `hpcosim schedulers` lists, or a policy of the user as
+            `FILE.py:FUNCTION`.
+        power: the power manager, which switches nodes: a mapping of its `name` and its settings, or
+            the name alone. Paths are relative to the scenario's folder.
+        power_awareness: treatment of nodes that are not on, by the job scheduler: `unaware` (as if
+            they were on), `aware` (nodes that are on first; the time to boot counts), or `planned`
+            (nodes boot just in time for a reservation; only nodes that are on are allocated).
+        agents: names for trained schedulers with their models, such as
+            `energy: pairing:models/energy.safetensors`, for `--scheduler energy`. Paths are
+            relative to the scenario's folder.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"

@@ -1,4 +1,4 @@
-"""The workload section of a scenario: where the jobs come from, and what is made of them."""
+"""The workload section of a scenario: the source of the jobs, and how they are changed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ SOURCES = ("swf", "json", "trace", "synthetic", "inline")
 
 
 class Lublin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="lublin"):
-    """Jobs of the Lublin-Feitelson model (2003).
+    """Jobs of the model of Lublin and Feitelson (2003), "The workload on parallel supercomputers".
 
     Attributes:
-        jobs: how many.
-        processors: the size of the machine they are meant for.
+        jobs: number of jobs.
+        processors: size of the modelled machine in processors; the largest possible job. One
+            processor is one core.
     """
 
     jobs: Jobs
@@ -40,14 +41,15 @@ class Lublin(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model",
 
 
 class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="poisson"):
-    """Jobs that come as a Poisson process.
+    """Jobs that arrive as a Poisson process; sizes and run times are log-uniform.
 
     Attributes:
-        jobs: how many.
-        mean_interarrival_s: mean time between submissions.
-        cores: least and most cores, log-uniform.
-        run_s: least and longest run time, log-uniform.
-        overestimate: requested times are up to this many times the run time.
+        jobs: number of jobs.
+        mean_interarrival_s: mean time between submissions, s.
+        cores: smallest and largest number of cores of a job.
+        run_s: shortest and longest run time, s, rounded to whole seconds.
+        overestimate: largest ratio of requested time to run time. The ratio is uniform from 1 to
+            this value; requested times are rounded up to whole minutes.
     """
 
     jobs: Jobs
@@ -60,27 +62,28 @@ class Poisson(Struct, frozen=True, forbid_unknown_fields=True, tag_field="model"
 class Bernoulli(
     Struct, frozen=True, forbid_unknown_fields=True, tag_field="model", tag="bernoulli"
 ):
-    """Sequences of short and long jobs, of which one or none comes at each second.
+    """Sequences of short and long jobs with at most one submission per second (Deep-EAS).
 
-    See `workload.bernoulli`. At a slowdown of 2, and the defaults of all else, 60 jobs that are all
-    long and run one after the other on the slowest machine take 59 s + 60 x 30 s = 1,859 s at the
-    most in the mean, with a standard deviation of about 30 s. So with sequences 2,000 s apart every
-    job of one is over before the next begins, if no machine idles on purpose.
+    See `hpcosim_workloads.synthetic.bernoulli`. Sequences 2,000 s apart do not overlap at a
+    slowdown of 2 and with the other defaults: 60 long jobs, one after the other on the slowest
+    machine, end after 59 s + 60 x 30 s = 1,859 s on average, with a standard deviation of about
+    30 s.
 
     Attributes:
-        arrival_probability: that a job comes at a step of 1 s, lambda in the paper.
-        short_probability: that a job is a short one, beta in the paper.
-        short_run_s: least and greatest mean run time of a short job on the fastest machine, whole
-            seconds, uniform; `slowdown` times that is the requested time.
-        long_run_s: the same of a long job.
-        cores: least and most cores, uniform.
-        accuracy: on the fastest machine, the variance of the true run time is the mean / this, c in
-            the paper; null: there is none.
-        slowdown: how many times as long a job takes on the slowest machine as on the fastest; its
-            times in the workload hold on the slowest, whose clock `reference_clock_ghz` must be.
-        steps: at so many a job may come, in each sequence.
-        sequences: how many.
-        apart_s: time from the beginning of one to that of the next, `steps` at the least.
+        arrival_probability: probability that a job is submitted at a step of 1 s (lambda in the
+            paper).
+        short_probability: probability that a job is a short one (beta in the paper).
+        short_run_s: smallest and largest mean run time of a short job on the fastest machine, whole
+            seconds, uniform. The requested time is the mean run time times `slowdown`.
+        long_run_s: smallest and largest mean run time of a long job, as `short_run_s`.
+        cores: smallest and largest number of cores of a job, uniform.
+        accuracy: ratio of mean to variance of the true run time on the fastest machine (c in the
+            paper). Null: run times have no variance.
+        slowdown: run time on the slowest machine divided by that on the fastest. Times in the
+            workload are those on the slowest machine; set `reference_clock_ghz` to its clock.
+        steps: number of steps of 1 s in a sequence at which a job can be submitted.
+        sequences: number of sequences.
+        apart_s: time from the start of a sequence to the start of the next, s; at least `steps`.
     """
 
     arrival_probability: Fraction
@@ -96,12 +99,14 @@ class Bernoulli(
 
 
 class Imitated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The log that a model imitates; one of the first two.
+    """A model that draws jobs from a log: either `swf` or `trace`.
 
     Attributes:
-        swf: a log in the Standard Workload Format; a path from the scenario's folder.
-        trace: a known log by name, see `hpcosim traces`.
-        of_jobs: only these of the jobs kept, counted from 0, without the last.
+        swf: path of a log in the Standard Workload Format, relative to the scenario's folder. The
+            file may be gzipped.
+        trace: name of a log that `hpcosim traces` lists.
+        of_jobs: first job and job after the last of the part of the log to draw from, counted from
+            0 in order of submission, without dropped jobs. Null: the whole log.
     """
 
     swf: str | None = None
@@ -111,27 +116,35 @@ class Imitated(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.swf is None) == (self.trace is None):
             found = "neither" if self.swf is None else "both"
-            raise ValueError(f"what imitates a log has one of swf, trace; here is {found}")
+            raise ValueError(f"expected one of swf, trace, got {found}")
         if self.of_jobs is not None and self.of_jobs[0] >= self.of_jobs[1]:
-            raise ValueError(f"of_jobs must go from less to more, not {list(self.of_jobs)}")
+            raise ValueError(_not_a_range("of_jobs", self.of_jobs))
 
 
 class Sampled(Imitated, frozen=True, tag_field="model", tag="sampled", kw_only=True):
-    """Jobs of a log in any order, as a Poisson process; see `workload.imitation.sampled`.
+    """Jobs of a log in random order that arrive as a Poisson process at the log's mean rate.
+
+    No job is drawn again before all jobs of the log have been drawn. See
+    `hpcosim_workloads.synthetic.imitation.sampled`.
 
     Attributes:
-        jobs: how many.
+        jobs: number of jobs.
     """
 
     jobs: Jobs
 
 
 class Seasonal(Imitated, frozen=True, tag_field="model", tag="seasonal", kw_only=True):
-    """Jobs that come by weekday and hour as a log's do; see `workload.imitation.seasonal`.
+    """Jobs that arrive with the weekly pattern of a log.
+
+    Each hour of a weekday has as many jobs as in the log on average. The header `StartTime` of the
+    log gives the weekday of its first second; without it the log is taken to begin on a Monday at
+    00:00. See `hpcosim_workloads.synthetic.imitation.seasonal`.
 
     Attributes:
-        days: how many, from a Monday, 00:00, on.
-        pairs: size and run time of a job are those of one job of the log, not of two.
+        days: number of days, from Monday 00:00.
+        pairs: draw the size and the run time of a job from the same job of the log. False: from two
+            jobs, so that the load differs from that of the log.
     """
 
     days: Days
@@ -139,32 +152,43 @@ class Seasonal(Imitated, frozen=True, tag_field="model", tag="seasonal", kw_only
 
 
 class Workload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the jobs come from (one of the first five) and what is made of them, in this order.
+    """The jobs: one source (`swf`, `json`, `trace`, `synthetic` or `inline`), and changes to it.
+
+    The changes are applied in this order: `window_s`, `jobs`, `divide_cores`, `max_cores`, `load`.
 
     Attributes:
-        swf: a log in the Standard Workload Format; a path from the scenario's folder.
-        json: a file in the project's own format; a path from the scenario's folder.
-        trace: a known log by name, see `hpcosim traces`.
-        synthetic: a model.
-        inline: the jobs themselves, each as `JobLine` has it.
-        profiles: kinds of jobs by name, see `JobProfile`. A job line has from the profile it names
-            what it does not say itself, and must then name one of these. A job of an SWF log
-            has the one whose name is the number of its executable, written in quotes; that
-            may not say what a log does (cores, work, requested time).
-        lenient: leave out corrupt lines of a file and count them.
+        swf: path of a log in the Standard Workload Format, relative to the scenario's folder. The
+            file may be gzipped.
+        json: path of a file with one JSON object per job and line, relative to the scenario's
+            folder. The keys are those of `inline`. The file may be gzipped.
+        trace: name of a log that `hpcosim traces` lists; `hpcosim traces get` downloads it.
+        synthetic: a model that draws jobs from the seed.
+        inline: the jobs themselves, at most 10,000.
+        profiles: properties that several jobs share, by name. An `inline` or `json` job that
+            names a profile takes from it the properties that it does not state. A job of an SWF
+            log has the profile whose name is its executable number (field 14), written in quotes;
+            such a profile cannot state properties that the log states (cores, work, requested
+            time).
+        lenient: drop corrupt lines of a file and count them. False: a corrupt line is an error.
         zero_run_time: of a job log, `drop` or `keep` jobs whose run time is 0 (SWF field 4).
-            A kept job ends at the instant it starts. Default: drop.
+            A kept job ends at the instant it starts.
         sizes: of an SWF log, the source of a job's cores: `requested` (field 8) or `allocated`
-            (field 5) processors. If that field is 0 or less, the other one is used. Default:
-            requested.
-        placement: how jobs are laid over nodes where neither they nor their profiles say.
-        window_s: only jobs submitted from the first to before the second of these.
-        jobs: only these of the jobs kept, counted from 0, without the last.
-        divide_cores: the cores of every job are divided by this, and rounded up.
-        max_cores: jobs of more cores are cut down to these.
-        load: so many times as many jobs in the same time.
-        reference_clock_ghz: the clock at which run times hold; a job on nodes of another clock
-            runs as much longer or shorter. Absent: run times hold on every node.
+            (field 5) processors. If that field is 0 or less, the other one is used.
+        placement: layout of jobs over nodes, for jobs that do not state it themselves or by their
+            profile: `cores` (any free cores), `one_node` (all cores on one node) or `whole_nodes`
+            (nodes are not shared with other jobs).
+        window_s: select the jobs submitted from the first to before the second of these times, s.
+            The first selected job is submitted at 0. Null: all jobs.
+        jobs: select the jobs with these numbers: the first and the one after the last, counted
+            from 0 in order of submission, without dropped jobs. The first selected job is
+            submitted at 0. Null: all jobs.
+        divide_cores: divisor of the cores of every job; the result is rounded up.
+        max_cores: largest number of cores of a job; larger jobs are reduced to it. Null: no limit.
+        load: factor on the arrival rate. Times between submissions are divided by it; run times and
+            sizes do not change.
+        reference_clock_ghz: clock at which the run times of the source hold, GHz. A job on nodes
+            with another speed runs for proportionally longer or shorter. Null: run times are the
+            same on every node.
     """
 
     swf: str | None = None
@@ -188,8 +212,12 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
         given = [name for name in SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none"
-            raise ValueError(f"a workload has one of {', '.join(SOURCES)}; here is {found}")
+            raise ValueError(f"expected one source of jobs ({', '.join(SOURCES)}), got {found}")
         for name in ("window_s", "jobs"):
             window = getattr(self, name)
             if window is not None and window[0] >= window[1]:
-                raise ValueError(f"{name} must go from less to more, not {list(window)}")
+                raise ValueError(_not_a_range(name, window))
+
+
+def _not_a_range(name: str, value: tuple[float, float]) -> str:
+    return f"{name}: expected [first, last] with first < last, got {list(value)}"

@@ -11,7 +11,7 @@ import yaml
 MERGE = "tag:yaml.org,2002:merge"
 
 
-class DuplicateKeyError(yaml.MarkedYAMLError):
+class DuplicateKeyError(yaml.MarkedYAMLError):  # type: ignore[misc]
     """A mapping has a key twice."""
 
 

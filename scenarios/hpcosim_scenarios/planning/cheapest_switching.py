@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.power.oracle import State, Switch
+from hpcosim_client.power.oracle import NodeSwitch, State
 from hpcosim_protocol import PowerStates
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.oracle_nodes import check_states
@@ -82,7 +82,7 @@ class CheapestPlan:
         shutdowns: how often a node is switched off.
     """
 
-    switches: list[Switch]
+    switches: list[NodeSwitch]
     idle_j: float
     sleeping_j: float
     switching_on_j: float
@@ -228,9 +228,9 @@ def wake_times_s(needed_s: Floats, switch_on_s: float) -> Floats:
     return wake_s
 
 
-def _switches(times_s: Floats, counts: Ints, state: State) -> list[Switch]:
+def _switches(times_s: Floats, counts: Ints, state: State) -> list[NodeSwitch]:
     return [
-        Switch(time_s, count, state)
+        NodeSwitch(time_s, count, state)
         for time_s, count in zip(times_s.tolist(), counts.tolist(), strict=True)
         if count
     ]

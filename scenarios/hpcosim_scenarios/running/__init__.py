@@ -1,1 +1,1 @@
-"""Running scenarios: in one process, in two, served, and with several schedulers."""
+"""Run scenarios: in one process, in two processes, from a server, and with several schedulers."""

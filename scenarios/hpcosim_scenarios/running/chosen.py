@@ -1,6 +1,7 @@
-"""Who schedules a run: a job scheduler and the power manager beside it.
+"""The policy of a run: a job scheduler and a power manager.
 
-Here the client validates the scheduler's settings of a scenario, which `model` reads as plain data.
+The client validates the settings of the scenario's `scheduler` section here; `model` reads them as
+plain data.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ class Chosen:
     """A job scheduler and a power manager, by name.
 
     Attributes:
-        name: the job scheduler.
-        power: the manager; its paths start at the current folder.
-        awareness: how the job scheduler treats nodes that are not on.
-        called: the name a person used: for a trained scheduler the one that the scenario gives it.
+        name: name of the job scheduler, as `make_policy` takes it.
+        power: settings of the power manager; paths are relative to the current folder.
+        awareness: treatment of nodes that are not on, by the job scheduler.
+        called: name that the user gave: for a trained scheduler of the scenario, its key in
+            `scheduler.agents`.
     """
 
     name: str
@@ -53,19 +55,20 @@ class Chosen:
 
     @property
     def title(self) -> str:
-        """The name of both in results."""
+        """The name of the policy in results."""
         return title(self.name, self.power, self.awareness)
 
     @property
     def needs_plan(self) -> bool:
-        """Whether the manager is an oracle without a plan."""
+        """Whether the power manager is an oracle without a plan file."""
         return self.power == Oracle()
 
     def policy(self) -> Policy:
         """Return a new policy.
 
         Raises:
-            PolicyError: as `with_power`.
+            PolicyError: the scheduler is unknown, a file is missing, or the manager does not
+                support the scheduler.
         """
         return with_power(self.name, self.power, self.awareness)
 
@@ -73,15 +76,15 @@ class Chosen:
         """Return the description of the policy for `run.json`.
 
         Raises:
-            PolicyError: a file of the policy can't be read.
+            PolicyError: a file of the policy cannot be read.
         """
         return describe(self.name, self.power, self.awareness)
 
     def check(self) -> None:
-        """Make sure that there is such a policy, except for its plan.
+        """Check that the policy can be made, apart from the plan of an oracle.
 
         Raises:
-            PolicyError: there is none.
+            PolicyError: as `policy`.
         """
         if self.needs_plan:
             make_policy(self.name)
@@ -89,23 +92,23 @@ class Chosen:
             self.policy()
 
     def options(self) -> list[str]:
-        """Return the options of `hpcosim schedule`, beside the name, that choose the same."""
+        """Return the options of `hpcosim schedule` that choose this power manager."""
         return ["--power", as_text(self.power), "--power-awareness", self.awareness]
 
 
 def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> Chosen:
-    """Return who schedules a scenario.
+    """Return the policy of a scenario.
 
-    Files that the settings name are not opened: `Chosen.check` does that.
+    Files that the settings name are not opened here; `Chosen.check` opens them.
 
     Args:
         scenario: the scenario.
-        path: its file.
-        scheduler: a job scheduler instead of the scenario's own.
+        path: the scenario's file.
+        scheduler: a job scheduler that replaces the scenario's.
 
     Raises:
-        ScenarioError: a setting of the scheduler is at fault, or does not go with the others or
-            with the platform; names the line and the field.
+        ScenarioError: a setting of the scheduler is invalid, or conflicts with other settings or
+            with the platform. It has the line and the field.
     """
     own = scenario.scheduler
     try:
@@ -125,10 +128,10 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
 
 
 def power_of(scheduler: Scheduler) -> Power:
-    """Return the power manager of a scenario's scheduler; its paths start at the scenario's folder.
+    """Return the power manager of a scenario; its paths are relative to the scenario's folder.
 
     Raises:
-        ScenarioError: the settings describe none; names the field, not file and line.
+        ScenarioError: the settings are invalid; has the field, not file and line.
     """
     try:
         return parse_power(scheduler.power)
@@ -139,10 +142,10 @@ def power_of(scheduler: Scheduler) -> Power:
 
 
 def awareness_of(scheduler: Scheduler) -> Awareness:
-    """Return how a scenario's job scheduler treats nodes that are not on.
+    """Return the power awareness of a scenario's job scheduler.
 
     Raises:
-        ScenarioError: it is none of `Awareness`; names the field, not file and line.
+        ScenarioError: the setting is invalid; has the field, not file and line.
     """
     try:
         return parse_awareness(scheduler.power_awareness)
@@ -160,22 +163,22 @@ def _check_agents(scheduler: Scheduler) -> None:
 
 
 def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> None:
-    """Make sure that a power manager goes with its scheduler, the platform and the rules.
+    """Check that a power manager supports the scheduler, the platform and the rules.
 
     Raises:
-        ScenarioError: it does not; names the field, not file and line.
+        ScenarioError: it does not; has the field, not file and line.
     """
     if isinstance(power, AlwaysOn):
         return
     if all(group.power_states is None for group in scenario.platform.nodes):
-        what = "the manager switches nodes off, but no node group states its power_states"
+        what = "this power manager switches nodes off; add power_states to a node group"
         raise ScenarioError(what, field=POWER)
     wakes_ahead = awareness == "planned" or isinstance(power, Oracle)
     if not (scenario.wake_on_allocation or wakes_ahead):
         raise ScenarioError(
-            "the manager switches nodes off, but with wake_on_allocation: false nothing switches "
-            "them on for a job; state wake_on_allocation: true, or no power, or "
-            "power_awareness: planned",
+            "this power manager switches nodes off, and with wake_on_allocation: false no job "
+            "switches them on; set wake_on_allocation: true, power_awareness: planned or "
+            "power: always-on",
             field=POWER,
         )
     try:

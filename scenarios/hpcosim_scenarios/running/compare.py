@@ -1,26 +1,30 @@
-"""One scenario, several schedulers."""
+"""Run a scenario with several schedulers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
 from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
-from hpcosim_scenarios.running.chosen import chosen_by
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
-from hpcosim_scenarios.running.run import (
-    default_folder,
-    run_chosen,
-    run_scenario,
-)
+from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
 from hpcosim_scenarios.running.transport import Transport
+from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
+from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.folder import prepare
+
+Metrics = dict[str, int | float]
+OnResult = Callable[[str, Mapping[str, int | float]], None]
+"""Takes the name of a scheduler in results and its metrics."""
 
 
 def compare_schedulers(
@@ -32,54 +36,96 @@ def compare_schedulers(
     force: bool = False,
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
-) -> dict[str, dict[str, int | float]]:
-    """Return the metrics of a scenario under each scheduler, by its name.
+    warn: Warn = ignore_warning,
+    on_result: OnResult = lambda name, metrics: None,
+) -> dict[str, Metrics]:
+    """Run a scenario with several schedulers, and return the metrics by scheduler.
 
     Args:
         path: the scenario's file.
         schedulers: names of schedulers or of groups of them.
         transport: as for `run_scenario`.
-        out: folder for the results, one below it for each scheduler; None: none are kept,
-            but for transports that need two processes, which write to `results`.
+        out: folder for the results, with a folder for each scheduler. None: with `inproc` no
+            results are written, with `ipc` and `tcp` they are written to
+            `results/SCENARIO-SCHEDULER`.
         force: replace the results in folders that are not empty.
-        overrides: values of the scenario to change.
-        formats: of results, beside our own.
+        overrides: values to change in the scenario, by dotted path.
+        formats: additional formats of results.
+        warn: called with each warning; a warning about several schedulers comes once.
+        on_result: called with the name and the metrics of a scheduler when its run has ended, even
+            if its results cannot be written.
 
     Raises:
-        As `run_scenario`.
+        ScenarioError, WorkloadError, PolicyError, OracleError, RunError, ResultsFolderError,
+        ResultsError: as `run_scenario`.
     """
     if not schedulers:
-        raise PolicyError("no schedulers were named")
+        raise PolicyError("no scheduler is named; expected names separated by commas")
     scenario = load_scenario(path, overrides)
     compared = [chosen_by(scenario, path, name) for name in expand(schedulers)]
     for chosen in compared:
         chosen.check()
-    if out is None and transport == "inproc":
-        folders: list[Path | None] = [None] * len(compared)
-    else:
-        names = _unique(folder_name(each.called) for each in compared)
-        folders = [default_folder(scenario, each) if out is None else out / each for each in names]
+    keep = out is not None or transport != "inproc"
+    folders = _folders(out, scenario, compared) if keep else [None] * len(compared)
     for folder in folders:
         if folder is not None:
             prepare(folder, force=force)
-    jobs = Library([path], overrides).first_jobs
+    run: Callable[[Chosen, Path | None], Metrics]
+    if transport == "inproc":
+        loaded = Library([path], overrides).default
+        run = partial(_run_in_process, loaded, formats, once(warn))
+    else:
+        run = partial(_run_over, transport, path, overrides, formats, once(warn))
     metrics = {}
     for chosen, folder in zip(compared, folders, strict=True):
-        name = chosen.called
-        if transport != "inproc":
-            metrics[name], _ = run_scenario(
-                path,
-                scheduler=name,
-                transport=transport,
-                out=folder,
-                force=True,  # checked above
-                overrides=overrides,
-                formats=formats,
-            )
-            continue
-        with shown(f"{scenario.name} {name}") as report:
-            metrics[name] = run_chosen(chosen, scenario, jobs, folder, report, formats)
+        try:
+            metrics[chosen.called] = run(chosen, folder)
+        except ResultsError as error:
+            if error.metrics is not None:
+                on_result(chosen.called, error.metrics)
+            raise
+        on_result(chosen.called, metrics[chosen.called])
     return metrics
+
+
+def _run_in_process(
+    loaded: LoadedScenario,
+    formats: Sequence[Format],
+    warn: Warn,
+    chosen: Chosen,
+    folder: Path | None,
+) -> Metrics:
+    check_seed(loaded.scenario, loaded.overrides, chosen.name, warn)
+    with shown(f"{loaded.scenario.name} {chosen.called}") as report:
+        return run_chosen(chosen, loaded, folder, report, formats, warn)
+
+
+def _run_over(
+    transport: Transport,
+    path: Path,
+    overrides: Overrides | None,
+    formats: Sequence[Format],
+    warn: Warn,
+    chosen: Chosen,
+    folder: Path | None,
+) -> Metrics:
+    metrics, _ = run_scenario(
+        path,
+        scheduler=chosen.called,
+        transport=transport,
+        out=folder,
+        force=True,  # the folders are checked before the first run
+        overrides=overrides,
+        formats=formats,
+        warn=warn,
+    )
+    return metrics
+
+
+def _folders(out: Path | None, scenario: Scenario, compared: Sequence[Chosen]) -> list[Path | None]:
+    """Return a results folder for each scheduler, all different."""
+    names = list(_unique(folder_name(chosen.called) for chosen in compared))
+    return [default_folder(scenario, name) if out is None else out / name for name in names]
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Formats of results beside our own. What writes one is imported when it is asked for."""
+"""Additional formats of results. The writer of a format is imported on first use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hpcosim_server.record.results import Also
 
 
 class Format(NamedTuple):
-    """A format of results; its files are written into the same folder as ours.
+    """An additional format of results; its files are written into the same results folder.
 
     Attributes:
-        name: the value of the option `--format` of `hpcosim serve` that asks for it.
-        writer: returns what writes it.
+        name: value of the option `--format` of `hpcosim serve`.
+        writer: returns the result writer.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Format(NamedTuple):
 
 
 def writers_of(formats: Sequence[Format]) -> list[Also]:
-    """Return what writes formats, each once."""
+    """Return the result writers of formats, without repetition."""
     return [each.writer() for each in dict.fromkeys(formats)]
 
 

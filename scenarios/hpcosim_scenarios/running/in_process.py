@@ -1,4 +1,4 @@
-"""The in-process link: simulator and scheduler in one process, no wire between them."""
+"""Transport `inproc`: simulator and scheduler in one process, connected by function calls."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from hpcosim_client import Policy, PolicyError, play
 from hpcosim_protocol import Decision, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
+from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.engine.simulation import Batch
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.record.results import Also, metrics_of, write_results
+from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
 from hpcosim_server.service.session import Opened
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REPORT_EVERY_S = 0.1
-LOOK_EVERY = 256  # batches between two looks at the wall clock
+CLOCK_EVERY = 256  # batches between two readings of the wall clock
 
 
 def run_in_process(
@@ -29,19 +30,22 @@ def run_in_process(
     out: Path | None = None,
     report: Report = ignore,
     also: Sequence[Also] = (),
+    warn: Warn = ignore_warning,
 ) -> dict[str, int | float]:
-    """Let a policy schedule a simulation; write the results, and return the metrics.
+    """Run a simulation with a policy, write the results, and return the metrics.
 
     Args:
         opened: the simulation.
-        policy: what decides.
+        policy: called with the view after every batch of events.
         out: the results folder; None: nothing is written.
-        report: told now and then how far it has got.
-        also: other formats to write the results in.
+        report: called with the progress about ten times a second.
+        also: additional result writers.
+        warn: called with each warning at the end of the run.
 
     Raises:
-        RunError: the simulation got stuck, or the policy failed; what was recorded is written.
-        ResultsError: the results can't be written.
+        RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
+            are written.
+        ResultsError: the results cannot be written; it has the metrics.
     """
     simulation, run = opened.simulation, opened.run
     try:
@@ -57,23 +61,25 @@ def run_in_process(
         run.ended_because = str(error)
         raise RunError(str(error)) from error
     except BaseException as error:
-        run.ended_because = f"the run was cut short by {error!r}"
+        run.ended_because = f"the run was interrupted by {error!r}"
         raise
     finally:
         record = simulation.record()
+        for warning in warnings_of(record, run):
+            warn(warning)
         if out is not None:
-            with _undisturbed():
+            with _signals_ignored():
                 write_results(out, record, run, also)
     return metrics_of(record, run)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no signal cut short what is written."""
+def _signals_ignored() -> Iterator[None]:
+    """Ignore stop signals, so that results are written completely."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOP_SIGNALS}
     try:
         yield
     finally:
@@ -82,7 +88,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 class _Link:
-    """Hands decisions to the simulation, and progress to whoever wants it."""
+    """Passes decisions to the simulation and reports progress."""
 
     def __init__(self, opened: Opened, report: Report) -> None:
         self._simulation = opened.simulation
@@ -98,7 +104,7 @@ class _Link:
         elapsed_s: float,
     ) -> Batch:
         self._seq += 1
-        if self._seq % LOOK_EVERY == 0 and time.monotonic() >= self._due_s:
+        if self._seq % CLOCK_EVERY == 0 and time.monotonic() >= self._due_s:
             self._due_s = time.monotonic() + REPORT_EVERY_S
             simulation = self._simulation
             self._report(simulation.now_s, simulation.recording.over, self._jobs)

@@ -1,4 +1,4 @@
-"""The server's log: one JSON object a line, on standard error."""
+"""The log of a server: one JSON object per line on standard error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import structlog
 
 
 def log_as_json() -> None:
-    """Set structlog up, for a process of its own."""
+    """Configure structlog for this process."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

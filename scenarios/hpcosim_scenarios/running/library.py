@@ -1,32 +1,35 @@
-"""The scenarios a server offers, and the simulations it opens from them."""
+"""The scenarios that a server offers, and the simulations of them."""
 
 from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario, located
-from hpcosim_scenarios.model.jobs import jobs_of
+from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.load import load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.record.results import Run
+from hpcosim_server.record.results import Run, WorkloadSource
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 
-SWITCHING = 1  # sets the times of switching nodes apart from what else a seed draws
+SWITCHING = 1  # separates the random stream of switching times from other draws of a seed
 
-# What a client may not set from afar: the files of this machine, and what the run is called.
-NOT_FROM_AFAR = (
+# Paths that a client cannot set: files of the server's machine, and the name of the scenario.
+SERVER_ONLY = (
     "name",
     "workload.swf",
     "workload.json",
@@ -34,19 +37,35 @@ NOT_FROM_AFAR = (
     "workload.synthetic.swf",
     "workload.synthetic.trace",
 )
-LISTS_NOT_FROM_AFAR = ("platform.nodes.", "workload.inline.")
+SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
+
+
+class LoadedScenario(NamedTuple):
+    """A scenario with its jobs, ready to be simulated.
+
+    Attributes:
+        scenario: the scenario after overrides.
+        jobs: its jobs.
+        overrides: the overrides.
+        source: the origin of the jobs.
+    """
+
+    scenario: Scenario
+    jobs: JobTable
+    overrides: Overrides
+    source: WorkloadSource
 
 
 class Library:
-    """Scenarios by name, each read whole, jobs and all, when it is added.
+    """Scenarios by name. Each is read, with its jobs, when the library is made.
 
     Args:
-        paths: their files.
+        paths: the scenarios' files.
         overrides: values to change in all of them.
-        max_jobs: a scenario of more jobs is refused.
+        max_jobs: a scenario with more jobs is refused.
 
     Raises:
-        ScenarioError, WorkloadError: one can't be used.
+        ScenarioError, WorkloadError: a scenario or its workload is invalid.
     """
 
     def __init__(
@@ -58,46 +77,55 @@ class Library:
         self._overrides = dict(overrides or {})
         self._max_jobs = max_jobs
         self._paths: dict[str, Path] = {}
-        self._ready: dict[str, tuple[Scenario, JobTable]] = {}
+        self._loaded: dict[str, LoadedScenario] = {}
         for path in paths:
-            scenario, jobs = self._load(path, {})
-            if scenario.name in self._paths:
-                raise ScenarioError(f"there are two scenarios named {scenario.name!r}", path)
-            self._paths[scenario.name] = path
-            self._ready[scenario.name] = (scenario, jobs)
+            loaded = self._load(path, {})
+            name = loaded.scenario.name
+            if name in self._paths:
+                what = f"name: {self._paths[name]} has the same name, {name!r}; rename one of them"
+                raise ScenarioError(what, path)
+            self._paths[name] = path
+            self._loaded[name] = loaded
+
+    @property
+    def default(self) -> LoadedScenario:
+        """The first scenario, for clients that name none."""
+        return next(iter(self._loaded.values()))
 
     @property
     def first(self) -> Scenario:
-        """The scenario of a client that names none."""
-        return next(iter(self._ready.values()))[0]
+        """The scenario of `default`."""
+        return self.default.scenario
 
     @property
     def first_jobs(self) -> JobTable:
-        """Its jobs."""
-        return next(iter(self._ready.values()))[1]
+        """The jobs of `default`."""
+        return self.default.jobs
 
     def open(self, hello: Hello) -> Opened:
-        """Return the simulation a hello asks for.
+        """Return the simulation that a hello requests.
 
         Raises:
-            SessionRefused: there is no such scenario, or not with such changes.
+            SessionRefused: the scenario is unknown, or an override is invalid.
         """
         name = hello.scenario or self.first.name
-        if name not in self._ready:
-            known = ", ".join(self._ready)
-            raise SessionRefused("unknown_scenario", f"no scenario {name!r} here; there is {known}")
-        scenario, jobs = self._ready[name]
+        if name not in self._loaded:
+            known = ", ".join(self._loaded)
+            what = f"scenario: expected one of {known}, got {name!r}"
+            raise SessionRefused("unknown_scenario", what)
+        loaded = self._loaded[name]
         changes: dict[str, Any] = dict(hello.overrides)
         if hello.seed is not None:
             changes["seed"] = hello.seed
         if changes:
-            scenario, jobs = self._changed(name, changes)
-        return open_scenario(scenario, jobs, hello.client, self._max_jobs)
+            loaded = self._changed(name, changes)
+        return open_loaded(loaded, hello.client, self._max_jobs)
 
-    def _changed(self, name: str, changes: dict[str, Any]) -> tuple[Scenario, JobTable]:
-        for field in changes:
-            if field in NOT_FROM_AFAR or field.startswith(LISTS_NOT_FROM_AFAR):
-                raise SessionRefused("invalid_scenario", f"{field} can't be set by a client")
+    def _changed(self, name: str, changes: dict[str, Any]) -> LoadedScenario:
+        for path in changes:
+            if path in SERVER_ONLY or path.startswith(SERVER_ONLY_LISTS):
+                what = f"override {path}: only the server can set it"
+                raise SessionRefused("invalid_scenario", what)
         try:
             return self._load(self._paths[name], changes)
         except ScenarioError as error:  # a client does not see the path of the file
@@ -106,32 +134,62 @@ class Library:
         except WorkloadError as error:
             raise SessionRefused("invalid_scenario", error.what) from None
 
-    def _load(self, path: Path, changes: Overrides) -> tuple[Scenario, JobTable]:
-        scenario = load_scenario(path, self._overrides | dict(changes))
-        synthetic = scenario.workload.synthetic
+    def _load(self, path: Path, changes: Overrides) -> LoadedScenario:
+        overrides = {**self._overrides, **changes}
+        scenario = load_scenario(path, overrides)
+        workload = scenario.workload
         # Of other models the jobs are counted as they are drawn.
-        if isinstance(synthetic, Lublin | Poisson | Sampled) and synthetic.jobs > self._max_jobs:
-            raise ScenarioError(f"has more than {self._max_jobs} jobs, the most allowed", path)
+        if isinstance(workload.synthetic, Lublin | Poisson | Sampled):
+            self._check_count(workload.synthetic.jobs, path)
         try:
-            jobs = jobs_of(scenario, path.parent, self._max_jobs)
+            table = source_jobs(scenario, path.parent, self._max_jobs)
+            jobs = shape(table, workload)
         except ScenarioError as error:
             raise located(error, path) from None
         if not len(jobs):
-            raise ScenarioError("has a workload without a single job", path)
-        if len(jobs) > self._max_jobs:
-            raise ScenarioError(f"has {len(jobs)} jobs; {self._max_jobs} are allowed", path)
-        return scenario, jobs
+            raise ScenarioError("workload: expected at least one job, got 0", path)
+        self._check_count(len(jobs), path)
+        source = source_of(workload, path.parent, len(table), len(jobs))
+        return LoadedScenario(scenario, jobs, overrides, source)
+
+    def _check_count(self, jobs: int, path: Path) -> None:
+        if jobs > self._max_jobs:
+            what = f"workload: expected at most {self._max_jobs} jobs (--max-jobs), got {jobs}"
+            raise ScenarioError(what, path)
+
+
+def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_000) -> Opened:
+    """Return a new simulation of a scenario, with the full content of `run.json`.
+
+    Args:
+        loaded: the scenario with its jobs.
+        scheduler: name of the policy in results.
+        max_jobs: maximum number of jobs, those that the client submits included.
+    """
+    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs)
+    opened.run.overrides = loaded.overrides
+    opened.run.workload_source = loaded.source
+    opened.run.warnings = load_warnings(loaded.scenario, loaded.jobs)
+    return opened
 
 
 def open_scenario(
     scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 2_000_000
 ) -> Opened:
-    """Return a new simulation of a scenario, with what `run.json` says of it."""
+    """Return a new simulation of a scenario.
+
+    Args:
+        scenario: the scenario after overrides.
+        jobs: the jobs to simulate, whatever the workload section says.
+        scheduler: name of the policy in results.
+        max_jobs: maximum number of jobs, those that the client submits included.
+    """
     run = Run(
         hpcosim=importlib.metadata.version("hpcosim"),
         scenario=scenario.name,
         scheduler=scheduler,
         seed=scenario.seed,
+        effective_scenario=msgspec.to_builtins(scenario),
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
@@ -140,12 +198,12 @@ def open_scenario(
 
 
 def switching_chance(seed: int) -> np.random.Generator:
-    """Return what draws the times of switching nodes in a simulation of this seed."""
+    """Return the random number generator for the times of switching nodes."""
     return np.random.default_rng([seed, SWITCHING])
 
 
 def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:
-    """Return what holds in a scenario's simulation, of so many jobs at the most."""
+    """Return the rules of a scenario's simulation."""
     return Rules(
         reference_ghz=scenario.workload.reference_clock_ghz,
         kill_at_walltime=scenario.kill_at_walltime,

@@ -1,4 +1,4 @@
-"""The oracle: how a scenario's nodes are best switched by one that knows every job to come."""
+"""The oracle: a plan for switching nodes that wastes the least energy, with all jobs known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from hpcosim_client import make_policy
-from hpcosim_client.power.oracle import Plan, write_plan
+from hpcosim_client.power.oracle import SwitchingPlan, write_plan
 from hpcosim_client.power.settings import Oracle
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -25,16 +25,16 @@ from hpcosim_workloads.table import JobTable
 PLAN = "plan.json"
 
 
-class Optimum(NamedTuple):
-    """The least energy that a schedule must waste, with the plan that wastes no more.
+class OraclePlan(NamedTuple):
+    """An optimal plan for a schedule.
 
     Attributes:
-        cheapest: how nodes are switched, and the energy of that.
-        plan: the same beside its schedule, as the power manager `oracle` reads it.
+        cheapest: the switches of nodes, and their energy.
+        plan: the same with the schedule, as the power manager `oracle` reads it.
     """
 
     cheapest: CheapestPlan
-    plan: Plan
+    plan: SwitchingPlan
 
 
 def plan_scenario(
@@ -44,68 +44,69 @@ def plan_scenario(
     scheduler: str | None = None,
     overrides: Overrides | None = None,
 ) -> CheapestPlan:
-    """Return the best plan for a scenario's file, and write it for the manager `oracle`.
+    """Return the optimal plan for a scenario, and write it for the power manager `oracle`.
 
     Args:
-        path: the scenario.
-        out: the file for the plan; None: none is written.
-        scheduler: instead of the scenario's own.
-        overrides: values of the scenario to change, by dotted path.
+        path: the scenario's file.
+        out: file for the plan; None: it is not written.
+        scheduler: a job scheduler that replaces the scenario's.
+        overrides: values to change in the scenario, by dotted path.
 
     Raises:
-        As `plan_of`; ScenarioError, WorkloadError: bad input; PolicyError: the plan can't be
-            written.
+        OracleError, RunError: as `plan_of`.
+        ScenarioError, WorkloadError: the scenario or its workload is invalid.
+        PolicyError: the scheduler is unknown, or the plan cannot be written.
     """
     library = Library([path], overrides)
     name = chosen_by(library.first, path, scheduler).name
-    optimum = plan_of(library.first, library.first_jobs, name)
+    optimal = plan_of(library.first, library.first_jobs, name)
     if out is not None:
-        write_plan(optimum.plan, out)
-    return optimum.cheapest
+        write_plan(optimal.plan, out)
+    return optimal.cheapest
 
 
-def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) -> Optimum:
-    """Return the plan that wastes the least energy while no job waits longer than with all on.
+def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) -> OraclePlan:
+    """Return the plan that wastes the least energy without delaying a job.
 
-    The jobs are run once with every node always on; the schedule that comes of that stays as it
-    is. The plan is the optimum for that schedule, with no wait added, over all ways to choose
-    nodes for the jobs. It is no bound on policies that let jobs wait, nor on those that schedule
-    them otherwise.
+    The jobs are run once with all nodes always on. The plan is the optimum for that schedule, over
+    all assignments of jobs to nodes, with no additional wait. It is no lower bound for policies
+    that delay jobs or schedule them in another order.
 
     Args:
-        scenario: its platform, rules and seed; its power manager is passed over.
-        jobs: its jobs.
-        scheduler: who schedules them; None: the scenario's own.
+        scenario: platform, rules and seed; its power manager is ignored.
+        jobs: the jobs.
+        scheduler: the job scheduler; None: the scenario's.
 
     Raises:
-        OracleError: the nodes are not all alike, can't be switched, take random times for it or
-            draw more asleep than otherwise; jobs share nodes, or SciPy is missing.
-        PolicyError: there is no such scheduler.
+        OracleError: the nodes differ, cannot be switched, have random switching times, or draw less
+            in another state than asleep; jobs share nodes; or SciPy is missing.
+        PolicyError: the scheduler is unknown.
         RunError: the run failed.
     """
-    idle_w, states = every_node(scenario.platform)  # before a long run
+    idle_w, states = every_node(scenario.platform)  # checks the platform before a long run
     name = scheduler or scenario.scheduler.name
     opened = open_scenario(scenario, jobs, name)
     run_in_process(opened, make_policy(name))
     cheapest = cheapest_switching(schedule_of(opened.simulation), idle_w, states)
     starts_s, switches = starts_of(opened.simulation), tuple(cheapest.switches)
-    return Optimum(cheapest, Plan(name, cheapest.wasted_j, starts_s, switches))
+    return OraclePlan(cheapest, SwitchingPlan(name, cheapest.wasted_j, starts_s, switches))
 
 
 @contextmanager
 def with_plan(
     chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None
 ) -> Iterator[Chosen]:
-    """Make a plan for an oracle that has none, and keep it with the results if all goes well.
+    """Make the plan of an oracle without one, and keep it with the results of a complete run.
 
     Args:
-        chosen: who schedules; one that needs no plan comes back as it is.
-        scenario: what the plan is for.
+        chosen: the policy; one that needs no plan is yielded unchanged.
+        scenario: the scenario.
         jobs: its jobs.
-        out: the results folder; None: nothing is kept.
+        out: the results folder; None: the plan is not kept.
 
     Raises:
-        As `plan_of`; PolicyError: the plan can't be written.
+        OracleError, RunError: as `plan_of`.
+        PolicyError: the plan cannot be written.
     """
     if not chosen.needs_plan:
         yield chosen

@@ -1,4 +1,4 @@
-"""The two processes of a run, and the watch over them."""
+"""Transports `ipc` and `tcp`: simulator and scheduler in two processes, started and watched."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from hpcosim_scenarios.running.transport import Wire
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.service.status import Failure
 
-OURS = (sys.executable, "-m", "hpcosim_cli")
+COMMAND = (sys.executable, "-m", "hpcosim_cli")
 
-LOOK_EVERY_S = 0.05
-SEEN_FROM_HERE_S = 86400.0  # for what this process sees better than the scheduler does
-STOP_S = 600.0  # for the server to write what it has; a long log takes its time
-LAST_WORDS_S = 10.0  # for one process to end after the other
-WORDS = 20  # lines kept of what a process says
+POLL_EVERY_S = 0.05
+CLIENT_TIMEOUT_S = 86400.0  # long: this process notices first if the server ends
+STOP_TIMEOUT_S = 600.0  # for the server to write its results, which may be large
+EXIT_TIMEOUT_S = 10.0  # for one process to end after the other
+LINES_KEPT = 20  # of the standard error of a process
 
 
 def run_processes(
@@ -41,34 +41,34 @@ def run_processes(
     scheduler_options: Sequence[str] = (),
     report: Report = ignore,
 ) -> dict[str, int | float]:
-    """Run a scenario with simulator and scheduler in processes of their own.
+    """Run a scenario with the simulator and the scheduler in separate processes.
 
     Args:
-        scenario: its file.
-        scheduler: the policy's name.
+        scenario: the scenario's file.
+        scheduler: name of the job scheduler.
         out: the results folder, which `folder.prepare` has accepted.
-        transport: what the wire is made of; a Unix socket or TCP on the loopback.
-        server_options: more arguments for `hpcosim serve`.
-        scheduler_options: more arguments for `hpcosim schedule`.
-        report: told now and then how far it has got.
+        transport: `ipc`: a Unix socket; `tcp`: TCP on the loopback interface.
+        server_options: additional arguments of `hpcosim serve`.
+        scheduler_options: additional arguments of `hpcosim schedule`.
+        report: called with the progress about four times a second.
 
     Returns:
         The metrics.
 
     Raises:
-        RunError: a process failed; what was recorded is in the results folder.
-        ScenarioError: the server can't use the scenario or its workload.
+        RunError: a process failed. The results up to then are in the results folder.
+        ScenarioError: the scenario or its workload is invalid.
         ResultsError: the results cannot be written; it has the metrics.
     """
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch:
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = ["serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
         serve.append("--force")  # the caller has checked the folder
-        # Both start at once; the scheduler waits while the server reads its log, however long,
-        # for whether it lives is seen from here.
+        # Both start together. The scheduler waits while the server reads a log, however long:
+        # this process notices if the server ends.
         schedule = ["schedule", scheduler, "--connect", address]
         for timeout in ("--hello-timeout-s", "--timeout-s"):
-            schedule += [timeout, str(SEEN_FROM_HERE_S)]
+            schedule += [timeout, str(CLIENT_TIMEOUT_S)]
         with (
             _server([*serve, *server_options]) as (server, status),
             _Process("the scheduler", [*schedule, *scheduler_options]) as client,
@@ -79,38 +79,38 @@ def run_processes(
 
 
 def _free_tcp_address() -> str:
-    """Return a free loopback address. If another program takes it first, the server fails."""
+    """Return a free loopback address. The server fails if another program takes it first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
 class _Process:
-    """A process of ours, which does not outlive the block that it is the context of.
+    """A process with a command of hpcosim. It ends at the end of the `with` block at the latest.
 
-    Its standard error is read as it comes, so that it never blocks on it.
+    A thread reads its standard error, so that the process never blocks on a full pipe.
 
     Args:
-        name: what errors call it.
+        name: name in error messages.
         command: the arguments of `hpcosim`.
-        keep_open: file descriptors that it inherits.
+        keep_open: file descriptors that the process inherits.
     """
 
     def __init__(self, name: str, command: Sequence[str], keep_open: Sequence[int] = ()) -> None:
         self._name = name
         self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [*OURS, *command],
+            [*COMMAND, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             pass_fds=keep_open,
-            start_new_session=True,  # Ctrl-C is ours to pass on
+            start_new_session=True,  # keeps Ctrl-C from the process; `stop` ends it
         )
-        self._words: deque[str] = deque(maxlen=WORDS)
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -118,34 +118,34 @@ class _Process:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def fault(self) -> RunError:
-        """Return the error of a process that failed: its last words, or how it died."""
-        self._listener.join(LAST_WORDS_S)
+    def error(self) -> RunError:
+        """Return the error of a process that failed: its last line, or its exit status."""
+        self._reader.join(EXIT_TIMEOUT_S)
         status = self.popen.returncode
-        if self._words and status > 0:
-            return RunError(f"{self._name} failed: {self._words[-1].removeprefix('error: ')}")
-        return RunError(f"{self._name} died, status {status}")
+        if self._lines and status > 0:
+            return RunError(f"{self._name} failed: {self._lines[-1].removeprefix('error: ')}")
+        return RunError(f"{self._name} ended with status {status}")
 
     def stop(self) -> None:
-        """End it, if it has not ended."""
+        """End the process if it runs."""
         if self.popen.poll() is None:
             self.popen.terminate()
             try:
-                self.popen.wait(STOP_S)
+                self.popen.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
                 self.popen.wait()
-        self._listener.join(LAST_WORDS_S)
+        self._reader.join(EXIT_TIMEOUT_S)
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         assert self.popen.stderr is not None
         with self.popen.stderr as lines:
-            self._words.extend(line.strip() for line in lines if line.strip())
+            self._lines.extend(line.strip() for line in lines if line.strip())
 
 
 @contextmanager
 def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
-    """Start a server that does not outlive the block, and yield its status, too."""
+    """Start a server for the `with` block; yield the process and its status."""
     reading, writing = os.pipe()
     try:
         command = [*command, "--status-fd", str(writing)]
@@ -160,36 +160,36 @@ def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
 
 
 def _watch(server: _Process, status: StatusReader, client: _Process, report: Report) -> None:
-    """Follow the run until both processes are over.
+    """Wait until both processes have ended, and report progress.
 
     Raises:
         RunError, ScenarioError, ResultsError: as `run_processes`.
     """
     while server.popen.poll() is None:
-        progress = status.read(LOOK_EVERY_S)
+        progress = status.read(POLL_EVERY_S)
         if progress is not None:
             report(progress.now_s, progress.jobs_over, progress.jobs)
         if status.is_over:
             with suppress(subprocess.TimeoutExpired):
-                server.popen.wait(LOOK_EVERY_S)
+                server.popen.wait(POLL_EVERY_S)
         if client.popen.poll():
-            server.stop()  # it writes what it has
-            raise client.fault()
+            server.stop()  # it writes the results so far
+            raise client.error()
     status.read(0.0)
     if server.popen.returncode:
-        raise _fault(server, status.failure, client)
+        raise _error_of(server, status.failure, client)
     try:
-        client.popen.wait(LAST_WORDS_S)
+        client.popen.wait(EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise RunError("the scheduler does not end, though the simulation has") from None
+        raise RunError("the simulation has ended, but the scheduler process has not") from None
     if client.popen.returncode:
-        raise client.fault()
+        raise client.error()
 
 
-def _fault(server: _Process, failure: Failure | None, client: _Process) -> Exception:
-    """Return the error of a server that failed; a scheduler that failed first is to blame."""
+def _error_of(server: _Process, failure: Failure | None, client: _Process) -> Exception:
+    """Return the error of a server that failed, or of the scheduler that failed before it."""
     if failure is None:
-        return server.fault()
+        return server.error()
     if failure.cause == "bad_input":
         return ScenarioError(failure.why)
     if failure.cause == "results_not_written":
@@ -197,9 +197,9 @@ def _fault(server: _Process, failure: Failure | None, client: _Process) -> Excep
         error.metrics = failure.metrics
         return error
     if failure.cause == "client_left":
-        # It says goodbye before it ends, and the server may be over sooner than it is.
+        # The client says goodbye before it ends, so the server may end first.
         with suppress(subprocess.TimeoutExpired):
-            client.popen.wait(LAST_WORDS_S)
+            client.popen.wait(EXIT_TIMEOUT_S)
         if client.popen.returncode:
-            return client.fault()
+            return client.error()
     return RunError(failure.why)

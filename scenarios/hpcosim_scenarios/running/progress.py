@@ -1,4 +1,4 @@
-"""How far a run has got, shown while it goes on."""
+"""The progress of a run on standard error."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Report = Callable[[float, int, int], None]
-"""Takes simulated time (s), jobs over, and jobs in all."""
+"""Takes the simulated time (s), the number of ended jobs, and the number of all jobs."""
 
-LINE_EVERY_S = 10.0  # where there is no terminal to draw a bar on
+LINE_EVERY_S = 10.0  # between lines if standard error is no terminal
 
 
 def ignore(now_s: float, over: int, jobs: int) -> None:
-    """Show nothing."""
+    """Show no progress."""
 
 
 @contextmanager
 def shown(title: str) -> Iterator[Report]:
-    """Show progress on standard error: a bar on a terminal, elsewhere a line now and then."""
+    """Show progress on standard error: a bar on a terminal, otherwise a line every 10 s."""
     if not sys.stderr.isatty():
         yield _lines(title)
         return
@@ -47,7 +47,7 @@ def shown(title: str) -> Iterator[Report]:
 
 
 def span(seconds: float) -> str:
-    """Return a length of time for people: `3 d 04:05:06`."""
+    """Return a duration as text: `3 d 04:05:06`."""
     days, rest = divmod(int(seconds), 86400)
     clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
     return f"{days} d {clock}" if days else clock

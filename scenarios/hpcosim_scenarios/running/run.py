@@ -1,4 +1,4 @@
-"""Running and checking one scenario."""
+"""Run or check one scenario."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.library import Library, LoadedScenario, open_loaded
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
+from hpcosim_scenarios.running.warnings import (
+    Warn,
+    check_seed,
+    ignore_warning,
+    recorded_warnings,
+)
 from hpcosim_server.record.folder import prepare
+from hpcosim_server.record.results import WorkloadSource
 from hpcosim_workloads.table import JobTable
 
 
@@ -34,39 +41,45 @@ def run_scenario(
     force: bool = False,
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
+    warn: Warn = ignore_warning,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
     Args:
         path: the scenario's file.
-        scheduler: instead of its own.
-        transport: `ipc` or `tcp`: simulator and scheduler in processes of their own;
-            `inproc`: both in this one. The results are the same to the last byte.
+        scheduler: a job scheduler that replaces the scenario's.
+        transport: `ipc` or `tcp`: simulator and scheduler in separate processes; `inproc`: both in
+            this process. The results are the same bytes.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
         force: replace the results in a folder that is not empty.
-        overrides: values of the scenario to change, by dotted path.
-        formats: of results, beside our own.
+        overrides: values to change in the scenario, by dotted path.
+        formats: additional formats of results.
+        warn: called with each warning about the scenario or the run.
 
     Returns:
         The metrics, and the results folder.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError, OracleError: bad input.
-        RunError: the run failed; what was recorded is written.
+        ScenarioError, WorkloadError, PolicyError, OracleError: the scenario, its workload or its
+            policy is invalid.
+        RunError: the run failed. The results up to then are written.
         ResultsFolderError: the results folder cannot be used; raised before the simulation starts.
         ResultsError: the results cannot be written; it has the metrics.
     """
     scenario = load_scenario(path, overrides)
     chosen = chosen_by(scenario, path, scheduler)
     chosen.check()
+    check_seed(scenario, overrides or {}, chosen.name, warn)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force)
     with shown(f"{scenario.name} {chosen.called}") as report:
         if transport == "inproc":
-            jobs = Library([path], overrides).first_jobs
-            return run_chosen(chosen, scenario, jobs, folder, report, formats), folder
+            loaded = Library([path], overrides).default
+            return run_chosen(chosen, loaded, folder, report, formats, warn), folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
         metrics = _run_processes(path, chosen, folder, transport, overrides or {}, options, report)
+        for warning in recorded_warnings(folder):
+            warn(warning)
         return metrics, folder
 
 
@@ -77,29 +90,29 @@ def default_folder(scenario: Scenario, scheduler: str) -> Path:
 
 def run_chosen(
     chosen: Chosen,
-    scenario: Scenario,
-    jobs: JobTable,
+    loaded: LoadedScenario,
     out: Path | None,
     report: Report = ignore,
     formats: Sequence[Format] = (),
+    warn: Warn = ignore_warning,
 ) -> dict[str, int | float]:
     """Run a scenario in this process, and return the metrics.
 
     Args:
-        chosen: who schedules.
-        scenario: what is simulated.
-        jobs: its jobs.
+        chosen: the policy.
+        loaded: the scenario with its jobs.
         out: the results folder; None: nothing is written.
-        report: told now and then how far it has got.
-        formats: of results, beside our own.
+        report: called with the progress about ten times a second.
+        formats: additional formats of results.
+        warn: called with each warning at the end of the run.
 
     Raises:
-        As `run_scenario`.
+        PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
-    with with_plan(chosen, scenario, jobs, out) as ready:
-        opened = open_scenario(scenario, jobs, chosen.title)
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
+        opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
-        return run_in_process(opened, ready.policy(), out, report, writers_of(formats))
+        return run_in_process(opened, ready.policy(), out, report, writers_of(formats), warn)
 
 
 def simulate(
@@ -111,26 +124,26 @@ def simulate(
     force: bool = False,
     overrides: Overrides | None = None,
 ) -> dict[str, int | float]:
-    """Run a scenario in this process under a policy of the caller's, and return the metrics.
+    """Run a scenario in this process with a policy of the caller, and return the metrics.
 
     Args:
-        path: the scenario's file. Its own scheduler is passed over.
-        policy: called with the view whenever something happened; decides by it.
-        name: the policy's name in results.
+        path: the scenario's file; its `scheduler` section is ignored.
+        policy: called with the view after every batch of events; makes decisions by its methods.
+        name: name of the policy in results.
         out: the results folder; None: nothing is written.
         force: replace the results in a folder that is not empty.
-        overrides: values of the scenario to change, by dotted path.
+        overrides: values to change in the scenario, by dotted path.
 
     Raises:
-        ScenarioError, WorkloadError: bad input.
-        RunError: the simulation got stuck, or the policy raised PolicyError.
+        ScenarioError, WorkloadError: the scenario or its workload is invalid.
+        RunError: the simulation is stuck, or the policy raised PolicyError.
         ResultsFolderError: the results folder cannot be used.
         ResultsError: the results cannot be written; it has the metrics.
     """
     if out is not None:
         prepare(out, force=force)
     library = Library([path], overrides)
-    opened = open_scenario(library.first, library.first_jobs, name)
+    opened = open_loaded(library.default, name)
     opened.run.policy = {"name": name}
     return run_in_process(opened, policy, out)
 
@@ -155,7 +168,7 @@ def _run_processes(
             report=report,
         )
 
-    if not chosen.needs_plan:  # the jobs, which may be many, are read by the server alone
+    if not chosen.needs_plan:  # then only the server reads the jobs
         return run(chosen)
     library = Library([path], overrides)
     with with_plan(chosen, library.first, library.first_jobs, out) as ready:
@@ -163,26 +176,33 @@ def _run_processes(
 
 
 class Checked(NamedTuple):
-    """A scenario in which nothing is wrong.
+    """A valid scenario.
 
     Attributes:
-        scenario: the scenario.
+        scenario: the scenario after overrides.
         jobs: its jobs.
-        chosen: who schedules it.
+        source: the origin of the jobs.
+        chosen: its scheduler and power manager.
     """
 
     scenario: Scenario
     jobs: JobTable
+    source: WorkloadSource
     chosen: Chosen
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
-    """Return a scenario with all that belongs to it.
+    """Return a scenario with its jobs and its scheduler.
+
+    Args:
+        path: the scenario file.
+        overrides: values of the scenario to replace, by dotted path.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError: something in it is wrong.
+        ScenarioError, WorkloadError, PolicyError: the scenario, its workload or its scheduler is
+            invalid.
     """
-    library = Library([path], overrides)
-    chosen = chosen_by(library.first, path)
+    loaded = Library([path], overrides).default
+    chosen = chosen_by(loaded.scenario, path)
     chosen.check()
-    return Checked(library.first, library.first_jobs, chosen)
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)

@@ -1,4 +1,4 @@
-"""Serving scenarios to schedulers in processes of their own. No client is imported here."""
+"""Serve scenarios to schedulers in other processes. Imports no client."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
 ) -> list[Failure]:
-    """Serve scenarios until told to stop, and return the failures.
+    """Serve scenarios until a signal or the last session ends the server; return the failures.
 
     Args:
         paths: the scenarios' files.
-        address: where to listen, such as `tcp://127.0.0.1:28080`.
+        address: address to listen at, such as `tcp://127.0.0.1:28080`.
         out: folder for results; None: none are written.
         force: accept an `out` that holds files.
-        sessions: how many sessions to serve before it ends; None: any number.
-        folder_per_session: results in a folder of `out` for each session, else in `out` itself.
-        limits: what clients may ask.
+        sessions: number of sessions after which the server ends; None: no limit.
+        folder_per_session: write each session's results to a folder of its own in `out`. False:
+            write them to `out` itself.
+        limits: limits of requests and sessions.
         overrides: values to change in all scenarios, by dotted path.
-        also: other formats to write the results in.
-        tell: takes the progress of sessions and every failure, also those raised here; None: the
-            progress goes to the log.
+        also: additional result writers.
+        tell: called with the progress of sessions and with every failure, including the errors
+            raised here; None: progress goes to the log.
 
     Raises:
-        ScenarioError, WorkloadError: bad input.
-        BindError: the address can't be had.
+        ScenarioError, WorkloadError: a scenario or its workload is invalid.
+        BindError: the server cannot listen at the address.
         ResultsFolderError: `out` cannot be used, see `folder.prepare`.
     """
     log_as_json()

@@ -1,14 +1,14 @@
-"""The status of `hpcosim serve` for the program that started it: JSON objects, one a line.
+"""The status of `hpcosim serve` for the program that started it: one JSON object per line.
 
-`hpcosim serve --status-fd N` writes them to the file descriptor N, which it inherits, such as the
-write end of a pipe. Each is a `Progress` or a `Failure` of `hpcosim_server.service.status`:
+`hpcosim serve --status-fd N` writes them to the inherited file descriptor N, such as the write end
+of a pipe. Each is a `Progress` or a `Failure` of `hpcosim_server.service.status`:
 
     {"status":"progress","session":"1f0c","scenario":"demo","scheduler":"easy","now_s":60.0,
      "jobs_over":3,"jobs":40}
     {"status":"failure","cause":"client_left","why":"the client left"}
 
-(the first on one line). The exit status says whether all went well. What follows the last line
-break was cut short by the death of the server.
+(the first on one line). The exit status of the server says whether all sessions succeeded. Text
+after the last line break is an incomplete line of a server that was killed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from hpcosim_server.service.status import Failure, Progress, Status
 
 
 def writing_to(descriptor: int) -> Callable[[Status], None]:
-    """Return what writes status objects to a file descriptor.
+    """Return a function that writes status objects to a file descriptor.
 
-    Once the reader is gone, they are dropped.
+    They are dropped after the reader has closed its end.
 
     Raises:
         ScenariosError: the descriptor is not open.
@@ -46,13 +46,13 @@ def writing_to(descriptor: int) -> Callable[[Status], None]:
 
 
 class StatusReader:
-    """The status of a server, read from the read end of a pipe.
+    """Reader of the status of a server.
 
     Args:
-        descriptor: the read end; no process but the server has the write end open.
+        descriptor: the read end of a pipe; only the server has the write end open.
 
     Attributes:
-        failure: the first that the server told; None: none so far.
+        failure: the first failure of the server; None: none so far.
         is_over: whether the server has closed its end.
     """
 
@@ -65,11 +65,11 @@ class StatusReader:
         self._poll.register(descriptor, select.POLLIN)
 
     def read(self, wait_s: float) -> Progress | None:
-        """Read what has come, and return the last progress in it.
+        """Read the available status, and return the last progress in it.
 
         Args:
-            wait_s: how long to wait for the first byte, s; nothing is waited for once the server
-                has closed its end.
+            wait_s: timeout for the first byte, s. Returns immediately if the server has closed its
+                end.
         """
         last = None
         while not self.is_over and self._poll.poll(1000 * wait_s):

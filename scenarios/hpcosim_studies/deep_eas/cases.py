@@ -1,4 +1,4 @@
-"""The scenarios of the study, the paper's figures for them, and the trainings on each."""
+"""The scenarios of the study, their published values, and the trainings on each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Case(NamedTuple):
     Attributes:
         scenario: the name of its file.
         label: its title in tables.
-        published: change of the paper's agent against ESJF, %; None: not published.
+        published: change of the paper's agent from ESJF, %; None: not published.
     """
 
     scenario: str
@@ -26,7 +26,7 @@ class Case(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The scenario's file."""
+        """The scenario file."""
         return scenario_path("deep_eas", self.scenario)
 
 
@@ -34,8 +34,8 @@ class Sweep(NamedTuple):
     """Scenarios that differ in one parameter.
 
     Attributes:
-        title: of its table.
-        differs: the parameter.
+        title: title of its table.
+        differs: name of the parameter.
         cases: the scenarios.
     """
 
@@ -49,12 +49,12 @@ PERFECT = (-5.37, -13.84, -29.45, -37.64, -45.47)
 
 SWEEPS: Mapping[str, Sweep] = {
     "deep-eas-fig3": Sweep(
-        "Figure 3: arrival rates, run times uncertain (c 4), half of the jobs short",
+        "Figure 3: arrival rates, uncertain run times (c 4), half of the jobs short",
         "arrival rate",
         tuple(Case(f"lambda_{rate}", f"{rate}", -42.88 if rate == 0.9 else None) for rate in RATES),
     ),
     "deep-eas-perfect": Sweep(
-        "Section III-G: the same with run times that are as expected",
+        "Section III-G: exact run-time estimates",
         "arrival rate",
         tuple(
             Case(f"perfect_{rate}", f"{rate}", published)
@@ -71,7 +71,7 @@ SWEEPS: Mapping[str, Sweep] = {
         ),
     ),
     "deep-eas-machines": Sweep(
-        "Beyond the paper: more machines, arrival rate 0.9",
+        "Not in the paper: more machines, arrival rate 0.9",
         "machines",
         (
             Case("lambda_0.9", "2", -42.88),
@@ -80,7 +80,7 @@ SWEEPS: Mapping[str, Sweep] = {
         ),
     ),
 }
-"""The studies that compare scenarios, by name."""
+"""Studies that compare scenarios, by name."""
 
 CURVES = "deep-eas-fig4"
 HELD = "deep-eas-fig5"
@@ -89,13 +89,13 @@ BUSIEST = "lambda_0.9"
 PAPERS_CURVE = "lambda_0.7"
 
 
-class Trained(NamedTuple):
+class DeepEasTask(NamedTuple):
     """A training.
 
     Attributes:
-        scenario: the name of the scenario's file.
+        scenario: the name of the scenario file.
         form: a key of `FORMS` of the training package: `pairs`, `picture` or `paper`.
-        seed: of the training.
+        seed: seed of the training.
     """
 
     scenario: str
@@ -104,12 +104,12 @@ class Trained(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its folder and of its learning curve."""
+        """Name of its folder and of its learning curve."""
         return f"{self.scenario}-{self.form}-{self.seed}"
 
     @property
     def model(self) -> str:
-        """The name of the file that the best of its seeds is kept in."""
+        """Name of the file of the best agent over the seeds."""
         return model_name(self.scenario, self.form)
 
 
@@ -118,16 +118,16 @@ def model_name(scenario: str, form: str) -> str:
     return f"{scenario}.safetensors" if form == "pairs" else f"{scenario}-{form}.safetensors"
 
 
-def trained_on(scenario: str) -> list[Trained]:
-    """Return the trainings on a scenario: all forms and seeds on the busiest, ours on each."""
+def trained_on(scenario: str) -> list[DeepEasTask]:
+    """Return the trainings on a scenario: all forms and seeds on the busiest, otherwise ours."""
     if scenario == BUSIEST:
         forms = ("pairs", "picture", "paper")
-        return [Trained(scenario, form, seed) for form in forms for seed in SEEDS]
-    own = [Trained(scenario, "pairs", 0)]
-    return [*own, Trained(scenario, "paper", 0)] if scenario == PAPERS_CURVE else own
+        return [DeepEasTask(scenario, form, seed) for form in forms for seed in SEEDS]
+    own = [DeepEasTask(scenario, "pairs", 0)]
+    return [*own, DeepEasTask(scenario, "paper", 0)] if scenario == PAPERS_CURVE else own
 
 
-def trainings(study: str) -> list[Trained]:
+def trainings(study: str) -> list[DeepEasTask]:
     """Return the trainings of a study."""
     if study in SWEEPS:
         scenarios = [case.scenario for case in SWEEPS[study].cases]

@@ -1,13 +1,14 @@
-"""Figure 4: how agents learn, beside ESJF on the same sequences."""
+"""Figure 4: learning curves of the agents, compared with ESJF on the same sequences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.deep_eas.cases import BUSIEST, PAPERS_CURVE, Trained
+from hpcosim_studies.deep_eas.cases import BUSIEST, PAPERS_CURVE, DeepEasTask
 from hpcosim_studies.deep_eas.sweep import ESJF, FORMS
 from hpcosim_studies.deep_eas.training import CURVES
 from hpcosim_studies.figures import panels, titled
@@ -18,23 +19,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOUR = dict(zip(FORMS, COLOURS, strict=False))
-PAPERS = -42.88
-"""Change of the paper's agent against ESJF, %."""
+PUBLISHED_CHANGE = -42.88
+"""Change of the paper's agent from ESJF, %."""
 
-MOST = 2.0
-"""The end of the axis, times ESJF."""
+AXIS_END = 2.0
+"""Upper limit of the axis, relative to ESJF."""
 
 Points = Sequence[tuple[float, float]]
-"""Minutes of training so far, and the validation score then, relative to ESJF's."""
+"""Elapsed training time, min, and validation score relative to ESJF."""
 
 
-def curve_of(task: Trained, source: Path) -> Rows:
+def curve_of(task: DeepEasTask, source: Path) -> Rows:
     """Return the learning curve of a training, from the folder of a study."""
     return read_rows(source / CURVES / f"{task.name}.csv", ("iteration", "validation", "seconds"))
 
 
-def summary(tasks: Sequence[Trained], source: Path) -> str:
-    """Return how fast each agent learned, as Markdown."""
+def summary(tasks: Sequence[DeepEasTask], source: Path) -> str:
+    """Return the learning speed of each agent as Markdown."""
     lines = []
     for task in tasks:
         curve = curve_of(task, source)
@@ -47,8 +48,9 @@ def summary(tasks: Sequence[Trained], source: Path) -> str:
     return document(
         ["# Figure 4: learning"],
         [
-            "Best choices on 100 sequences of validation over what ESJF comes to there. Minutes on "
-            "a clock on the wall, of one processor, beside another training."
+            "Normalised energy-delay product of greedy actions on 100 validation sequences, "
+            "divided by ESJF's. Minutes are wall-clock time on one processor, with another "
+            "training in parallel."
         ],
         table([*head, "40 % below (min)", "least", "at the end"], lines),
     )
@@ -58,18 +60,18 @@ def _first(points: Iterable[tuple[float, float]], below: float) -> str:
     return next((f"{minutes:.1f}" for minutes, value in points if value < below), "never")
 
 
-def draw(path: Path, tasks: Sequence[Trained], source: Path) -> None:
-    """Draw the curves over training time, on the paper's rate and on the busiest."""
+def draw(path: Path, tasks: Sequence[DeepEasTask], source: Path) -> None:
+    """Draw the learning curves over training time, at the paper's rate and at the busiest."""
     with panels(path, 1, 2, (10.0, 4.0), sharey=True) as grid:
         for axes, scenario in zip(grid, (PAPERS_CURVE, BUSIEST), strict=True):
             _draw(axes, [task for task in tasks if task.scenario == scenario], source)
             titled(axes, f"{scenario}: best choices in validation / ESJF")
             axes.set_xlabel("minutes of training, one processor")
-        grid[0].set_ylim(0.4, MOST)
-        grid[1].axhline(1.0 + PAPERS / 100.0, color="black", linestyle=":", linewidth=1.0)
+        grid[0].set_ylim(0.4, AXIS_END)
+        grid[1].axhline(1.0 + PUBLISHED_CHANGE / 100.0, color="black", linestyle=":", linewidth=1.0)
         grid[1].annotate(
             "the paper's agent",
-            (0.98, 1.0 + PAPERS / 100.0),
+            (0.98, 1.0 + PUBLISHED_CHANGE / 100.0),
             fontsize=8,
             ha="right",
             va="bottom",
@@ -77,7 +79,7 @@ def draw(path: Path, tasks: Sequence[Trained], source: Path) -> None:
         )
 
 
-def _draw(axes: Axes, tasks: Sequence[Trained], source: Path) -> None:
+def _draw(axes: Axes, tasks: Sequence[DeepEasTask], source: Path) -> None:
     axes.axhline(1.0, color=COLOURS[7], linewidth=1.5, label=ESJF.upper())
     for task in sorted(tasks, key=lambda task: list(FORMS).index(task.form)):
         minutes, values = zip(*validations(curve_of(task, source)), strict=True)
@@ -87,10 +89,10 @@ def _draw(axes: Axes, tasks: Sequence[Trained], source: Path) -> None:
 
 
 def validations(curve: Rows) -> Points:
-    """Return the points of a curve at which there was a validation."""
+    """Return the points of a curve with a validation."""
     points, seconds = [], 0.0
     for row in curve:
         seconds += row["seconds"]
-        if row["validation"] == row["validation"]:  # else NaN: none was done
+        if not math.isnan(row["validation"]):
             points.append((seconds / 60.0, row["validation"]))
     return points

@@ -1,4 +1,4 @@
-"""The optimality gap: ESJF and the agent on small sequences, beside the optimum."""
+"""The optimality gap of ESJF and the agent on small sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpcosim_client.agents.deep_eas.network import load_deep_eas
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.deep_eas.cases import Case
-from hpcosim_studies.deep_eas.optimum import Bound, optimum
+from hpcosim_studies.deep_eas.optimum import SequenceBound, optimum
 from hpcosim_studies.figures import panels, titled
 from hpcosim_studies.measures import change, document, table
 from hpcosim_studies.pool import in_parallel
@@ -25,10 +25,10 @@ from hpcosim_training.environments.step_machines import Machines, machines_of, m
 from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 
 STEPS = (4, 7, 10, 13)
-"""The lengths: steps in which jobs arrive."""
+"""Lengths of sequences: steps in which jobs arrive."""
 
 SEQUENCES = 20
-"""Of each length."""
+"""Sequences of each length."""
 
 
 def find_optima(
@@ -37,24 +37,24 @@ def find_optima(
     lengths: Sequence[int] = STEPS,
     sequences: int = SEQUENCES,
 ) -> list[Row]:
-    """Return the results of ESJF, an agent and the solver on small sequences, a row a length.
+    """Return the results of ESJF, an agent and the solver, a row for each length of sequences.
 
     Args:
-        case: a scenario, for its machines and the distribution of its jobs.
+        case: scenario that provides machines and workload model.
         model: the agent's file.
-        lengths: the steps in which jobs arrive.
-        sequences: of each length.
+        lengths: numbers of steps in which jobs arrive.
+        sequences: number of sequences of each length.
 
     Raises:
-        OracleError: SciPy is missing, or found no schedule in time.
+        OracleError: SciPy is missing, or the solver found no schedule within its time limit.
     """
-    # One process: the solver's time limit is wall-clock time, so solvers side by side prove less.
+    # One process: the solver's time limit is wall-clock time, and parallel solvers are slower.
     find = partial(find_one, case, model, sequences)
     return in_parallel(find, lengths, 1, "deep-eas-optimum")
 
 
 def find_one(case: Case, model: Path, sequences: int, steps: int) -> Row:
-    """Return the results on the sequences of a length: means over all their jobs.
+    """Return the results on the sequences of a length, as means over all their jobs.
 
     Columns are `steps`, `jobs` (in a sequence), and the mean normalised energy-delay products of
     `esjf`, of the `agent`, of the best schedules `found` by the solver, which knows all jobs in
@@ -85,17 +85,17 @@ def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEn
     return mean_edp(env.runs)
 
 
-def _bound(machines: Machines, jobs: StepJobs, one: int) -> Bound:
+def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
     alone = jobs.take([one])
     valid = alone.valid[0]
-    # A machine on which nothing runs could start what it is to start later, so all is over in an
-    # optimal schedule once all could have run one after the other.
+    # An optimal schedule has no step in which all machines are idle and jobs wait, so it ends
+    # within the sum of all run times after the last submission.
     longest = alone.actual[0].max(axis=0)[valid].sum()
     return optimum(machines, alone, int(alone.submit[0][valid].max() + longest))
 
 
 def summary(rows: Rows) -> str:
-    """Return the comparison, as Markdown."""
+    """Return the comparison as Markdown."""
     lines = []
     for row in rows:
         proven = row["found"] <= row["least"] * (1.0 + 1e-4)
@@ -105,12 +105,12 @@ def summary(rows: Rows) -> str:
         ]
         lines.append([f"{row['steps']}", f"{row['jobs']:.1f}", *gaps, best])
     return document(
-        ["# How much is left"],
+        ["# Optimality gap"],
         [
-            f"Mean normalised energy-delay product on {SEQUENCES} sequences of each length, drawn "
-            "as those of lambda_0.9 are. The optimum knows true run times and all jobs to come, "
-            "which nobody does; in brackets what is above it. Where the solver did not prove it, "
-            "the range says where it is."
+            f"Mean normalised energy-delay product on {SEQUENCES} sequences of each length, from "
+            "the workload model of lambda_0.9. The optimum knows true run times and future jobs; "
+            "brackets give the gap to it. A range contains an optimum that the solver did not "
+            "prove."
         ],
         table(["steps with jobs", "jobs", "ESJF", "Deep-EAS, pairs (ours)", "optimum"], lines),
     )

@@ -1,4 +1,4 @@
-"""A study of Deep-EAS, from trainings to tables and figures."""
+"""Reproduce a study of Deep-EAS, from trainings to tables and figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_studies.agents import TABLE
-from hpcosim_studies.deep_eas import curves, held, optima
+from hpcosim_studies.deep_eas import curves, held_jobs, optima
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
@@ -28,9 +28,9 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
 
     Args:
         name: a key of `SWEEPS`, or `CURVES`, `HELD` or `OPTIMUM`.
-        out: the folder, which exists.
-        train: train the agents into it; else those beside the scenarios are taken.
-        workers: processes.
+        out: the output folder, which exists.
+        train: train the agents into the folder first; otherwise use the shipped agents.
+        workers: number of processes.
     """
     use_one_thread()
     source = out if train else papers_folder() / "deep_eas"
@@ -46,9 +46,9 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
         text = curves.summary(trainings(name), source)
         curves.draw(figure, trainings(name), source)
     elif name == HELD:
-        found = held.held(held.watch(busiest.path, ours))
-        text = held.summary(found)
-        held.draw(figure, found)
+        found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
+        text = held_jobs.summary(found)
+        held_jobs.draw(figure, found)
     else:
         small = optima.find_optima(busiest, ours)
         text = optima.summary(small)

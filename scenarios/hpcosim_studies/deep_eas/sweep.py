@@ -1,4 +1,4 @@
-"""Scenarios side by side: heuristics, agents and the paper's figures, in a table and a figure."""
+"""Comparison of scenarios: heuristics, agents and published values, in a table and a figure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from hpcosim_studies.study import Study
 
 ESJF = "esjf"
 BEST = "shortest-low-power"
-"""The best heuristic on the busiest scenario; it reserves no machine ahead."""
+"""The best heuristic on the busiest scenario; it makes no reservations."""
 
 HEURISTICS = (ESJF, "esjf-now", BEST, "minmin", "minmin-immediate", "fcfs")
-ELSEWHERE = "elsewhere"
-"""Stands for our agent of the busiest scenario, on every scenario."""
+TRANSFERRED = "elsewhere"
+"""Label of our agent of the busiest scenario, which runs on every scenario."""
 
 FORMS = {
     "pairs": "Deep-EAS, pairs (ours)",
@@ -32,12 +32,12 @@ FORMS = {
 }
 
 
-class Compared(NamedTuple):
+class CaseComparison(NamedTuple):
     """A scenario of a sweep, with the mean normalised energy-delay products on it.
 
     Attributes:
         case: the scenario.
-        values: by heuristic, and that of `ELSEWHERE`.
+        values: by heuristic, and that of `TRANSFERRED`.
         agents: the rows of agents trained on it.
     """
 
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
         return [row["best"] for row in where(self.agents, form=form)]
 
     def change(self, value: float) -> float:
-        """Return the change of a value against ESJF's, %."""
+        """Return the change of a value from ESJF's, %."""
         return change(value, self.values[ESJF])
 
 
@@ -63,14 +63,14 @@ def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
         agents: the rows of agents, of any scenarios.
         busiest: the file of our agent of the busiest scenario.
     """
-    schedulers = {**{name: name for name in HEURISTICS}, ELSEWHERE: f"deep-eas:{busiest}"}
+    schedulers = {**{name: name for name in HEURISTICS}, TRANSFERRED: f"deep-eas:{busiest}"}
     runs = [
         StudyRun(case.path, {"case": case, "scheduler": label}, scheduler)
         for case in sweep.cases
         for label, scheduler in schedulers.items()
     ]
 
-    def found(rows: Rows) -> list[Compared]:
+    def found(rows: Rows) -> list[CaseComparison]:
         return [compared(case, where(rows, case=case), agents) for case in sweep.cases]
 
     return Study(
@@ -82,44 +82,46 @@ def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
     )
 
 
-def compared(case: Case, rows: Rows, agents: Rows) -> Compared:
+def compared(case: Case, rows: Rows, agents: Rows) -> CaseComparison:
     """Return the comparison of the runs and agents of a scenario."""
     values = {row["scheduler"]: float(row[MEASURE]) for row in rows}
-    return Compared(case, values, where(agents, scenario=case.scenario))
+    return CaseComparison(case, values, where(agents, scenario=case.scenario))
 
 
-def summary(sweep: Sweep, found: Sequence[Compared]) -> str:
-    """Return the comparison, as Markdown."""
+def summary(sweep: Sweep, found: Sequence[CaseComparison]) -> str:
+    """Return the comparison as Markdown."""
     lines = [[name, *(_heuristic(one, name) for one in found)] for name in HEURISTICS]
     for form, title in FORMS.items():
         if any(one.best(form) for one in found):
             lines.append([title, *(_agents(one, form) for one in found)])
             lines.append(["before training", *(_before(one, form) for one in found)])
-    here = [f"{value:.2f} ({one.change(value):+.1f} %)" for one, value in _elsewhere(found)]
+    here = [f"{value:.2f} ({one.change(value):+.1f} %)" for one, value in _transferred(found)]
     lines.append([f"ours, trained on {BUSIEST} alone", *here])
-    said = ["" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found]
-    lines.append(["Deep-EAS, published", *said])
+    published = [
+        "" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found
+    ]
+    lines.append(["Deep-EAS, published", *published])
     return document(
         [f"# {sweep.title}"],
         [
-            "Mean normalised energy-delay product of all jobs of 150 sequences that no agent has "
-            "seen; in brackets against ESJF. Agents: mean of the best choices, least to most over "
-            "so many seeds; one of each form's networks before training, with choices drawn."
+            "Mean normalised energy-delay product of all jobs of 150 test sequences; in brackets "
+            "the change from ESJF. Agents: greedy actions, mean, and minimum to maximum over the "
+            "seeds; before training: sampled actions."
         ],
         table([sweep.differs, *(one.case.label for one in found)], lines),
     )
 
 
-def _elsewhere(found: Sequence[Compared]) -> list[tuple[Compared, float]]:
-    return [(one, one.values[ELSEWHERE]) for one in found]
+def _transferred(found: Sequence[CaseComparison]) -> list[tuple[CaseComparison, float]]:
+    return [(one, one.values[TRANSFERRED]) for one in found]
 
 
-def _heuristic(one: Compared, name: str) -> str:
+def _heuristic(one: CaseComparison, name: str) -> str:
     value = one.values[name]
     return f"{value:.2f}" + ("" if name == ESJF else f" ({one.change(value):+.1f} %)")
 
 
-def _agents(one: Compared, form: str) -> str:
+def _agents(one: CaseComparison, form: str) -> str:
     values = one.best(form)
     if not values:
         return ""
@@ -130,19 +132,19 @@ def _agents(one: Compared, form: str) -> str:
     return f"{text}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
 
 
-def _before(one: Compared, form: str) -> str:
+def _before(one: CaseComparison, form: str) -> str:
     values: list[Row] = where(one.agents, form=form)
     return f"{statistics.fmean(row['untrained_drawn'] for row in values):.2f}" if values else ""
 
 
-def draw(path: Path, sweep: Sweep, found: Sequence[Compared]) -> None:
-    """Draw all values, and their changes against ESJF's."""
+def draw(path: Path, sweep: Sweep, found: Sequence[CaseComparison]) -> None:
+    """Draw all values, and their changes from ESJF's."""
     with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
         titled(values, "mean normalised energy-delay product")
         titled(percents, "against ESJF (%)")
-        for label, style, colour, came in _lines(found):
-            values.plot(came, style, color=colour, markersize=4, label=label)
-            changes = [one.change(value) for one, value in zip(found, came, strict=True)]
+        for label, style, colour, series in _lines(found):
+            values.plot(series, style, color=colour, markersize=4, label=label)
+            changes = [one.change(value) for one, value in zip(found, series, strict=True)]
             percents.plot(changes, style, color=colour, markersize=4)
         values.set_ylim(bottom=0.0)
         values.legend(frameon=False, fontsize=7)
@@ -151,13 +153,13 @@ def draw(path: Path, sweep: Sweep, found: Sequence[Compared]) -> None:
             axes.set_xlabel(sweep.differs)
 
 
-def _lines(found: Sequence[Compared]) -> Iterator[tuple[str | None, str, str, list[float]]]:
-    """Yield label, style, colour and values of each line; NaN where there is none."""
+def _lines(found: Sequence[CaseComparison]) -> Iterator[tuple[str | None, str, str, list[float]]]:
+    """Yield label, style, colour and values of each line; NaN for missing values."""
     grey, blue = COLOURS[7], COLOURS[0]
     yield "ESJF", "-o", grey, [one.values[ESJF] for one in found]
     yield BEST, "--", grey, [one.values[BEST] for one in found]
     yield FORMS["pairs"], "-o", blue, [statistics.fmean(one.best("pairs")) for one in found]
-    alone = [value for _, value in _elsewhere(found)]
+    alone = [value for _, value in _transferred(found)]
     yield f"the same, trained on {BUSIEST} alone", ":", blue, alone
     for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
         for seed in range(max(len(one.best(form)) for one in found)):
@@ -165,8 +167,8 @@ def _lines(found: Sequence[Compared]) -> Iterator[tuple[str | None, str, str, li
             some = [one.best(form)[seed : seed + 1] for one in found]
             yield label, "o", colour, [values[0] if values else math.nan for values in some]
     percents = [math.nan if one.case.published is None else one.case.published for one in found]
-    said = [
+    published = [
         one.values[ESJF] * (1.0 + percent / 100.0)
         for one, percent in zip(found, percents, strict=True)
     ]
-    yield "published, by its percentage", "x", "black", said
+    yield "published, by its percentage", "x", "black", published

@@ -1,4 +1,4 @@
-"""The agents of the study: trained, and tried out in the simulator."""
+"""The agents of the study: their training and test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcosim_client.agents.deep_eas.network import (
     save_deep_eas,
 )
 from hpcosim_studies.agents import keep_best, train_all
-from hpcosim_studies.deep_eas.cases import Trained
+from hpcosim_studies.deep_eas.cases import DeepEasTask
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import StudyRun, metrics_of
@@ -32,23 +32,23 @@ UNTRAINED = "untrained.safetensors"
 STUDIED: Mapping[str, Mapping[str, int]] = {
     "paper": {"sequences": 10, "iterations": 40},
 }
-"""Changes to the training of a form: with all its sequences it would take a day."""
+"""Changes of the training settings by form; the full training would take a day."""
 
 COLUMNS = (
     *("scenario", "form", "seed", "training_s", "iterations", "best_at"),
     *("untrained", "untrained_drawn", "best", "drawn"),
 )
-"""Of `agents.csv`: a row for each agent.
+"""Columns of `agents.csv`, which has a row for each agent.
 
-`training_s` is wall-clock time beside another training; `iterations` and `best_at` are the
-iterations done and the one with the best validation score. The others are the mean normalised
-energy-delay product on the 150 sequences of its scenario: of the network before and after training,
-each with greedy and with sampled (`drawn`) choices.
+`training_s` is wall-clock time with another training in parallel; `iterations` and `best_at` are
+the completed iterations and the one with the best validation score. The others are the mean
+normalised energy-delay product on the 150 sequences of the scenario: of the network before and
+after training, each with greedy and with sampled (`drawn`) actions.
 """
 
 
-def train_study(tasks: Sequence[Trained], out: Path, workers: int | None = None) -> None:
-    """Train and try out agents; write `agents.csv`, learning curves and the best networks."""
+def train_study(tasks: Sequence[DeepEasTask], out: Path, workers: int | None = None) -> None:
+    """Train and test agents; write `agents.csv`, learning curves and the best networks."""
     train_all(tasks, out, train_one, COLUMNS, digits=8, workers=workers, title="deep-eas")
     (out / CURVES).mkdir(exist_ok=True)
     for task in tasks:
@@ -58,7 +58,7 @@ def train_study(tasks: Sequence[Trained], out: Path, workers: int | None = None)
         keep_best(folders, NETWORK, out / model, validation_of)
 
 
-def train_one(task: Trained, folder: Path) -> list[Row]:
+def train_one(task: DeepEasTask, folder: Path) -> list[Row]:
     """Train an agent into a folder, and return its row."""
     path = scenario_path("deep_eas", task.scenario)
     changes: dict[str, Any] = {"seed": task.seed, **STUDIED.get(task.form, {})}
@@ -82,12 +82,12 @@ def normalised_edp(path: Path, scheduler: str) -> float:
 
 
 def validation_of(folder: Path) -> float:
-    """Return the best validation score of a training: the less, the better."""
+    """Return the best validation score of a training; lower is better."""
     return float(load_deep_eas(folder / NETWORK)[1].training["validation"])
 
 
 def _save_untrained(folder: Path, seed: int) -> None:
-    """Write the network that a training began with."""
+    """Write the initial network of a training."""
     about = load_deep_eas(folder / NETWORK)[1]
     network = network_of(about.settings)
     draw(network, torch.Generator().manual_seed(seed))

@@ -1,11 +1,11 @@
-"""The paper's claims, beside ours."""
+"""The paper's claims beside our results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from hpcosim_studies.measures import Measure, change, table
-from hpcosim_studies.power.agents import Agent, of_curriculum, rows_of
+from hpcosim_studies.power.agents import PowerAgent, of_curriculum, rows_of
 from hpcosim_studies.power.managers import ALWAYS_ON, RULE, TIMEOUT
 from hpcosim_studies.power.paper import (
     BEST,
@@ -23,18 +23,18 @@ GAP = "-"
 
 
 def percent(value: float) -> str:
-    """Return a change for a table."""
+    """Format a change for a table."""
     return f"{value:+.2f} %"
 
 
 def timeout_claims(rows: Rows, awarenesses: Sequence[str]) -> list[str]:
-    """Return what the paper says of timeouts beside ours, a column for each awareness."""
+    """Return the paper's claims on timeouts beside ours, with a column for each awareness."""
     by_awareness = [where(rows, kind=TIMEOUT, awareness=each) for each in awarenesses]
     papers = f"that of {PAPERS_TIMEOUT_MIN} min"
     filling = PAPER.filling_all_on + PAPER.filling_gain - PAPER.filling_to_timeout
     all_on = f"{FILLING.mean(where(rows, kind=ALWAYS_ON)):.2f} %"
     least = [min(each, key=WASTED.of) for each in by_awareness]
-    same = [_like_papers(each) for each in by_awareness]
+    same = [_at_papers_timeout(each) for each in by_awareness]
     return table(
         ["", "paper", *awarenesses],
         [
@@ -57,18 +57,18 @@ def timeout_claims(rows: Rows, awarenesses: Sequence[str]) -> list[str]:
     )
 
 
-def agent_claims(rows: Rows, agents: Sequence[Agent]) -> list[str]:
-    """Return what the paper says of its Best Agent beside ours: means over seeds.
+def agent_claims(rows: Rows, agents: Sequence[PowerAgent]) -> list[str]:
+    """Return the paper's claims on its Best Agent beside ours, as means over seeds.
 
-    Its agents and its timeout stand beside one job scheduler, and so do ours. Without an agent of
-    the paper's best curriculum there are no lines.
+    Agents and timeouts are compared with the same job scheduler, as in the paper. Without an agent
+    of the paper's best curriculum the table is empty.
     """
     best = rows_of(rows, of_curriculum(agents, BEST))
     if not best:
         return []
     without = rows_of(rows, of_curriculum(agents, NO_CL))
     among = where(rows, kind=TIMEOUT, awareness=best[0]["awareness"])
-    same, least = [_like_papers(among)], [min(among, key=WASTED.of)]
+    same, least = [_at_papers_timeout(among)], [min(among, key=WASTED.of)]
     gain = FILLING.mean(best) - FILLING.mean(where(rows, kind=ALWAYS_ON))
     above = FILLING.mean(best) - FILLING.mean(same)
     papers = f"timeout {PAPERS_TIMEOUT_MIN} min"
@@ -96,8 +96,8 @@ def agent_claims(rows: Rows, agents: Sequence[Agent]) -> list[str]:
     )
 
 
-def _like_papers(timeouts: Rows) -> Row:
-    """Return the run with the paper's timeout, or with the next to it."""
+def _at_papers_timeout(timeouts: Rows) -> Row:
+    """Return the run with the paper's timeout, or with the nearest one."""
     return min(timeouts, key=lambda row: abs(row["value"] - PAPERS_TIMEOUT_MIN))
 
 
@@ -110,7 +110,7 @@ def _points(value: float) -> str:
 
 
 def _placed(shutdowns: float, timeouts: Rows) -> str:
-    """Say between which timeouts a number of shutdowns lies; the longer, the fewer."""
+    """Return between which timeouts a number of shutdowns lies; longer timeouts have fewer."""
     more = [row for row in timeouts if SHUTDOWNS.of(row) >= shutdowns]
     fewer = [row for row in timeouts if SHUTDOWNS.of(row) < shutdowns]
     if not more or not fewer:

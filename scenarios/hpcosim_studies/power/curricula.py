@@ -1,4 +1,4 @@
-"""Curricula: figure 11 (section 5.2), from the table that training writes."""
+"""Curricula: figure 11 (section 5.2), from the table of trainings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.figures import PALE, panels
 from hpcosim_studies.measures import Measure, change, document, table
-from hpcosim_studies.power.agents import TRAINED_BESIDE
+from hpcosim_studies.power.agents import TRAINED_WITH
 from hpcosim_studies.power.claims import percent
-from hpcosim_studies.power.managers import RULE, TIMEOUT, Place, timeouts
+from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, timeouts
 from hpcosim_studies.power.paper import (
     BEST,
     COLUMNS,
     CURRICULA,
     ENERGY,
-    KEPT,
+    METRICS,
     NO_CL,
     PAPER,
     TIMEOUTS_MIN,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TABLE = "curricula.csv"
-TRAINED_COLUMNS = ("algorithm", "curriculum", "seed", *KEPT)
-"""Of the table: the metrics of each training on the test part."""
+TRAINED_COLUMNS = ("algorithm", "curriculum", "seed", *METRICS)
+"""Columns of the table; the metrics are those of the test workload."""
 
 MEASURES = (ENERGY, WASTED, WAIT)
 """Panels (a) to (c) of figure 11."""
@@ -55,20 +55,20 @@ def compare_curricula(
     minutes: Sequence[float] = TIMEOUTS_MIN,
     workers: int | None = None,
 ) -> None:
-    """Write `results.csv`, `summary.md` and `curricula.png` of a table of trainings.
+    """Write `results.csv`, `summary.md` and `curricula.png` from a table of trainings.
 
     Args:
-        out: the folder, which exists.
-        trained: the table, of trainings of one algorithm.
-        path: the scenario, for the timeout that stands beside them.
-        minutes: the timeouts of which the best is shown.
-        workers: processes.
+        out: the output folder, which exists.
+        trained: the table of trainings, all with the same algorithm.
+        path: the scenario, to run the timeouts.
+        minutes: timeouts, of which the best is shown.
+        workers: number of processes.
 
     Raises:
-        StudyError: there is no such table, or it has no trainings.
+        StudyError: the table is missing or has no trainings.
     """
     known = read_trainings(trained)
-    runs = timeouts(Place(path), minutes, known[0]["awareness"])
+    runs = timeouts(RunSetup(path), minutes, known[0]["awareness"])
     tables, figures = {"summary.md": summary}, {"curricula.png": draw}
     study = Study("power-curricula", runs, COLUMNS, tables, figures)
     carry_out(study, out, workers, known)
@@ -77,10 +77,10 @@ def compare_curricula(
 def read_trainings(path: Path) -> list[Row]:
     """Return the trainings of a table, in the order of the paper's curricula.
 
-    The curriculum `untrained` is the network before it has learned anything.
+    The curriculum `untrained` is the initial network.
 
     Raises:
-        StudyError: it cannot be read, lacks columns, or has no trainings.
+        StudyError: the table cannot be read, lacks columns, or has no trainings.
     """
     lines = read_rows(path, TRAINED_COLUMNS)
     if not lines:
@@ -92,7 +92,7 @@ def read_trainings(path: Path) -> list[Row]:
             "cluster": "",
             "kind": line["algorithm"],
             "manager": line["curriculum"],
-            "awareness": TRAINED_BESIDE[line["algorithm"]],
+            "awareness": TRAINED_WITH[line["algorithm"]],
         }
         for line in lines
     ]
@@ -111,7 +111,7 @@ def _best(rows: Rows) -> Row:
 
 
 def summary(rows: Rows) -> str:
-    """Return the tables, as Markdown."""
+    """Return the tables as Markdown."""
     trained, best = _trained(rows), _best(rows)
     head = ["curriculum", "", "seeds", *(measure.named for measure in MEASURES)]
     head += ["wasted: change", "wait: change"]
@@ -127,21 +127,21 @@ def summary(rows: Rows) -> str:
     parts = [
         ["# Curricula (figure 11)"],
         [
-            "Mean over seeds, least and most. Changes are against no curriculum. The paper has, of",
-            f"one training each as far as it says, {PAPER.wasted_to_no_cl} % wasted energy for",
-            f"`{BEST}`, and {PAPER.wait_to_no_cl[0]} % to {PAPER.wait_to_no_cl[1]} % mean wait",
-            "for easy to hard.",
+            "Mean over seeds, minimum to maximum. Changes are relative to no curriculum. The paper",
+            f"reports {PAPER.wasted_to_no_cl} % wasted energy for `{BEST}`, and",
+            f"{PAPER.wait_to_no_cl[0]} % to {PAPER.wait_to_no_cl[1]} % mean wait for easy to hard,",
+            "apparently of one training each.",
         ],
         [f"## {rows[0]['kind'].upper()}"],
         table(head, lines, RULE),
     ]
     if UNTRAINED not in trained:
-        parts.append(["No untrained network: the table has none."])
+        parts.append(["The table has no untrained network."])
     return document(*parts)
 
 
 def draw(path: Path, rows: Rows) -> None:
-    """Draw a bar for the mean of each curriculum, and a dot for each seed, in a panel a measure."""
+    """Draw one panel for each measure: bars are means of curricula, dots are seeds."""
     with panels(path, 1, len(MEASURES), (11.5, 4.4), sharey=True) as all_axes:
         for number, (axes, measure) in enumerate(zip(all_axes, MEASURES, strict=True)):
             _draw(axes, rows, measure)

@@ -1,4 +1,4 @@
-"""The power managers that are compared, as runs."""
+"""The runs of the power managers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.measures import Measure, table
-from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent
+from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent
 from hpcosim_studies.power.paper import Cluster
 from hpcosim_studies.rows import Rows, groups
 from hpcosim_studies.runs import NO_OVERRIDES, StudyRun
@@ -21,26 +21,26 @@ KEEP_IDLE = "keep-idle"
 SLURM = "slurm"
 ORACLE = "oracle"
 ANY = "any"
-"""The awareness of runs in which that of the job scheduler makes no difference."""
+"""Label of runs that do not depend on the job scheduler's power awareness."""
 
 PRICED_MIN = (0, 15, 60)
-"""The timeouts that are run with each price of waiting."""
+"""Timeouts for each price of waiting, min."""
 
 SLURM_S = 900.0
-"""SuspendTime of Slurm: the paper's 15 min."""
+"""SuspendTime of Slurm, s: the paper's timeout of 15 min."""
 
-SLURM_GOES_WITH = ("unaware", "aware")
-"""Slurm alone switches nodes: it does not go with a job scheduler that switches some, too."""
+SLURM_AWARENESSES = ("unaware", "aware")
+"""Slurm's power saving excludes `planned` schedulers, because these switch nodes themselves."""
 
-OF_AWARENESS: Mapping[str, str] = {
+AWARENESS_COLOURS: Mapping[str, str] = {
     "unaware": COLOURS[0],
     "aware": COLOURS[1],
     "planned": COLOURS[2],
     ANY: "#000000",
 }
-"""The colours of figures."""
+"""Colours of figures, by power awareness."""
 
-MARKS: Mapping[str, str] = {
+KIND_MARKERS: Mapping[str, str] = {
     TIMEOUT: "o",
     KEEP_IDLE: "s",
     SLURM: "^",
@@ -50,17 +50,17 @@ MARKS: Mapping[str, str] = {
     ORACLE: "*",
     ALWAYS_ON: "X",
 }
-"""The marks of figures, by kind of manager."""
+"""Markers of figures, by kind of manager."""
 
 
-class Place(NamedTuple):
-    """Where managers are tried.
+class RunSetup(NamedTuple):
+    """The scenario of a run, with changes of its cluster.
 
     Attributes:
-        scenario: the scenario's file.
-        cluster: the name of a cluster that differs from the scenario's; empty: it does not.
-        overrides: how it differs, by dotted path.
-        whole: all jobs of the log are run, whatever the scenario says.
+        scenario: the scenario file.
+        cluster: name of the changed cluster; empty: the scenario's own.
+        overrides: changes of the cluster, by dotted path.
+        whole: run all jobs of the log instead of the scenario's selection.
     """
 
     scenario: Path
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 
 
 def run_of(
-    place: Place,
+    setup: RunSetup,
     manager: str,
     power: Mapping[str, Any],
     awareness: str = ANY,
@@ -82,18 +82,18 @@ def run_of(
     """Return a run of a manager.
 
     Args:
-        place: where.
+        setup: scenario and cluster.
         manager: its name in tables, the same for all seeds of an agent.
-        power: the manager, as a scenario has it.
-        awareness: the job scheduler's, of power states; or `ANY`.
-        value: what tells managers of a kind apart, such as minutes; None: there is one.
-        kind: of manager, such as `timeout` or `a2c`; empty: its name in `power`.
-        seed: of the agent's training; None: it is no agent.
+        power: the manager as in a scenario file.
+        awareness: the job scheduler's power awareness, or `ANY`.
+        value: parameter of the manager within its kind, such as minutes; None: no parameter.
+        kind: kind of manager, such as `timeout` or `a2c`; empty: its name in `power`.
+        seed: seed of the agent's training; None: no agent.
     """
-    name = place.scenario.stem
+    name = setup.scenario.stem
     labels = {
-        "scenario": f"{name}, whole log" if place.whole else name,
-        "cluster": place.cluster,
+        "scenario": f"{name}, whole log" if setup.whole else name,
+        "cluster": setup.cluster,
         "kind": kind or power["name"],
         "manager": manager,
         "awareness": awareness,
@@ -103,70 +103,70 @@ def run_of(
     overrides = {
         "scheduler.power": power,
         "scheduler.power_awareness": "unaware" if awareness == ANY else awareness,
-        **place.overrides,
-        **({"workload.jobs": None} if place.whole else {}),
+        **setup.overrides,
+        **({"workload.jobs": None} if setup.whole else {}),
     }
-    return StudyRun(place.scenario, labels, overrides=overrides)
+    return StudyRun(setup.scenario, labels, overrides=overrides)
 
 
-def always_on(place: Place) -> StudyRun:
-    """Return the run in which nothing is switched."""
-    return run_of(place, "always on", {"name": ALWAYS_ON})
+def always_on(setup: RunSetup) -> StudyRun:
+    """Return the run without switching."""
+    return run_of(setup, "always on", {"name": ALWAYS_ON})
 
 
-def timeouts(place: Place, minutes: Iterable[float], awareness: str) -> list[StudyRun]:
+def timeouts(setup: RunSetup, minutes: Iterable[float], awareness: str) -> list[StudyRun]:
     """Return a run for each timeout, in minutes."""
     runs = []
     for each in minutes:
         power = {"name": TIMEOUT, "timeout_s": 60.0 * each}
-        runs.append(run_of(place, f"timeout {each:g} min", power, awareness, each))
+        runs.append(run_of(setup, f"timeout {each:g} min", power, awareness, each))
     return runs
 
 
-def priced(place: Place, prices_w: Iterable[float]) -> list[StudyRun]:
-    """Return timeouts beside planned schedulers that let jobs wait where that saves enough.
+def priced(setup: RunSetup, prices_w: Iterable[float]) -> list[StudyRun]:
+    """Return timeouts with planned schedulers that delay jobs if that saves enough energy.
 
-    A price is the energy that a second of a job's wait is worth, J/s.
+    A price is the energy per second of a job's wait, J/s.
     """
     runs = []
     for price_w in prices_w:
         for each in PRICED_MIN:
             power = {"name": TIMEOUT, "timeout_s": 60.0 * each, "wait_price_w": price_w}
             manager = f"timeout {each:g} min, wait at {price_w:g} W"
-            runs.append(run_of(place, manager, power, "planned", price_w, kind=PRICED))
+            runs.append(run_of(setup, manager, power, "planned", price_w, kind=PRICED))
     return runs
 
 
-def keep_idle(place: Place, warm: Iterable[int], awareness: str) -> list[StudyRun]:
-    """Return a run for each number of idle nodes kept on; the others go off at once."""
+def keep_idle(setup: RunSetup, warm: Iterable[int], awareness: str) -> list[StudyRun]:
+    """Return a run for each number of idle nodes kept on; others switch off immediately."""
     return [
-        run_of(place, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
+        run_of(setup, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
         for each in warm
     ]
 
 
-def slurm(place: Place, awareness: str) -> list[StudyRun]:
-    """Return the run of Slurm's power saving, if it goes with a job scheduler so aware."""
-    if awareness not in SLURM_GOES_WITH:
+def slurm(setup: RunSetup, awareness: str) -> list[StudyRun]:
+    """Return the run of Slurm's power saving, if it supports this power awareness."""
+    if awareness not in SLURM_AWARENESSES:
         return []
     power = {"name": SLURM, "suspend_time_s": SLURM_S}
-    return [run_of(place, f"slurm {SLURM_S / 60:g} min", power, awareness)]
+    return [run_of(setup, f"slurm {SLURM_S / 60:g} min", power, awareness)]
 
 
-def oracle(place: Place) -> tuple[list[StudyRun], list[str]]:
-    """Return the run of the oracle, or a sentence that says why there is none."""
+def oracle(setup: RunSetup) -> tuple[list[StudyRun], list[str]]:
+    """Return the run of the oracle, or the reason why it is missing."""
     if not importlib.util.find_spec("scipy"):
         return [], ["No oracle: SciPy is missing (`pip install 'hpcosim[oracle]'`)."]
-    return [run_of(place, "oracle, no wait", {"name": ORACLE})], []
+    return [run_of(setup, "oracle, no wait", {"name": ORACLE})], []
 
 
-def of_agents(place: Place, agents: Sequence[Agent]) -> list[StudyRun]:
-    """Return a run for each agent, beside the job scheduler it was trained beside."""
+def of_agents(setup: RunSetup, agents: Sequence[PowerAgent]) -> list[StudyRun]:
+    """Return a run for each agent, with the job scheduler of its training."""
     runs = []
     for agent in agents:
-        power, beside = agent.power, TRAINED_BESIDE[agent.kind]
+        power, awareness = agent.power, TRAINED_WITH[agent.kind]
         kind, seed = agent.kind, agent.seed
-        runs.append(run_of(place, agent.label, power, beside, kind=kind, seed=seed))
+        runs.append(run_of(setup, agent.label, power, awareness, kind=kind, seed=seed))
     return runs
 
 
@@ -180,4 +180,4 @@ def run_table(rows: Rows, measures: Sequence[Measure]) -> list[str]:
 
 
 RULE = " --- "
-"""Of the second lines of the study's tables."""
+"""Separator cell of the study's Markdown tables."""

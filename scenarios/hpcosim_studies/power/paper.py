@@ -1,4 +1,4 @@
-"""The scenarios of the study, and the figures that its paper publishes."""
+"""The scenarios of the study, and the results that its paper publishes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hpcosim_studies.measures import Measure
 from hpcosim_studies.papers import papers_folder, scenario_path
 
 AWARENESSES: tuple[Awareness, ...] = ("unaware", "aware", "planned")
-"""How a job scheduler treats nodes that are not on. The paper does not say which is its own."""
+"""Power awareness of the job schedulers. The paper does not specify it."""
 
 TIMEOUTS_MIN = tuple(range(5, 65, 5))
-"""The paper has twelve and lists eleven (section 4.2): 45 is the one that is missing there."""
+"""Timeouts, min. The paper has twelve and lists eleven (section 4.2), without 45."""
 
 PAPERS_TIMEOUT_MIN = 15
-"""The one that wastes the least energy in the paper (figure 12)."""
+"""Timeout with the least wasted energy in the paper (figure 12), min."""
 
 WASTED = Measure("wasted_energy_j", "wasted energy", "GJ", 1e9, 2)
 WAIT = Measure("mean_wait_s", "mean wait", "s")
@@ -28,7 +28,7 @@ SHUTDOWNS = Measure("node_shutdowns", "node shutdowns")
 ENERGY = Measure("energy_j", "energy in all", "GJ", 1e9, 2)
 MAX_WAIT = Measure("max_wait_s", "longest wait", "h", 3600.0, 1)
 
-KEPT = (
+METRICS = (
     "mean_wait_s",
     "max_wait_s",
     "wasted_energy_j",
@@ -38,10 +38,10 @@ KEPT = (
     "mean_response_s",
     "mean_slowdown",
 )
-"""The metrics that the paper looks at."""
+"""The metrics of the paper."""
 
-COLUMNS = ("scenario", "cluster", "kind", "manager", "awareness", "seed", *KEPT)
-"""Of `results.csv`."""
+COLUMNS = ("scenario", "cluster", "kind", "manager", "awareness", "seed", *METRICS)
+"""Columns of `results.csv`."""
 
 
 def scenario_file() -> Path:
@@ -55,16 +55,16 @@ def models() -> Path:
 
 
 class Paper(NamedTuple):
-    """The figures of the paper's text, in % or percentage points.
+    """Values in the paper's text, in % or percentage points.
 
     Attributes:
-        wasted_to_timeout: wasted energy of the Best Agent, change against the 15-min timeout.
-        wasted_to_no_cl: the same against the agent without curriculum.
-        wait_to_timeout: mean wait of the Best Agent, change against the 15-min timeout.
-        wait_to_no_cl: mean wait of the easy-to-hard curricula, change against no curriculum.
+        wasted_to_timeout: wasted energy of the Best Agent, change from the 15-min timeout.
+        wasted_to_no_cl: wasted energy of the Best Agent, change from no curriculum.
+        wait_to_timeout: mean wait of the Best Agent, change from the 15-min timeout.
+        wait_to_no_cl: mean wait of the easy-to-hard curricula, change from no curriculum.
         filling_all_on: job-filling rate with all nodes on.
-        filling_gain: by how many points that of the Best Agent lies above it.
-        filling_to_timeout: and above that of the 15-min timeout.
+        filling_gain: job-filling rate of the Best Agent minus `filling_all_on`.
+        filling_to_timeout: job-filling rate of the Best Agent minus that of the 15-min timeout.
     """
 
     wasted_to_timeout: float = -4.66
@@ -83,7 +83,7 @@ PEER = (
     {"timeout_s": 900, "mean_wait_s": 968, "wasted_energy_j": 6.87e9},
     {"timeout_s": 3600, "mean_wait_s": 443, "wasted_energy_j": 9.21e9},
 )
-"""SPARS, a peer simulator, with the planned EASY of its own paper on the same jobs and nodes."""
+"""Results of SPARS, another simulator, with its planned EASY on the same jobs and nodes."""
 
 CURRICULA: Mapping[str, str] = {
     "sampled-real-synthetic": "easy to hard",
@@ -96,7 +96,7 @@ CURRICULA: Mapping[str, str] = {
 }
 """The curricula in the order of tables and figures, with the paper's names for them (figure 7).
 
-Without curriculum an agent learns from the real workload alone, as often as the others from three.
+Without curriculum an agent learns from the real workload only, with three times the iterations.
 """
 
 BEST = "sampled-real-synthetic"
@@ -112,7 +112,7 @@ def _switching(off_s: float, on_s: float) -> Mapping[str, float]:
 
 
 def _power(sleep_w: float, active_w: float) -> Mapping[str, float]:
-    """Return the power of nodes: one switched on draws as if active, one switched off as asleep."""
+    """Return power overrides: switching on draws the active power, switching off that of sleep."""
     states, processor = f"{_GROUP}.power_states", f"{_GROUP}.processors.0"
     return {
         f"{states}.sleep_w": sleep_w,

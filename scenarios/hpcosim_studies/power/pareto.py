@@ -1,4 +1,4 @@
-"""Waiting against wasted energy, for every manager and setting: the paper does not draw it."""
+"""Wait and wasted energy of every manager and setting; not in the paper."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_studies.measures import document, table
-from hpcosim_studies.power.agents import Agent
+from hpcosim_studies.power.agents import PowerAgent
 from hpcosim_studies.power.managers import (
     ORACLE,
     RULE,
-    Place,
+    RunSetup,
     always_on,
     keep_idle,
     of_agents,
@@ -39,20 +39,20 @@ from hpcosim_studies.study import Study
 
 MEASURES = (WASTED, WAIT, MAX_WAIT, SHUTDOWNS, FILLING)
 MINUTES = (0, *TIMEOUTS_MIN, 90, 120, 240)
-"""The paper's timeouts, and some below and beyond them."""
+"""The paper's timeouts, and shorter and longer ones, min."""
 
 WARM = (2, 4, 8, 16, 32)
-"""Idle nodes that are kept on, of 128."""
+"""Numbers of idle nodes kept on, of 128."""
 
 PRICES_W = (350, 1000, 3000, 10000)
-"""Energy that a second of a job's wait is worth, J/s."""
+"""Prices of a second of waiting, J/s."""
 
 WITH_WARM: tuple[Awareness, ...] = ("aware", "planned")
-"""Beside an unaware scheduler nodes kept on are not those that jobs are given."""
+"""`unaware` is excluded: it allocates nodes regardless of those kept on."""
 
 
 def study(
-    agents: Sequence[Agent],
+    agents: Sequence[PowerAgent],
     left_out: Sequence[str],
     path: Path,
     minutes: Sequence[float] = MINUTES,
@@ -63,21 +63,21 @@ def study(
 
     Args:
         agents: trained networks to compare.
-        left_out: agents that are not compared, with the reason; for the summary.
+        left_out: reasons for agents that are not compared; for the summary.
         path: the scenario.
-        minutes: the timeouts.
-        warm: the numbers of idle nodes to be kept on.
-        prices_w: of waiting, J/s.
+        minutes: timeouts, min.
+        warm: numbers of idle nodes kept on.
+        prices_w: prices of waiting, J/s.
     """
-    place = Place(path)
-    runs = [always_on(place)]
+    setup = RunSetup(path)
+    runs = [always_on(setup)]
     for awareness in AWARENESSES:
-        runs += timeouts(place, minutes, awareness)
-        runs += slurm(place, awareness)
+        runs += timeouts(setup, minutes, awareness)
+        runs += slurm(setup, awareness)
     for awareness in WITH_WARM:
-        runs += keep_idle(place, warm, awareness)
-    clairvoyant, without = oracle(place)
-    runs += [*priced(place, prices_w), *clairvoyant, *of_agents(place, agents)]
+        runs += keep_idle(setup, warm, awareness)
+    clairvoyant, without = oracle(setup)
+    runs += [*priced(setup, prices_w), *clairvoyant, *of_agents(setup, agents)]
     text = partial(summary, left_out=[*left_out, *without])
     return Study(
         "power-pareto",
@@ -89,10 +89,10 @@ def study(
 
 
 def front(rows: Rows) -> list[Row]:
-    """Return the runs that no other beats in one measure and equals in the other.
+    """Return the Pareto front: runs that no other run dominates.
 
-    The oracle is left out, as it knows the future. They are sorted by wasted energy, the least
-    first; of runs equal in both the first is returned.
+    The oracle is left out, because it knows the future. The rows are sorted by wasted energy,
+    ascending; of equal runs the first is returned.
     """
     found: list[Row] = []
     compared = [row for row in rows if row["kind"] != ORACLE]
@@ -103,18 +103,18 @@ def front(rows: Rows) -> list[Row]:
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
-    """Return the tables, as Markdown."""
+    """Return the tables as Markdown."""
     peer = [
         [f"{point['timeout_s'] / 60:g} min", WASTED.spread([point]), WAIT.spread([point])]
         for point in PEER
     ]
     return document(
-        ["# Waiting against wasted energy"],
+        ["# Wait and wasted energy"],
         list(left_out),
-        ["## Not dominated, the oracle aside"],
+        ["## Pareto front, without the oracle"],
         run_table(front(rows), MEASURES),
-        ["## The peer, planned, by its timeout"],
+        ["## SPARS, planned, by timeout"],
         table(["timeout", WASTED.named, WAIT.named], peer, RULE),
-        ["## All"],
+        ["## All runs"],
         run_table(rows, MEASURES),
     )

@@ -1,4 +1,4 @@
-"""The figure of waiting against wasted energy."""
+"""The figure of wait and wasted energy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hpcosim_studies.figures import GREY, PALE, panels, text_on_white
 from hpcosim_studies.power.managers import (
     ALWAYS_ON,
+    AWARENESS_COLOURS,
     KEEP_IDLE,
-    MARKS,
-    OF_AWARENESS,
+    KIND_MARKERS,
     ORACLE,
     PRICED,
     SLURM,
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 FRONT = "#cfcfcf"
 LINEAR_S = 100.0
-"""Below this mean wait the axis is linear, so that it has a 0."""
+"""Mean wait below which the axis is linear, so that it includes 0, s."""
 
 WASTED_TICKS = (4, 5, 6, 7, 8, 10, 12, 15, 20, 30)
 WAIT_TICKS = (0, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 NAMED_MIN = (0.0, 15.0, 60.0, 240.0)
-"""The timeouts whose minutes are written at their points."""
+"""Timeouts with a label, min."""
 
-ASIDE: Mapping[str, tuple[int, int, str]] = {
+LABEL_OFFSETS: Mapping[str, tuple[int, int, str]] = {
     "unaware": (7, 3, "left"),
     "aware": (8, 2, "left"),
     "planned": (-6, -11, "right"),
     "any": (8, 6, "left"),
 }
-"""Where a text stands, in points from its mark, so that those of two lines do not meet."""
+"""Offset and alignment of labels, in points from the marker; they avoid overlaps."""
 
-AFTER, BEFORE = (7, -3, "left"), (-7, -3, "right")
-"""The same for the names of whole lines."""
+RIGHT_OF, LEFT_OF = (7, -3, "left"), (-7, -3, "right")
+"""Offsets and alignments of the names of lines."""
 
 NAMES: Mapping[str, str] = {
     TIMEOUT: "timeout, 0 to 240 min",
@@ -56,7 +56,7 @@ SIZES: Mapping[str, float] = {TIMEOUT: 4.5, PRICED: 5, KEEP_IDLE: 4, ORACLE: 15}
 
 
 def draw(path: Path, rows: Rows, best: Rows) -> None:
-    """Draw every run as a point, and the front of the best."""
+    """Draw every run as a point, and the Pareto front."""
     with panels(path, 1, 1, (11.0, 7.6)) as (axes,):
         _scale(axes)
         _plot(
@@ -98,7 +98,7 @@ def _scale(axes: Axes) -> None:
 
 
 def _draw_lines(axes: Axes, rows: Rows) -> None:
-    """Join the runs of each family beside a job scheduler, and name them.
+    """Connect the runs of each family with the same job scheduler, and label them.
 
     Families are the timeouts, the numbers of idle nodes, and the timeouts of one price of waiting.
     """
@@ -110,15 +110,22 @@ def _draw_lines(axes: Axes, rows: Rows) -> None:
     kept = where(rows, kind=KEEP_IDLE)
     if kept:
         _join(axes, kept, ":", 1.0)
-        _name(axes, kept[-1], f"{kept[0]['value']:g} to {kept[-1]['value']:g} idle", AFTER)
+        _name(axes, kept[-1], f"{kept[0]['value']:g} to {kept[-1]['value']:g} idle", RIGHT_OF)
     for (price_w,), same in groups(where(rows, kind=PRICED), "value").items():
         _join(axes, same, ":", 1.0)
-        _name(axes, same[0], f"{price_w:g} W", BEFORE)
+        _name(axes, same[0], f"{price_w:g} W", LEFT_OF)
 
 
 def _join(axes: Axes, rows: Rows, form: str, width: float) -> None:
     if rows:
-        _plot(axes, rows, form, color=OF_AWARENESS[rows[0]["awareness"]], linewidth=width, zorder=2)
+        _plot(
+            axes,
+            rows,
+            form,
+            color=AWARENESS_COLOURS[rows[0]["awareness"]],
+            linewidth=width,
+            zorder=2,
+        )
 
 
 def _draw_point(axes: Axes, row: Row) -> None:
@@ -126,8 +133,8 @@ def _draw_point(axes: Axes, row: Row) -> None:
     _plot(
         axes,
         [row],
-        MARKS[kind],
-        color=OF_AWARENESS[row["awareness"]],
+        KIND_MARKERS[kind],
+        color=AWARENESS_COLOURS[row["awareness"]],
         markersize=SIZES.get(kind, 7),
         markeredgecolor="black" if kind in LEARNED else "white",
         markeredgewidth=0.6,
@@ -143,11 +150,11 @@ def _legend(axes: Axes, rows: Rows) -> None:
 
     kinds = {row["kind"] for row in rows}
     colours = [
-        Line2D([], [], color=OF_AWARENESS[awareness], lw=4, label=f"job scheduler {awareness}")
+        Line2D([], [], color=AWARENESS_COLOURS[awareness], lw=4, label=f"job scheduler {awareness}")
         for awareness in AWARENESSES
     ]
     marks = [
-        Line2D([], [], color=GREY, marker=MARKS[kind], linestyle="", label=name)
+        Line2D([], [], color=GREY, marker=KIND_MARKERS[kind], linestyle="", label=name)
         for kind, name in NAMES.items()
         if kind in kinds
     ]
@@ -159,7 +166,7 @@ def _legend(axes: Axes, rows: Rows) -> None:
 
 
 def _name(axes: Axes, row: Row, text: str, aside: tuple[int, int, str] | None = None) -> None:
-    right, up, align = aside or ASIDE[row["awareness"]]
+    right, up, align = aside or LABEL_OFFSETS[row["awareness"]]
     drawn = axes.annotate(
         text,
         (WASTED.of(row), WAIT.of(row)),
@@ -167,7 +174,7 @@ def _name(axes: Axes, row: Row, text: str, aside: tuple[int, int, str] | None = 
         textcoords="offset points",
         ha=align,
         fontsize=8,
-        color=OF_AWARENESS[row["awareness"]],
+        color=AWARENESS_COLOURS[row["awareness"]],
         zorder=3.5,
     )
     text_on_white(drawn)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hpcosim_studies.figures import panels, radar
 from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import Agent, contenders
-from hpcosim_studies.power.managers import RULE, Place, of_agents, run_table, timeouts
+from hpcosim_studies.power.agents import PowerAgent, contenders
+from hpcosim_studies.power.managers import RULE, RunSetup, of_agents, run_table, timeouts
 from hpcosim_studies.power.paper import AWARENESSES, COLUMNS, PAPERS_TIMEOUT_MIN
 from hpcosim_studies.rows import Rows, groups
 from hpcosim_studies.study import Study
@@ -19,10 +19,10 @@ INVERTED = (
     Measure("mean_response_s", "mean response", "s"),
     Measure("mean_slowdown", "mean slowdown", digits=1),
 )
-"""The metrics of which less is better."""
+"""Metrics to minimise."""
 
 UTILIZATION = Measure("job_filling_rate", "system utilization", "%", 0.01, 1)
-"""In section 5.4 the job-filling rate has this name."""
+"""Section 5.4 gives the job-filling rate this name."""
 
 MEASURES = (*INVERTED, UTILIZATION)
 SPOKES = tuple(measure.title for measure in MEASURES)
@@ -33,38 +33,38 @@ Shapes = Mapping[str, Sequence[float]]
 """A value in [0, 1] for each of `SPOKES`, by manager."""
 
 
-def study(agents: Sequence[Agent], left_out: Sequence[str], path: Path) -> Study:
-    """Return the study: the paper's timeout beside every job scheduler, and the agents.
+def study(agents: Sequence[PowerAgent], left_out: Sequence[str], path: Path) -> Study:
+    """Return the study: the paper's timeout with every job scheduler, and the agents.
 
     Args:
         agents: trained networks to compare.
-        left_out: agents that are not compared, with the reason; for the summary.
+        left_out: reasons for agents that are not compared; for the summary.
         path: the scenario.
     """
-    place = Place(path)
-    runs = of_agents(place, contenders(agents))
+    setup = RunSetup(path)
+    runs = of_agents(setup, contenders(agents))
     for awareness in AWARENESSES:
-        runs += timeouts(place, [PAPERS_TIMEOUT_MIN], awareness)
+        runs += timeouts(setup, [PAPERS_TIMEOUT_MIN], awareness)
     text = partial(summary, left_out=left_out)
     return Study("power-radar", runs, COLUMNS, {"summary.md": text}, {"radar.png": draw})
 
 
 def radars_of(rows: Rows) -> dict[str, Shapes]:
-    """Return the shapes of each panel: agents beside the timeout as in the paper, and timeouts."""
+    """Return the shapes of each panel: agents and the timeout as in the paper, and timeouts."""
     alone = [row for row in rows if row["seed"] is None]
     learned = [row for row in rows if row["seed"] is not None]
     radars = {}
     if learned:
-        beside = {row["awareness"] for row in learned}
-        same = [row for row in alone if row["awareness"] in beside]
-        radars[AGENTS] = shapes_of([*same, *learned], with_awareness=len(beside) > 1)
+        awarenesses = {row["awareness"] for row in learned}
+        same = [row for row in alone if row["awareness"] in awarenesses]
+        radars[AGENTS] = shapes_of([*same, *learned], with_awareness=len(awarenesses) > 1)
     return {**radars, SCHEDULERS: shapes_of(alone, with_awareness=True)}
 
 
 def shapes_of(rows: Rows, *, with_awareness: bool = False) -> Shapes:
-    """Return the four values of each manager, means over seeds, the best at 1 in each.
+    """Return the four values of each manager, means over seeds; the best value is 1.
 
-    The paper inverts the metrics but for utilization, and normalises them; how, it does not say.
+    The paper inverts the metrics except utilization, and normalises them in an unspecified way.
     Here each is divided by the largest.
     """
     raw = {
@@ -82,15 +82,16 @@ def shapes_of(rows: Rows, *, with_awareness: bool = False) -> Shapes:
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
-    """Return the tables, as Markdown."""
+    """Return the tables as Markdown."""
     parts = [
         ["# Impact on job scheduling (figure 16)"],
         list(left_out),
         run_table(rows, MEASURES),
         [
-            "Below they are inverted, but for utilization, and divided by the largest: more is",
-            "better. In the paper its Best Agent has the most of all four; that without curriculum",
-            "has more utilization than the timeout, and less of all else.",
+            "Below, metrics except utilization are inverted, and all are divided by the largest:",
+            "larger is better. In the paper the Best Agent is the best in all four; the agent",
+            "without curriculum has a higher utilization than the timeout, and is worse in the",
+            "other three.",
         ],
     ]
     for title, shapes in radars_of(rows).items():
@@ -100,7 +101,7 @@ def summary(rows: Rows, left_out: Sequence[str]) -> str:
 
 
 def draw(path: Path, rows: Rows) -> None:
-    """Draw panels side by side, in each a shape for each manager: the larger, the better."""
+    """Draw panels side by side, with a shape for each manager; larger is better."""
     radars = radars_of(rows)
     size, polar = (5.8 * len(radars), 5.4), {"projection": "polar"}
     with panels(path, 1, len(radars), size, subplot_kw=polar) as all_axes:

@@ -1,4 +1,4 @@
-"""A part of the study, from its runs to tables and figures."""
+"""Reproduce a part of the study, from its runs to tables and figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS: Mapping[str, Callable[..., Study]] = {
     "power-sensitivity": sensitivity.study,
     "power-pareto": pareto.study,
 }
-"""The parts that compare managers; `power-curricula` compares trainings."""
+"""Parts that compare managers; `power-curricula` compares trainings."""
 
 
 def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
@@ -26,10 +26,10 @@ def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None 
 
     Args:
         name: `power-curricula`, or a key of `PARTS`.
-        out: the folder, which exists.
-        train: train the networks of `power-curricula` into the folder first; else the shipped
-            table of trainings is taken.
-        workers: processes.
+        out: the output folder, which exists.
+        train: train the networks of `power-curricula` into the folder first; otherwise use the
+            shipped table of trainings.
+        workers: number of processes.
     """
     if name in PARTS:
         agents, left_out = find_agents(models())

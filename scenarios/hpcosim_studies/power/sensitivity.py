@@ -1,4 +1,4 @@
-"""Other clusters than the one trained on, without training anew: figure 17 (section 5.5)."""
+"""Other clusters than that of the training, without retraining: figure 17 (section 5.5)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.figures import panels, titled
 from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import TRAINED_BESIDE, Agent, contenders
-from hpcosim_studies.power.managers import RULE, TIMEOUT, Place, of_agents, timeouts
+from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent, contenders
+from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, of_agents, timeouts
 from hpcosim_studies.power.paper import AWARENESSES, CLUSTERS, COLUMNS, TIMEOUTS_MIN, WAIT, WASTED
 from hpcosim_studies.rows import Row, Rows, groups, where
 from hpcosim_studies.runs import StudyRun
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 BEST_TIMEOUTS = ("best timeout", "second timeout")
 MEASURES = (WASTED, WAIT)
-BESIDE = TRAINED_BESIDE["a2c"]
-"""The job scheduler's awareness in the figure: that of the paper's agents."""
+AGENTS_AWARENESS = TRAINED_WITH["a2c"]
+"""Power awareness of the job scheduler in the figure, the same as for the agents."""
 
 SHADES = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3], COLOURS[5])
-OF_TIMEOUTS = ("#555555", "#bbbbbb")
+TIMEOUT_SHADES = ("#555555", "#bbbbbb")
 WIDTH = 0.8
-"""Of a group of bars; the next begins at 1."""
+"""Width of a group of bars; groups are 1 apart."""
 
 
 def study(
-    agents: Sequence[Agent],
+    agents: Sequence[PowerAgent],
     left_out: Sequence[str],
     path: Path,
     minutes: Sequence[float] = TIMEOUTS_MIN,
@@ -42,9 +42,9 @@ def study(
 
     Args:
         agents: trained networks to compare.
-        left_out: agents that are not compared, with the reason; for the summary.
+        left_out: reasons for agents that are not compared; for the summary.
         path: the scenario.
-        minutes: the timeouts of which the two best are shown.
+        minutes: timeouts, min, of which the two best are shown.
     """
     text = partial(summary, left_out=left_out)
     runs = runs_of(agents, path, minutes)
@@ -52,15 +52,15 @@ def study(
     return Study(title, runs, COLUMNS, {"summary.md": text}, {"sensitivity.png": draw})
 
 
-def runs_of(agents: Sequence[Agent], path: Path, minutes: Sequence[float]) -> list[StudyRun]:
+def runs_of(agents: Sequence[PowerAgent], path: Path, minutes: Sequence[float]) -> list[StudyRun]:
     """Return the runs on every cluster."""
     runs = []
     for family in CLUSTERS.values():
         for cluster, overrides in family.items():
-            place = Place(path, cluster, overrides)
+            setup = RunSetup(path, cluster, overrides)
             for awareness in AWARENESSES:
-                runs += timeouts(place, minutes, awareness)
-            runs += of_agents(place, contenders(agents))
+                runs += timeouts(setup, minutes, awareness)
+            runs += of_agents(setup, contenders(agents))
     return runs
 
 
@@ -76,13 +76,14 @@ def shown(rows: Rows, cluster: str, awareness: str) -> dict[str, list[Row]]:
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
-    """Return the tables, as Markdown: a line for each cluster and manager."""
+    """Return the tables as Markdown, with a line for each cluster and manager."""
     parts = [
         ["# Sensitivity (figure 17)"],
         list(left_out),
         [
-            "Timeouts are the two that waste least on each cluster. The paper gives no numbers; in",
-            "it the Best Agent waits least everywhere, and wastes about as much as the timeouts.",
+            "Timeouts are the two with the least wasted energy on each cluster. The paper gives no",
+            "numbers; its Best Agent has the shortest waits on every cluster, and wastes about as",
+            "much as the timeouts.",
         ],
     ]
     for family, clusters in CLUSTERS.items():
@@ -98,11 +99,11 @@ def summary(rows: Rows, left_out: Sequence[str]) -> str:
 
 
 def draw(path: Path, rows: Rows) -> None:
-    """Draw two panels a line, in each a group of bars for a cluster; seeds are dots on a mean."""
+    """Draw two panels for each family, with a group of bars for each cluster; dots are seeds."""
     kinds = [(family, measure) for family in CLUSTERS for measure in MEASURES]
     with panels(path, len(CLUSTERS), 2, (11.5, 3.1 * len(CLUSTERS) + 0.5)) as all_axes:
         for number, (axes, (family, measure)) in enumerate(zip(all_axes, kinds, strict=True)):
-            bars = {cluster: shown(rows, cluster, BESIDE) for cluster in CLUSTERS[family]}
+            bars = {cluster: shown(rows, cluster, AGENTS_AWARENESS) for cluster in CLUSTERS[family]}
             _draw(axes, list(bars.values()), measure)
             axes.set_xticks(range(len(bars)), list(bars))
             axes.margins(y=0.1)
@@ -113,7 +114,7 @@ def draw(path: Path, rows: Rows) -> None:
             loc="outside upper center",
             ncols=3,
             frameon=False,
-            title=f"beside the {BESIDE} job scheduler; on timeouts: minutes",
+            title=f"beside the {AGENTS_AWARENESS} job scheduler; on timeouts: minutes",
         )
 
 
@@ -123,7 +124,7 @@ def _draw(axes: Axes, bars: Sequence[dict[str, list[Row]]], measure: Measure) ->
     width = WIDTH / len(names)
     for number, name in enumerate(names):
         from_end = len(names) - number
-        shade = OF_TIMEOUTS[-from_end] if from_end <= 2 else SHADES[number % len(SHADES)]
+        shade = TIMEOUT_SHADES[-from_end] if from_end <= 2 else SHADES[number % len(SHADES)]
         at = [group + width * (number + 0.5) - WIDTH / 2 for group in range(len(bars))]
         runs = [group.get(name, []) for group in bars]
         seeds = [measure.values(each) for each in runs]
@@ -132,6 +133,6 @@ def _draw(axes: Axes, bars: Sequence[dict[str, list[Row]]], measure: Measure) ->
         timed = name in BEST_TIMEOUTS
         notes = [f"{each[0]['value']:g}" if timed and each else "" for each in runs]
         axes.bar_label(drawn, notes, fontsize=7.5, padding=1)
-        for place, values in zip(at, seeds, strict=True):
+        for position, values in zip(at, seeds, strict=True):
             if len(values) > 1:
-                axes.plot([place] * len(values), values, ".", color="black", markersize=4)
+                axes.plot([position] * len(values), values, ".", color="black", markersize=4)

@@ -1,4 +1,4 @@
-"""Timeouts, and other managers that switch nodes: figures 12 to 15 (section 5.3)."""
+"""Timeouts and other power managers: figures 12 to 15 (section 5.3)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from hpcosim_studies.figures import GREY, PALE, panels, titled
 from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import Agent, contenders
+from hpcosim_studies.power.agents import PowerAgent, contenders
 from hpcosim_studies.power.claims import agent_claims, timeout_claims
 from hpcosim_studies.power.managers import (
     ALWAYS_ON,
-    MARKS,
-    OF_AWARENESS,
+    AWARENESS_COLOURS,
+    KIND_MARKERS,
     RULE,
     TIMEOUT,
-    Place,
+    RunSetup,
     always_on,
     keep_idle,
     of_agents,
@@ -46,50 +46,50 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MEASURES = (WASTED, WAIT, FILLING, SHUTDOWNS)
-"""Those of figures 12 to 15, in their order."""
+"""Measures of figures 12 to 15, in their order."""
 
 WARM = (4, 16)
-"""Idle nodes that are kept on, in this comparison; `power-pareto` has more."""
+"""Numbers of idle nodes kept on in this comparison; `power-pareto` has more."""
 
-APART = 5.0
-"""Minutes of the axis between managers that have no place on it."""
+SPACING = 5.0
+"""Distance on the axis between managers without a timeout, min."""
 
 
-def parts_of(test: Path) -> dict[str, Place]:
+def parts_of(test: Path) -> dict[str, RunSetup]:
     """Return the parts of the log whose job-filling rate is measured with all nodes on.
 
-    The rate that the paper gives is not that of its test part.
+    The paper's rate does not match its test workload, so other parts are measured too.
     """
     return {
-        "test part": Place(test),
-        "training part": Place(test.with_name("train.yaml")),
-        "whole log": Place(test, whole=True),
+        "test part": RunSetup(test),
+        "training part": RunSetup(test.with_name("train.yaml")),
+        "whole log": RunSetup(test, whole=True),
     }
 
 
 def study(
-    agents: Sequence[Agent],
+    agents: Sequence[PowerAgent],
     left_out: Sequence[str],
     path: Path,
     minutes: Sequence[float] = TIMEOUTS_MIN,
-    parts: dict[str, Place] | None = None,
+    parts: dict[str, RunSetup] | None = None,
 ) -> Study:
     """Return the study.
 
     Args:
-        agents: trained networks to compare, too.
-        left_out: agents that are not compared, with the reason; for the summary.
+        agents: trained networks to compare.
+        left_out: reasons for agents that are not compared; for the summary.
         path: the scenario.
-        minutes: the timeouts.
-        parts: the parts of the log, by name; None: those of `parts_of`.
+        minutes: timeouts, min.
+        parts: parts of the log, by name; None: those of `parts_of`.
     """
-    place = Place(path)
-    runs = [always_on(place)]
+    setup = RunSetup(path)
+    runs = [always_on(setup)]
     for awareness in AWARENESSES:
-        runs += timeouts(place, minutes, awareness)
-        runs += keep_idle(place, WARM, awareness)
-        runs += slurm(place, awareness)
-    runs += of_agents(place, contenders(agents))
+        runs += timeouts(setup, minutes, awareness)
+        runs += keep_idle(setup, WARM, awareness)
+        runs += slurm(setup, awareness)
+    runs += of_agents(setup, contenders(agents))
     parts = parts or parts_of(path)
     text = partial(summary, compared=len(runs), parts=list(parts), agents=agents, left_out=left_out)
     return Study(
@@ -105,25 +105,25 @@ def summary(
     rows: Rows,
     compared: int,
     parts: Sequence[str],
-    agents: Sequence[Agent],
+    agents: Sequence[PowerAgent],
     left_out: Sequence[str],
 ) -> str:
-    """Return the tables, as Markdown.
+    """Return the tables as Markdown.
 
     Args:
-        rows: the runs that are compared, then one with all nodes on for each of the parts.
-        compared: how many are compared.
-        parts: their names.
-        agents: those that are compared.
-        left_out: those that are not, with the reason.
+        rows: the compared runs, then one with all nodes on for each of the parts.
+        compared: number of compared runs.
+        parts: names of the parts of the log.
+        agents: agents that are compared.
+        left_out: reasons for agents that are not compared.
     """
     managers, all_on = rows[:compared], rows[compared:]
     return document(
-        ["# Timeouts, and what else switches nodes (figures 12 to 15)"],
+        ["# Timeouts and other power managers (figures 12 to 15)"],
         list(left_out),
         timeout_claims(managers, AWARENESSES),
         agent_claims(managers, agents),
-        ["## Job-filling rate with all nodes on, by the part of the log"],
+        ["## Job-filling rate with all nodes on, by part of the log"],
         table(
             ["part", "job-filling rate", "paper"],
             [
@@ -132,13 +132,13 @@ def summary(
             ],
             RULE,
         ),
-        ["## All runs", "", "Of an agent's seeds the mean, the least and the most."],
+        ["## All runs", "", "Agents: mean over seeds, minimum to maximum."],
         run_table(managers, (*MEASURES, ENERGY, MAX_WAIT)),
     )
 
 
 def draw(path: Path, rows: Rows, compared: int) -> None:
-    """Draw the four measures: lines over timeouts, to the right of them other managers."""
+    """Draw the four measures: lines over timeouts, and other managers to their right."""
     rows = rows[:compared]
     with panels(path, 2, 2, (11.5, 8.6), sharex=True) as four:
         for number, (axes, measure) in enumerate(zip(four, MEASURES, strict=True)):
@@ -163,25 +163,25 @@ def _draw_lines(axes: Axes, rows: Rows, measure: Measure) -> None:
     style: dict[str, Any] = {"markersize": 4, "linewidth": 1.6}
     for awareness in AWARENESSES:
         line = where(rows, kind=TIMEOUT, awareness=awareness)
-        minutes, colour = [row["value"] for row in line], OF_AWARENESS[awareness]
+        minutes, colour = [row["value"] for row in line], AWARENESS_COLOURS[awareness]
         axes.plot(minutes, measure.values(line), "-o", color=colour, label=awareness, **style)
 
 
 def _draw_others(axes: Axes, rows: Rows, measure: Measure) -> None:
     others = [row for row in rows if row["kind"] not in (TIMEOUT, ALWAYS_ON)]
     ticks = sorted({row["value"] for row in where(rows, kind=TIMEOUT)})
-    places = _places(others, max(ticks) + 2 * APART)
+    places = _places(others, max(ticks) + 2 * SPACING)
     for row in others:
         axes.plot(
             [places[row["manager"]]],
             [measure.of(row)],
-            MARKS[row["kind"]],
-            color=OF_AWARENESS[row["awareness"]],
+            KIND_MARKERS[row["kind"]],
+            color=AWARENESS_COLOURS[row["awareness"]],
             markersize=7,
             markeredgecolor="white",
         )
-    axes.axvline(max(ticks) + APART, color=PALE, linewidth=1)
-    shown = [tick for tick in ticks if tick % (2 * APART) == 0] or ticks
+    axes.axvline(max(ticks) + SPACING, color=PALE, linewidth=1)
+    shown = [tick for tick in ticks if tick % (2 * SPACING) == 0] or ticks
     labels = [label.replace(BEST, CURRICULA[BEST]) for label in places]
     axes.set_xticks([*shown, *places.values()], [*(f"{tick:g}" for tick in shown), *labels])
     for label in axes.get_xticklabels()[len(shown) :]:
@@ -190,7 +190,7 @@ def _draw_others(axes: Axes, rows: Rows, measure: Measure) -> None:
 
 def _places(others: Sequence[Row], first: float) -> dict[str, float]:
     managers = dict.fromkeys(row["manager"] for row in others)
-    return {manager: first + APART * number for number, manager in enumerate(managers)}
+    return {manager: first + SPACING * number for number, manager in enumerate(managers)}
 
 
 def _note(axes: Axes, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The trainings of the study: six orders of three workloads and none, several seeds of each."""
+"""The trainings of the study: six orders of three workloads, and no curriculum, each with seeds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 from hpcosim_studies.agents import train_all
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.power.agents import TRAINED_BESIDE
+from hpcosim_studies.power.agents import TRAINED_WITH
 from hpcosim_studies.power.curricula import TABLE, TRAINED_COLUMNS
-from hpcosim_studies.power.managers import Place, run_of
-from hpcosim_studies.power.paper import CURRICULA, KEPT, NO_CL, UNTRAINED, scenario_file
+from hpcosim_studies.power.managers import RunSetup, run_of
+from hpcosim_studies.power.paper import CURRICULA, METRICS, NO_CL, UNTRAINED, scenario_file
 from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import metrics_of
 from hpcosim_training.learners.power.settings import A2C
@@ -20,7 +20,7 @@ from hpcosim_training.learners.power.train import ACTOR, train_power
 ALGORITHM: Literal["a2c"] = "a2c"
 SEEDS = (1, 2, 3)
 PASSES = 1
-"""Over each workload of a curriculum; the paper has 10."""
+"""Iterations on each workload of a curriculum; the paper has 10."""
 
 SYNTHETIC_DAYS = 35
 """The paper has 365."""
@@ -29,12 +29,12 @@ LEARNING_RATE = 1e-3
 """The paper has 1e-4."""
 
 
-class Trained(NamedTuple):
-    """One training, to be done or done.
+class CurriculumTask(NamedTuple):
+    """A training.
 
     Attributes:
         curriculum: a key of `CURRICULA`, or `untrained`.
-        seed: of the training.
+        seed: seed of the training.
     """
 
     curriculum: str
@@ -42,19 +42,19 @@ class Trained(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of its folder."""
         return f"{ALGORITHM}-{self.curriculum}-{self.seed}"
 
 
 def train_grid(out: Path, workers: int | None = None) -> Path:
-    """Train and test all, and return the table; a training that is there is not repeated.
+    """Train and test all agents, and return the table; completed trainings are not repeated.
 
     Args:
-        out: the folder; each training gets one in it.
-        workers: processes.
+        out: the output folder, with one folder for each training.
+        workers: number of processes.
     """
     names = (UNTRAINED, *CURRICULA)
-    tasks = [Trained(curriculum, seed) for seed in SEEDS for curriculum in names]
+    tasks = [CurriculumTask(curriculum, seed) for seed in SEEDS for curriculum in names]
     train_all(
         tasks,
         out,
@@ -68,8 +68,8 @@ def train_grid(out: Path, workers: int | None = None) -> Path:
     return out / TABLE
 
 
-def train_one(task: Trained, folder: Path) -> list[Row]:
-    """Train one, and return its row; of `untrained` only the first weights are kept."""
+def train_one(task: CurriculumTask, folder: Path) -> list[Row]:
+    """Train an agent and return its row; `untrained` is the initial network."""
     times = {NO_CL: 3, UNTRAINED: 0}.get(task.curriculum, 1)
     training = replace(
         A2C,
@@ -79,10 +79,10 @@ def train_one(task: Trained, folder: Path) -> list[Row]:
         synthetic_days=SYNTHETIC_DAYS,
         learning_rate=LEARNING_RATE,
     )
-    beside = TRAINED_BESIDE[ALGORITHM]
+    awareness = TRAINED_WITH[ALGORITHM]
     late = scenario_path("power", "train_late")
-    train_power(late, folder, training, overrides={"scheduler.power_awareness": beside})
+    train_power(late, folder, training, overrides={"scheduler.power_awareness": awareness})
     power = {"name": "rl", "model": str((folder / ACTOR).resolve())}
-    metrics = metrics_of(run_of(Place(scenario_file()), task.name, power, beside))
+    metrics = metrics_of(run_of(RunSetup(scenario_file()), task.name, power, awareness))
     about = {"algorithm": ALGORITHM, "curriculum": task.curriculum, "seed": task.seed}
-    return [{**about, **{name: metrics[name] for name in KEPT}}]
+    return [{**about, **{name: metrics[name] for name in METRICS}}]

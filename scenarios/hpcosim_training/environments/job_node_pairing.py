@@ -75,7 +75,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     | 4 | free cores of the node, over its cores | cores | 0 to 1 |
     | 5 | operations per second of a core, over the fastest core | 1/s | 0 to 1 |
     | 6 | the job can start on the node | - | 1 |
-    | 7 | static power of the node, over the largest of all nodes | W | 0 to 1 |
+    | 7 | static power of the node (idle power if idle), over the largest node | W | 0 to 1 |
     | 8 | dynamic power of the busy cores, over the largest of a node | W | 0 to 1 |
     | 9 | energy estimate e of the pair, as e / (e + energy_j) | J | 0 to 1 |
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,14 +73,19 @@ def read_checkpoint(
         CheckpointError: the checkpoint is missing or belongs to a different training.
     """
     path = out / CHECKPOINT
+    if not path.exists():
+        raise CheckpointError(
+            f"{path}: there is no checkpoint to resume from; start the training without resume"
+        )
     try:
         progress, tensors = read_network(path, FORMAT, TrainingProgress, "checkpoint of a training")
     except PolicyError as error:
         raise CheckpointError(str(error)) from None
     if progress.training != training:
         raise CheckpointError(
-            f"{path}: the checkpoint belongs to a different training: expected {training}, got "
-            f"{progress.training}; resume with the same settings, or choose another folder"
+            f"{path}: the checkpoint belongs to a different training: "
+            f"{_differences(progress.training, training)}; resume with the settings of the "
+            "checkpoint, or choose another folder"
         )
     try:
         restore(tensors)
@@ -87,6 +93,13 @@ def read_checkpoint(
         raise CheckpointError(f"{path}: the checkpoint does not fit the agent: {error}") from None
     progress.best_weights = with_prefix(tensors, BEST)
     return progress
+
+
+def _differences(stored: str, expected: str) -> str:
+    """Return the settings in which two trainings differ, such as `seed is 1, expected 2`."""
+    got, want = json.loads(stored), json.loads(expected)
+    names = [name for name in {**want, **got} if got.get(name) != want.get(name)]
+    return ", ".join(f"{name} is {got.get(name)}, expected {want.get(name)}" for name in names)
 
 
 def flatten_state(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:

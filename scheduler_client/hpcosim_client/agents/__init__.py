@@ -1,1 +1,1 @@
-"""Learned agents. They need torch: install the extra `rl`. Nothing else imports them."""
+"""Trained agents. They need torch, the extra `rl`."""

@@ -1,4 +1,4 @@
-"""Choices sampled by their probabilities."""
+"""Sampling of actions from logits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hpcosim_client.job import Ints
 
 
 def drawn(logits: NDArray[np.floating], rng: np.random.Generator) -> int:
-    """Return a choice sampled by its probability: the largest logit after Gumbel noise."""
+    """Return an action sampled from logits, float[actions], by the Gumbel-max trick."""
     return int(drawn_each(logits[None], rng)[0])
 
 
 def drawn_each(logits: NDArray[np.floating], rng: np.random.Generator) -> Ints:
-    """Return a sampled choice for each line of float[lines, choices], int64[lines]; see `drawn`."""
-    choices: Ints = (logits - np.log(rng.exponential(size=logits.shape))).argmax(axis=1)
-    return choices
+    """Return a sampled action for each line of float[lines, actions], int64[lines]."""
+    actions: Ints = (logits - np.log(rng.exponential(size=logits.shape))).argmax(axis=1)
+    return actions

@@ -1,4 +1,4 @@
-"""Parts that the networks of several agents are made of."""
+"""Layers that the networks of several agents use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from torch import nn
 
 
 def dense(activation: type[nn.Module], *widths: int) -> nn.Sequential:
-    """Return dense layers of these widths, the inputs first, with activations between them."""
+    """Return dense layers with activations between them.
+
+    Args:
+        activation: class of the activation.
+        *widths: number of inputs, then the width of each layer.
+    """
     parts: list[nn.Module] = []
     for before, after in pairwise(widths):
         parts += [nn.Linear(before, after), activation()]

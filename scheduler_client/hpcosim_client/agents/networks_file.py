@@ -1,4 +1,4 @@
-"""Networks on disk: safetensors, with one line of JSON that says what is in the file."""
+"""Files of networks: safetensors with metadata in JSON."""
 
 from __future__ import annotations
 
@@ -15,59 +15,70 @@ from torch import Tensor, nn
 
 from hpcosim_client.errors import PolicyError
 
-Said = TypeVar("Said", bound=msgspec.Struct)
+Metadata = TypeVar("Metadata", bound=msgspec.Struct)
 Net = TypeVar("Net", bound=nn.Module)
 
 
 def write_network(
-    path: Path, weights: Mapping[str, Tensor], form: str, about: msgspec.Struct
+    path: Path, weights: Mapping[str, Tensor], form: str, metadata: msgspec.Struct
 ) -> None:
-    """Write weights by name, the same bytes for the same weights; see `read_network`.
+    """Write weights by name, the same bytes for the same weights.
+
+    Args:
+        path: the file.
+        weights: the weights by name.
+        form: kind and version of the file.
+        metadata: description of the network, written as JSON.
 
     Raises:
         OSError: the file can't be written.
     """
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
-    # The one key of the metadata; of several the order on disk would be left to chance.
-    said = json.dumps(msgspec.to_builtins(about), sort_keys=True)
-    path.write_bytes(save(tensors, {form: said}))
+    # A single key, because the library writes several in random order.
+    text = json.dumps(msgspec.to_builtins(metadata), sort_keys=True)
+    path.write_bytes(save(tensors, {form: text}))
 
 
 def read_network(
-    path: Path, form: str, about: type[Said], what: str
-) -> tuple[Said, dict[str, Tensor]]:
-    """Return what a file says, and the weights in it.
+    path: Path, form: str, metadata: type[Metadata], what: str
+) -> tuple[Metadata, dict[str, Tensor]]:
+    """Return the metadata and the weights of a file.
 
     Args:
         path: the file.
-        form: kind of the file, with its version, as it was written.
-        about: type of what the file says of the weights.
+        form: expected kind and version of the file.
+        metadata: type of the metadata.
         what: name of the kind of file, for errors.
 
     Raises:
-        PolicyError: it is no such file.
+        PolicyError: the file cannot be read or is of another kind.
     """
     try:
         with safe_open(path, framework="pt") as file:
-            said = file.metadata() or {}
+            found = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        why = "can't be read as a trained network, safetensors as training writes them"
-        raise PolicyError(f"{path} {why}: {error}") from None
-    if form not in said:
-        found = ", ".join(sorted(said)) or "nothing"
-        raise PolicyError(f"{path} is no {what}: it should say {form!r}, not {found}")
+        why = "can't be read as a trained network in safetensors format"
+        raise PolicyError(f"{path}: {why}: {error}") from None
+    if form not in found:
+        forms = ", ".join(sorted(found)) or "none"
+        raise PolicyError(f"{path}: expected a {what} with metadata {form!r}, got {forms}")
     try:
-        return msgspec.json.decode(said[form], type=about), tensors
+        return msgspec.json.decode(found[form], type=metadata), tensors
     except msgspec.DecodeError as error:
-        raise PolicyError(f"{path} does not say what is in it: {error}") from None
+        raise PolicyError(f"{path}: invalid metadata {form!r}: {error}") from None
 
 
 def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tensor]) -> Net:
-    """Return a new network with the weights of a file, to be asked, not to learn.
+    """Return a new network with given weights, in evaluation mode without gradients.
+
+    Args:
+        path: file of the weights, for errors.
+        new: makes the network.
+        weights: the weights by name.
 
     Raises:
-        PolicyError: the weights are not its; it says which.
+        PolicyError: a weight is missing, unknown, or of another shape or type.
     """
     with torch.device("meta"):
         network = new()
@@ -76,9 +87,9 @@ def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tenso
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             want, got = expected.get(name, "none"), found.get(name, "none")
-            raise PolicyError(f"{path}: weights {name} should be of shape {want}, not {got}")
+            raise PolicyError(f"{path}: weights {name}: expected shape {want}, got {got}")
     for name, tensor in weights.items():
         if tensor.dtype != torch.float32 or not tensor.isfinite().all():
-            raise PolicyError(f"{path}: weights {name} should be finite numbers of float32")
+            raise PolicyError(f"{path}: weights {name}: expected finite numbers of type float32")
     network.load_state_dict(weights, assign=True)
     return network.eval().requires_grad_(requires_grad=False)

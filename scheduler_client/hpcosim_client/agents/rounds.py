@@ -1,4 +1,4 @@
-"""The loop of an agent that decides step by step, whatever it is shown."""
+"""Rounds of an agent: each has one observation and one action. An event can have several rounds."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ from typing import Protocol, TypeVar
 
 from hpcosim_client.view import Policy, View
 
-Shown = TypeVar("Shown")
+Observed = TypeVar("Observed")
 
 
-class Rounds(Protocol[Shown]):
-    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn."""
+class Rounds(Protocol[Observed]):
+    """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def begin(self, view: View) -> None:
-        """Take in an event."""
+        """Apply the events since the last call."""
 
-    def look(self, view: View) -> Shown | None:
-        """Return what there is to choose from; None: nothing, until the next event."""
+    def look(self, view: View) -> Observed | None:
+        """Return the observation of the next round; None: no round until the next event."""
 
-    def take(self, view: View, shown: Shown, action: int, /) -> object:
-        """Carry out an action that was chosen from what was shown."""
+    def take(self, view: View, observed: Observed, action: int, /) -> object:
+        """Carry out the action of a round."""
 
 
-def by_rounds(new: Callable[[View], Rounds[Shown]], choose: Callable[[View, Shown], int]) -> Policy:
-    """Return the policy that asks an agent as long as it has a choice.
+def by_rounds(
+    new: Callable[[View], Rounds[Observed]], choose: Callable[[View, Observed], int]
+) -> Policy:
+    """Return the policy of an agent.
 
     Args:
-        new: makes the rounds of a simulation, from the view at its first event.
-        choose: returns the agent's action.
+        new: makes the rounds of a simulation from the view at its first event.
+        choose: returns the agent's action for an observation.
     """
-    rounds: Rounds[Shown] | None = None
+    rounds: Rounds[Observed] | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds
         if rounds is None:
             rounds = new(view)
         rounds.begin(view)
-        while (shown := rounds.look(view)) is not None:
-            rounds.take(view, shown, choose(view, shown))
+        while (observed := rounds.look(view)) is not None:
+            rounds.take(view, observed, choose(view, observed))
 
     return decide

@@ -1,4 +1,4 @@
-"""How many threads torch may use."""
+"""The number of threads of torch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 
 
 def use_one_thread() -> None:
-    """Hold torch to one thread, for all of this process.
+    """Limit torch to one thread, in the whole process.
 
-    With several threads, these wait for each other longer than networks of the sizes here take.
+    For networks of these sizes, synchronising several threads costs more time than it saves.
     """
     torch.set_num_threads(1)

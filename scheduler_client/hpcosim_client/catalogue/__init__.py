@@ -1,1 +1,1 @@
-"""Every scheduler and every power manager by name."""
+"""Schedulers and power managers by name."""

@@ -1,4 +1,4 @@
-"""Every power manager by name, with its settings."""
+"""Policies of a job scheduler and a power manager, by name and settings."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from hpcosim_client.view import Policy
 
 
 def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:
-    """Return a new policy: a job scheduler by name, beside a power manager.
+    """Return a new policy: a job scheduler by name beside a power manager.
 
     Args:
-        name: the job scheduler's.
-        power: the manager; its paths are from the current folder.
-        awareness: the job scheduler's, of power states. It makes no difference beside `AlwaysOn`
-            and `Oracle`, whose plan was made with every node always on.
+        name: name of the job scheduler, as `make_policy` takes it.
+        power: the power manager; relative paths start at the current folder.
+        awareness: the job scheduler's awareness of power states. It has no effect with `AlwaysOn`
+            and with `Oracle`, whose plan was computed with every node on.
 
     Raises:
-        PolicyError: there is no such scheduler, it can't be that aware, or the two don't go
-            together; a file of the manager's can't be used, or PyTorch is missing.
+        PolicyError: the scheduler is unknown or does not support the awareness, the two cannot be
+            combined, a file of the manager is invalid, or PyTorch is missing.
     """
     check_together(power, awareness)
     if isinstance(power, Oracle):
@@ -60,41 +60,41 @@ def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Pol
         case Rl(model, interval_s, origin_s):
             with rl_extra("the power manager rl"):
                 from hpcosim_client.agents.node_power.manager import learned
-            with _naming("model"):
+            with _prefixed("model"):
                 return managed(policy, learned(model, interval_s, origin_s))
         case Adaptive(model, origin_s):
-            with rl_extra("the power manager adaptive"), _naming("model"):
+            with rl_extra("the power manager adaptive"), _prefixed("model"):
                 return managed(policy, adaptive(load_rule(Path(model), origin_s)))
         case AlwaysOn():
             return make_policy(name)
 
 
 def check_together(power: Power, awareness: Awareness) -> None:
-    """Make sure that a power manager goes with a job scheduler so aware of power states.
+    """Check that a power manager can be combined with a job scheduler of an awareness.
 
     Raises:
-        PolicyError: it does not.
+        PolicyError: it cannot.
     """
     if isinstance(power, Slurm) and awareness == "planned":
         raise PolicyError(
-            "slurm switches nodes alone, but with power_awareness: planned the job scheduler "
-            "switches some, too; aware or unaware would do"
+            "the power manager slurm does not permit power_awareness: planned, with which the job "
+            "scheduler switches nodes; expected unaware or aware"
         )
     priced = isinstance(power, Adaptive) or (
         isinstance(power, Timeout) and power.wait_price_w is not None
     )
     if priced and awareness == "unaware":
         raise PolicyError(
-            "a price of waiting is for a job scheduler that weighs it against waking nodes; "
-            "power_awareness must be aware or planned"
+            "a price of waiting has no effect with power_awareness: unaware; expected aware or "
+            "planned"
         )
 
 
 def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
-    """Return what a run under these is called: `aware easy, timeout(timeout_s=900.0)`.
+    """Return the name of a policy in results: `aware easy, timeout(timeout_s=900.0)`.
 
-    Of the settings those are named that are not the default, and of paths the last part. Where
-    the job scheduler's awareness makes no difference, it is not named.
+    Settings with their default values, folders of files, and an awareness without effect are left
+    out.
     """
     name = short_name(name)
     match power:
@@ -102,12 +102,12 @@ def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
             return name
         case Oracle():
             return f"{name}, oracle"
-    said = ", ".join(_said(power))
-    return f"{awareness} {name}, {power.__struct_config__.tag}({said})"
+    shown = ", ".join(_shown(power))
+    return f"{awareness} {name}, {power.__struct_config__.tag}({shown})"
 
 
 def from_folder(power: Power, folder: Path) -> Power:
-    """Return a power manager whose paths, so far from a folder, are from the current one."""
+    """Return a power manager whose relative paths start at a folder."""
     match power:
         case Oracle(plan) if plan:
             return replace(power, plan=str(folder / plan))
@@ -116,7 +116,7 @@ def from_folder(power: Power, folder: Path) -> Power:
     return power
 
 
-def _said(power: Power) -> Iterator[str]:
+def _shown(power: Power) -> Iterator[str]:
     for field in msgspec.structs.fields(power):
         value = getattr(power, field.name)
         if field.required or value != field.default:
@@ -126,23 +126,23 @@ def _said(power: Power) -> Iterator[str]:
 def _by_plan(name: str, power: Oracle) -> Policy:
     if not power.plan:
         raise PolicyError(
-            "the oracle needs a plan; `hpcosim oracle SCENARIO --out plan.json` makes one, which "
-            'power {"name": "oracle", "plan": "plan.json"} carries out'
+            "the power manager oracle needs a plan: write it with `hpcosim oracle SCENARIO --out "
+            'plan.json` and set power to {"name": "oracle", "plan": "plan.json"}'
         )
-    with _naming("plan"):
+    with _prefixed("plan"):
         plan = read_plan(Path(power.plan))
     if canonical_name(plan.scheduler) != canonical_name(
         name
     ):  # the results would bear the wrong name
         raise PolicyError(
-            f"power.plan: {power.plan} keeps the schedule of {plan.scheduler}, not of {name}"
+            f"power.plan: {power.plan} is a plan for the scheduler {plan.scheduler}, not for {name}"
         )
     return by_plan(plan)
 
 
 @contextmanager
-def _naming(field: str) -> Iterator[None]:
-    """Say in an error which setting is at fault."""
+def _prefixed(field: str) -> Iterator[None]:
+    """Prefix errors with the name of a setting."""
     try:
         yield
     except PolicyError as error:

@@ -1,4 +1,4 @@
-"""Every job scheduler by name."""
+"""Job schedulers by name."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
-"""Before the path of a schedule: `scripted:results/a-run/schedule.csv`."""
+"""Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
     **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
 }
-"""Makes a list scheduler that starts jobs in a given way."""
+"""Factories of list schedulers, which take the function that starts a job."""
 
 BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
     "easy": lambda awareness: easy if awareness == "unaware" else easy_aware(awareness),
     "conservative": conservative,
 }
-"""Makes a scheduler that reserves nodes, and so may be aware of power states in any way."""
+"""Factories of schedulers with reservations; they support every awareness of power states."""
 
 PLACING: Mapping[str, Callable[[], Policy]] = {
     "esjf": esjf,
@@ -61,7 +61,7 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
     **{f"{rule}-immediate": partial(immediate, rule) for rule in KEYS},
     **{f"{rule}-chained": partial(immediate, rule, chained=True) for rule in KEYS},
 }
-"""Makes a scheduler that chooses nodes by a rule of its own, whatever their power states."""
+"""Factories of schedulers that choose nodes by a rule that ignores power states."""
 
 _JOBS = ("random", "first", "shortest", "smallest", "low-mem", "low-mem-ops")
 _NODES = ("random", "high-gflops", "high-cores", "high-mem", "high-mem-bw", "low-power")
@@ -79,24 +79,23 @@ GROUPS: Mapping[str, Sequence[str]] = {
         f"{rule}{mode}" for mode in ("", "-immediate") for rule in ("minmin", "maxmin", "duplex")
     ],
 }
-"""Schedulers that are compared together, by the name of the group.
+"""Groups of schedulers, by name; `catalogue.summaries.GROUPS` describes them.
 
-The 36 heuristics as the papers describe them (Lopez, Stafford, Bosque 2025, table 2), and as the
-papers' program runs them; both again with one start at each event, as the program's agent has;
-MinMin, MaxMin and Duplex in both modes.
+The 36 heuristics are those of Lopez, Stafford, Bosque 2025, table 2, as the paper defines them and
+as its program (IRMaSim) runs them.
 """
 
 
 def scheduler_names() -> list[str]:
-    """Return the names of all schedulers that need no file, in the order of the catalogue."""
+    """Return the names of all schedulers without a file, in the order of the catalogue."""
     return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
 
 
 def canonical_name(name: str) -> str:
     """Return the canonical name of a scheduler or of a group, as results carry it.
 
-    Case does not matter, nor do underscores instead of hyphens, the old spelling, for which a
-    `FutureWarning` is issued. A file in the name is kept; an unknown name is returned unchanged.
+    Case does not matter. Underscores instead of hyphens, the spelling of release 0.1, are accepted
+    with a `FutureWarning`. A file in the name and an unknown name are returned unchanged.
 
     Example:
         >>> canonical_name("EASY")
@@ -119,7 +118,7 @@ def short_name(name: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """Return the name of a scheduler's results folder: its name without any file."""
+    """Return the part of a scheduler's name that names its results folder, without the file."""
     return name.rpartition(":")[2] if is_policy_file(name) else name.partition(":")[0]
 
 
@@ -130,40 +129,40 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def check_scheduler(name: str) -> str:
-    """Make sure that a name, as `make_policy` takes it, is a scheduler's; no file is opened.
-
-    Returns:
-        The canonical name.
+    """Return the canonical name of a scheduler, as `make_policy` takes it; no file is opened.
 
     Raises:
-        PolicyError: there is no such scheduler, and the nearest names are given; it is a group; or
-            it lacks the file that it needs.
+        PolicyError: the scheduler is unknown, the name is a group's, or it lacks a file.
     """
     name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
-        raise PolicyError(f"{name} needs a schedule's file: {SCRIPTED}results/a-run/schedule.csv")
+        raise PolicyError(f"{name!r} names no file: expected {SCRIPTED}results/a-run/schedule.csv")
     if is_policy_file(name):
         split_name(name)
     elif is_trained(name):
         check_trained(name)
     elif name in GROUPS:
-        raise PolicyError(f"{name} is a group of schedulers, which only `hpcosim compare` takes")
+        raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
         near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
-        raise PolicyError(f"there is no scheduler {name!r}; did you mean {', '.join(near)}?")
+        raise PolicyError(
+            f"there is no scheduler {name!r}; did you mean {', '.join(near)}? "
+            "`hpcosim schedulers` lists them"
+        )
     return name
 
 
 def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
-    """Return a new policy by name; each simulation needs its own, as policies keep state.
+    """Return a new policy by name. Each simulation needs its own, because policies keep state.
 
     Args:
         name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL`, `deep-eas:MODEL` or
             `PATH.py:FUNCTION`, see `catalogue.policy_files`.
-        awareness: what the policy does with nodes that are not on, see `Awareness`.
+        awareness: how the policy treats nodes that are not on, see `Awareness`.
 
     Raises:
-        PolicyError: as `check_scheduler`; its file is invalid; or it can't be that aware.
+        PolicyError: see `check_scheduler`; the file is invalid; or the scheduler does not support
+            the awareness.
 
     Example:
         >>> policy = make_policy("easy")
@@ -173,20 +172,20 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
         return BACKFILLING[name](awareness)
     if awareness == "planned":
         raise PolicyError(
-            f"{name} makes no reservations to switch nodes on for: power_awareness planned is for "
-            f"{' and '.join(BACKFILLING)}; aware or unaware would do"
+            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)}, which reserve "
+            f"nodes, not by {name}"
         )
     soonest_on = awareness == "aware"
     if name in LISTS:
         return LISTS[name](start_soonest_on if soonest_on else View.start)
     if is_policy_file(name) and not soonest_on:
         return make_from_file(name)
-    if (orders_of := parse_job_node(name)) is not None:
-        return job_node(*orders_of, soonest_on=soonest_on)
+    if (parts := parse_job_node(name)) is not None:
+        return job_node(*parts, soonest_on=soonest_on)
     if soonest_on:
         raise PolicyError(
-            f"{name} chooses its nodes with no regard to their power states: power_awareness must "
-            "be unaware"
+            f"power_awareness: {awareness} is not supported by {name}, which ignores power states; "
+            "expected unaware"
         )
     if name in PLACING:
         return PLACING[name]()

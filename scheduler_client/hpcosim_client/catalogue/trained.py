@@ -1,4 +1,4 @@
-"""Trained job schedulers by name, with the file that holds them: `pairing:model.safetensors`."""
+"""Trained job schedulers by name and model file: `pairing:model.safetensors`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:  # names are checked without NumPy
     from hpcosim_client.view import Policy
 
 SAMPLED = "-sampled"
-"""The end of the name of a trained scheduler that samples its choices."""
+"""Suffix of the name of a trained scheduler that samples its actions."""
 
 
 TRAINED = ("pairing", "deep-eas")
 
 
 def is_trained(name: str) -> bool:
-    """Return whether a name is a trained scheduler's, with or without a file."""
+    """Return whether a name is the name of a trained scheduler, with or without a file."""
     return name.partition(":")[0].removesuffix(SAMPLED) in TRAINED
 
 
 def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
-    """Return the name of a trained scheduler with its file.
+    """Return the name of a scheduler with the values of the options `--model` and `--sample`.
 
     Args:
         name: name of a scheduler.
-        model: file of its model; None: none is given.
-        sample: it samples its choices instead of taking the best.
+        model: model file of a trained scheduler; None: no file.
+        sample: whether a trained scheduler samples its actions; otherwise it is greedy.
 
     Raises:
         PolicyError: a model or sampling is given, but the scheduler is not trained.
@@ -43,24 +43,24 @@ def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
 
 
 def check_trained(name: str) -> None:
-    """Make sure that a trained scheduler's name has a file, which is not opened.
+    """Check that a name is that of a trained scheduler with a file, which is not opened.
 
     Raises:
-        PolicyError: it is no trained scheduler's, or no file is named.
+        PolicyError: the scheduler is not trained, or the file is missing from the name.
     """
     if not is_trained(name) or not name.partition(":")[2]:
         kind = name if is_trained(name) else "pairing"
         raise PolicyError(
-            f"{name!r} is no trained scheduler with its model: say {kind}:MODEL.safetensors, or "
-            "--model"
+            f"expected a trained scheduler with its model, {kind}:MODEL.safetensors or the option "
+            f"--model, got {name!r}"
         )
 
 
 def make_trained(name: str) -> Policy:
-    """Return a new policy of a trained scheduler, by a name with a file.
+    """Return a new policy of a trained scheduler, by its name with a file.
 
     Raises:
-        PolicyError: no file is named, or it holds no such scheduler.
+        PolicyError: see `check_trained`, or the file has no such model.
     """
     check_trained(name)
     kind, _, model = name.partition(":")

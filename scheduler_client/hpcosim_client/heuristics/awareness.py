@@ -1,4 +1,4 @@
-"""How much a job scheduler knows of the power states of nodes."""
+"""Awareness of a job scheduler of the power states of nodes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from typing import Literal, get_args
 from hpcosim_client.errors import PolicyError
 
 Awareness = Literal["unaware", "aware", "planned"]
-"""The answers to the question what a job scheduler does with nodes that are not on.
+"""How a job scheduler treats nodes that are not on.
 
-They move waiting times more than any power manager does.
-
-- `unaware`: a sleeping node counts as free now. A job gets the lowest-numbered nodes and holds
+- `unaware`: a sleeping node counts as free. A job is allocated the lowest-numbered nodes and holds
   those that are on while the others boot.
-- `aware`: of the nodes a job may have, it gets those that are on first, then those being switched
-  on, then those that sleep. Estimates include the time to boot: a job waits for running jobs where
-  that is sooner; otherwise it gets sleeping nodes, which wakes them.
-- `planned`: a job gets nodes only when they are on. Nodes that its reservation needs are switched
-  on just early enough to be on when it begins, and serve other jobs until then.
+- `aware`: a job is allocated nodes that are on first, then booting nodes, then sleeping nodes.
+  Estimates include the boot time: a job waits for running jobs to end if that is sooner than a
+  boot; otherwise it is allocated sleeping nodes, which switches them on.
+- `planned`: a job is allocated only nodes that are on. The nodes of a reservation are switched on
+  one boot time before it begins; until then other jobs may use them.
 """
 
 AWARENESSES: tuple[Awareness, ...] = get_args(Awareness)
 
 
 def parse_awareness(text: str) -> Awareness:
-    """Return the awareness that a setting names.
+    """Return the awareness that a setting names; case does not matter.
 
     Raises:
         PolicyError: there is no such awareness.
     """
+    text = text.lower()
     if text not in AWARENESSES:
         known = ", ".join(AWARENESSES)
         raise PolicyError(f"power_awareness: expected one of {known}, got {text!r}")

@@ -24,17 +24,17 @@ from hpcosim_client.view import Policy, View
 
 
 def conservative(awareness: Awareness = "unaware") -> Policy:
-    """Return the policy (Mu'alem, Feitelson 2001, section 2.2).
+    """Return conservative backfilling (Mu'alem, Feitelson 2001, section 2.2).
 
-    A job is given, at its submission, the earliest start at which it delays no reservation made
-    before. When a job ends at another time than it asked for, the schedule is compressed: each
-    waiting job, in submission order, moves to the earliest start the reservations of the others
-    leave it, never to a later one. A job that outstays its request pushes back those it is in
-    the way of. At one instant ends come before submissions, so compression before placing.
+    At its submission a job gets the earliest reservation that delays no earlier reservation. When a
+    job ends at another time than requested, the schedule is compressed: each waiting job, in
+    submission order, moves to the earliest start that the other reservations allow, never to a
+    later one. A job that overruns its request delays the reservations that overlap it. At one
+    instant, compression for ended jobs precedes the reservations of submitted ones.
 
     Args:
-        awareness: of power states. Unless unaware, the schedule is compressed at every event,
-            for nodes come and go at others than the ends of jobs, too.
+        awareness: awareness of power states. Unless `unaware`, the schedule is compressed at every
+            event, because nodes also become available when they are switched.
     """
     held: dict[int, Reservation] = {}  # by job
     wake_ahead, alarm = WakeAhead(awareness), PolicyAlarm()
@@ -60,7 +60,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
         past_s = view.now_s
         if aware:
             wake_ahead.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
-            past_s = a_moment_after(view.now_s)  # of a boot that is late its end will tell
+            past_s = a_moment_after(view.now_s)  # an event reports the end of a late boot
         if not view.queue:
             view.wake_on = SUBMISSION
         alarm.set_or_cancel(view, _next_start_s(view, held, past_s))
@@ -69,13 +69,13 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
 
 
 class _Book(NamedTuple):
-    """The reservations, at one event.
+    """The reservations during one call of the policy.
 
     Attributes:
         view: the view.
-        profile: what is free beside all reservations.
-        held: the reservations, by job.
-        awareness: of power states.
+        profile: the free cores minus all reservations.
+        held: the reservation of each job, by number.
+        awareness: awareness of power states.
     """
 
     view: View
@@ -84,30 +84,30 @@ class _Book(NamedTuple):
     awareness: Awareness
 
     def renew(self, job: Job) -> None:
-        """Keep a reservation, or the next one there is room for, where another overstays."""
+        """Repeat a job's reservation, or make a later one where an overrunning job overlaps it."""
         reservation, now_s = self.held[job.job_id], self.view.now_s
         if self.awareness == "aware" and reservation.place is not None:
             reservation = self.held[job.job_id] = with_boots(self.view, reservation)
-        if reservation.start_s >= now_s and self.profile.has_room(job, reservation):
-            self.profile.keep(job, reservation)
+        if reservation.start_s >= now_s and self.profile.fits(job, reservation):
+            self.profile.reserve(job, reservation)
         else:
             self.reserve(job, max(reservation.start_s, now_s))
 
     def reserve(self, job: Job, after_s: float) -> None:
-        """Make the earliest reservation from a time on."""
+        """Make the earliest reservation at or after a time."""
         profile = self.profile
         if isinstance(profile, NodeProfile) and self.awareness != "unaware":
             reservation = cheapest_start(self.view, profile, self.awareness, job, after_s)
         else:
             reservation = profile.earliest(job, after_s)
-        if reservation is None:  # only while nodes are off that jobs may not be given
+        if reservation is None:  # only while nodes that jobs may not have are off
             self.held.pop(job.job_id, None)
             return
-        profile.keep(job, reservation)
+        profile.reserve(job, reservation)
         self.held[job.job_id] = reservation
 
     def start(self, job: Job) -> None:
-        """Start a job whose reservation begins, if there is room in fact."""
+        """Start a job whose reservation begins now, if its cores are free."""
         reservation = self.held.pop(job.job_id)
         if self.awareness == "aware" and reservation.place is not None:
             if self.view.start_at(job, reservation.place):
@@ -116,20 +116,20 @@ class _Book(NamedTuple):
             self.profile.release(job)
             if self.profile.start(self.view, job, reservation.place):
                 return
-            self.profile.keep(job, reservation)
+            self.profile.reserve(job, reservation)
         self.held[job.job_id] = reservation
 
 
 def _next_start_s(view: View, held: dict[int, Reservation], past_s: float) -> float:
-    """Return when the next reservation begins; infinity: none does.
+    """Return the simulated second at which the next reservation begins; infinity: there is none.
 
-    It may begin when nothing else happens: where it was made the end of a job was expected,
-    but that job has ended early, and another reservation kept this one from moving.
+    No event may occur then: the reservation began at the expected end of a job that has ended
+    early, and another reservation prevented this one from moving.
 
     Args:
-        view: the view, with the jobs that wait.
-        held: the reservations, by job.
-        past_s: only reservations that begin later count.
+        view: the view, with the waiting jobs.
+        held: the reservation of each job, by number.
+        past_s: reservations that begin by then are ignored.
     """
     starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
     return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)

@@ -1,4 +1,4 @@
-"""How many cores, or whole nodes, are free when: enough to know where all of them are alike."""
+"""A profile that counts free cores or free nodes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hpcosim_client.view import View
 
 
 class CountProfile:
-    """A profile of a number: cores, or whole nodes.
+    """A profile of the number of free cores, or of free whole nodes.
 
-    `free[i]` are free from `times_s[i]` to the next of these, the last for ever.
+    `_free[i]` are free from `_times_s[i]` until `_times_s[i + 1]`; the last count has no end.
 
     Args:
-        view: what runs.
-        free: how many are free now.
-        need: how many of them a job takes.
-        returning: when how many more are expected, of nodes that are being switched off.
+        view: the view, with the running jobs.
+        free: the number that is free now.
+        need: the number that a job takes.
+        returning: (time in simulated seconds, number) of nodes that are being switched off.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class CountProfile:
                 self._free.append(self._free[-1])
             self._free[-1] += freed
 
-    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+    def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
         """See `Profile`."""
         times_s, free, need = self._times_s, self._free, self._need(job)
         first = self._step_at(after_s)
@@ -57,13 +57,13 @@ class CountProfile:
                 first += 1
         return None
 
-    def has_room(self, job: Job, reservation: Reservation) -> bool:
+    def fits(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
         start_s = reservation.start_s
         end_s = start_s + job.requested_s
         return self._first_short(self._step_at(start_s), end_s, self._need(job)) is None
 
-    def keep(self, job: Job, reservation: Reservation) -> None:
+    def reserve(self, job: Job, reservation: Reservation) -> None:
         """See `Profile`."""
         start_s = reservation.start_s
         self._kept[job.job_id] = start_s
@@ -77,9 +77,9 @@ class CountProfile:
     def start(self, view: View, job: Job, place: Place | None = None) -> bool:
         """See `Profile`."""
         now = Reservation(self._times_s[0], None)
-        if not self.has_room(job, now) or not view.start(job):
+        if not self.fits(job, now) or not view.start(job):
             return False
-        self.keep(job, now)
+        self.reserve(job, now)
         return True
 
     def _step_at(self, at_s: float) -> int:

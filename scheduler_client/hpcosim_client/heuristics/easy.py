@@ -13,12 +13,12 @@ from hpcosim_client.view import View
 
 
 def easy(view: View) -> None:
-    """Decide anew at every event (Mu'alem, Feitelson 2001, section 2.1).
+    """EASY backfilling (Mu'alem, Feitelson 2001, section 2.1).
 
-    Jobs start in submission order until the head finds no room. Its shadow time is the
-    earliest at which, by requested run times, it does; what is then free beside it are the
-    extra cores. A later job, in submission order, may start if there is room now and it either
-    ends by the shadow time or takes no more than the extra cores, which it then uses up.
+    Jobs start in submission order until one, the head, does not fit. Its shadow time is its
+    earliest start by requested run times. The cores free at the shadow time beside those of the
+    head are the extra cores. A later job, in submission order, starts if it fits now and either
+    ends by the shadow time or takes extra cores only.
     """
     first_come_first_served(view)
     view.wake_on = None
@@ -26,9 +26,9 @@ def easy(view: View) -> None:
         jobs = view.queue.values()
         head = jobs[0]
         profile = profile_of(view)
-        shadow = profile.earliest(head, view.now_s)
+        shadow = profile.earliest(head)
         if shadow is not None:
-            profile.keep(head, shadow)
+            profile.reserve(head, shadow)
         for job in islice(jobs, 1, None):
             if job.cores <= view.nodes.free_cores:
                 profile.start(view, job)

@@ -1,4 +1,4 @@
-"""EASY backfilling that knows of power states."""
+"""EASY backfilling that is aware of power states."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hpcosim_client.view import Policy, View
 
 
 def easy_aware(awareness: Awareness) -> Policy:
-    """Return EASY (see `easy`) with estimates that count the time to boot.
+    """Return EASY (see `easy`) with estimates that include the time to boot.
 
-    Jobs are looked at in submission order. One that can be given nodes now, and runs the earliest
-    so, has them. The first that can't is the head: it has the reservation that no later job
-    delays. If planned, later jobs that can run by the time a node takes to boot have theirs, too,
-    so that nodes are switched on for each of them at once, and for none in vain.
+    Jobs are considered in submission order. A job starts if it can be allocated nodes now and no
+    later start runs earlier. The first other job is the head; its reservation is not delayed by
+    later jobs. With `planned`, each later job that can run within the longest boot time has a
+    reservation too, so that nodes are switched on for all of them.
 
     Args:
-        awareness: `aware` or `planned`, see `power_aware`.
+        awareness: `aware` or `planned`, see `Awareness`.
     """
     wake_ahead = WakeAhead(awareness)
 
@@ -41,7 +41,7 @@ def easy_aware(awareness: Awareness) -> Policy:
 
 
 def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
-    """Start what can be started, and return the reservations of what can't."""
+    """Start jobs that can start now, and return the reservations of others."""
     profile, now_s = power_profile(view, awareness), view.now_s
     soon_s = now_s + float(view.nodes.switch_on_s.max())
     reservations: list[Reservation] = []
@@ -51,14 +51,14 @@ def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
         if start is None or _started(view, profile, job, start):
             continue
         if not reservations or awareness == "planned":
-            profile.keep(job, start)
+            profile.reserve(job, start)
             reservations.append(start)
     return reservations
 
 
 def _started(view: View, profile: NodeProfile, job: Job, start: Reservation) -> bool:
-    """Start a job if its reservation begins now, in fact, and say so."""
+    """Start a job if its reservation begins now and its cores are free; return whether it did."""
     if start.start_s > view.now_s or start.place is None or not view.start_at(job, start.place):
         return False
-    profile.keep(job, start)
+    profile.reserve(job, start)
     return True

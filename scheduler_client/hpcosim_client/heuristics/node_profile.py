@@ -1,4 +1,4 @@
-"""How many cores of each node are free when."""
+"""A profile of the free cores of every node."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from hpcosim_client.nodes import fill, find_place, usable_nodes
 from hpcosim_client.view import View
 
 Freed = tuple[float, Ints, Ints]
-"""When, on which nodes, how many cores of each."""
+"""Simulated second, node numbers, cores of each node."""
 
 
 class NodeProfile:
-    """A profile of every node's free cores: `free[i]` is int64[nodes].
+    """A profile of the free cores of every node.
+
+    `_free[i]`, int64[nodes], are free from `_times_s[i]` until `_times_s[i + 1]`.
 
     Args:
-        view: what runs.
-        free: int64[nodes], what is free now.
-        returning: what else is expected to be, beside that of running jobs.
-        late_s: when that is expected which was before; None: now.
+        view: the view, with the running jobs.
+        free: int64[nodes], cores that are free now.
+        returning: cores that become free, beside those of running jobs.
+        late_s: simulated second at which overdue ends are expected; None: now.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class NodeProfile:
             self._free[-1][nodes] += freed
         self._total = [int(free.sum()) for free in self._free]
 
-    def earliest(self, job: Job, after_s: float) -> Reservation | None:
+    def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
         """See `Profile`."""
         for start_s in self.starts_s(job, after_s):
             place = self.place(job, start_s, start_s + job.requested_s)
@@ -59,7 +61,7 @@ class NodeProfile:
         return None
 
     def starts_s(self, job: Job, after_s: float) -> Iterator[float]:
-        """Yield the times, from `after_s` on, at which there are cores enough for a job."""
+        """Yield the times from `after_s` on at which enough cores are free in total for a job."""
         first = max(bisect_right(self._times_s, after_s) - 1, 0)
         for step in range(first, len(self._times_s)):
             if self._total[step] >= job.cores:
@@ -74,16 +76,17 @@ class NodeProfile:
         order: Floats | None = None,
         only: Bools | None = None,
     ) -> Place | None:
-        """Return where a job has room from start to end; None: nowhere.
+        """Return cores that are free for a job from `start_s` to `end_s`; None: there are too few.
 
-        It gets the nodes that are the least free before, as other jobs may use the rest.
+        Nodes with the fewest free cores before `start_s` go first, which leaves the others to jobs
+        that start earlier.
 
         Args:
             job: a waiting job.
-            start_s: when it starts.
-            end_s: when it ends.
-            order: float64[nodes]; nodes of less go first, and only equal ones by free cores.
-            only: bool[nodes], the nodes that it may use; None: all.
+            start_s: start, simulated seconds.
+            end_s: end, simulated seconds.
+            order: float64[nodes], the first sort key; None: free cores before `start_s` alone.
+            only: bool[nodes], the nodes that the job may use; None: all.
         """
         step = max(bisect_right(self._times_s, start_s) - 1, 0)
         free = self._least_free(start_s, end_s)
@@ -96,15 +99,15 @@ class NodeProfile:
         keys = (before[usable],) if order is None else (before[usable], order[usable])
         return fill(job, usable[np.lexsort(keys)], free)
 
-    def has_room(self, job: Job, reservation: Reservation) -> bool:
+    def fits(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
         place = reservation.place
-        if place is None:  # made while only numbers mattered
+        if place is None:  # made with a `CountProfile`
             return False
         free = self._least_free(reservation.start_s, reservation.runs_s + job.requested_s)
         return bool((free[place.nodes] >= place.held).all())
 
-    def keep(self, job: Job, reservation: Reservation) -> None:
+    def reserve(self, job: Job, reservation: Reservation) -> None:
         """See `Profile`."""
         self._kept[job.job_id] = reservation
         self._hold(job, reservation, -1)
@@ -121,7 +124,7 @@ class NodeProfile:
             place = find_place(job, free, self._capacity)
         if place is None or not view.start_at(job, place):
             return False
-        self.keep(job, Reservation(now_s, place))
+        self.reserve(job, Reservation(now_s, place))
         return True
 
     def _least_free(self, start_s: float, end_s: float) -> Ints:
@@ -153,7 +156,7 @@ class NodeProfile:
 
 
 def node_profile(view: View, late_s: float | None = None) -> NodeProfile:
-    """Return the profile of when each node's cores can be given to a job; see `NodeProfile`."""
+    """Return the profile of when the cores of each node can be allocated; see `NodeProfile`."""
     back = [
         (at_s, np.array([node]), np.array([cores]))
         for at_s, node, cores in view.nodes.returning()

@@ -1,7 +1,7 @@
 """When and where a job can start, for backfilling that is aware of power states.
 
-`awareness` defines `aware` and `planned`. Either way a job scheduler may also let a job wait where
-that saves energy, at a price: see `PowerExchange.wait_price_w`.
+`awareness` defines `aware` and `planned`. Both also delay a job where that saves more energy than
+the wait costs, see `PowerExchange.wait_price_w`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hpcosim_client.view import View
 
 
 def power_profile(view: View, awareness: Awareness) -> NodeProfile:
-    """Return the profile of when each node can be given (aware), or be on (planned).
+    """Return the profile of when each node can be allocated (`aware`) or is on (`planned`).
 
-    The end of a job or of a boot that is overdue is expected a moment from now, so that what is
-    free now in this profile is free in fact.
+    Overdue ends of jobs and boots are expected a moment from now, so cores that are free now in the
+    profile are free.
     """
     late_s = a_moment_after(view.now_s)
     if awareness == "aware":
@@ -50,21 +50,21 @@ def cheapest_start(
     after_s: float,
     until_s: float = math.inf,
 ) -> Reservation | None:
-    """Return the earliest start, or a later one that wakes no node, where that is cheaper.
+    """Return the earliest start of a job, or a later one that switches no node on if it is cheaper.
 
-    It is cheaper where the energy of switching the nodes to be woken off and on is more than the
-    further wait costs, at `PowerExchange.wait_price_w`.
+    The later start is cheaper if the longer wait, at `PowerExchange.wait_price_w`, costs less
+    energy than one cycle off and on of the nodes that the earliest start would switch on.
 
     Args:
         view: the view, for power states.
         profile: the profile of `power_profile`.
-        awareness: that of the profile, `aware` or `planned`.
+        awareness: the profile's awareness, `aware` or `planned`.
         job: a waiting job.
-        after_s: the earliest second at which it may start.
-        until_s: the latest second at which the earliest start may begin.
+        after_s: lower bound of the start, simulated seconds.
+        until_s: upper bound of the earliest start, simulated seconds.
 
     Returns:
-        None: there is no such start.
+        None: no start is within the bounds.
     """
     earliest = _earliest_given if awareness == "aware" else _earliest_on
     soonest = earliest(view, profile, job, after_s, until_s)
@@ -88,7 +88,7 @@ def _earliest_on(
     *,
     waking: bool = True,
 ) -> Reservation | None:
-    """Return the earliest start on nodes that are on then, of those that need no waking first."""
+    """Return the earliest start on nodes that are on by then; sleeping nodes go last."""
     asleep = view.nodes.must_be_woken()
     order, only = asleep.astype(np.float64), None if waking else ~asleep
     for start_s in profile.starts_s(job, after_s):
@@ -109,7 +109,7 @@ def _earliest_given(
     *,
     waking: bool = True,
 ) -> Reservation | None:
-    """Return the reservation that has the job run the earliest, boots that it starts included."""
+    """Return the reservation with which the job runs the earliest, counting the boots it causes."""
     best: Reservation | None = None
     asleep = view.nodes.must_be_woken()
     for start_s in profile.starts_s(job, after_s):
@@ -128,15 +128,14 @@ def _earliest_given(
 def _soonest_boot(
     profile: NodeProfile, job: Job, start_s: float, boot_s: Floats, most_s: float
 ) -> Reservation | None:
-    """Return the reservation from a time on that has the job wait the shortest for boots.
+    """Return the reservation at a start with the shortest wait for boots; None: there is none.
 
     Args:
-        profile: the profile of when nodes can be given.
+        profile: the profile of when nodes can be allocated.
         job: a waiting job.
-        start_s: when the job is given its nodes.
-        boot_s: float64[nodes], seconds that each takes from then to be on; infinity: the node is
-            not wanted.
-        most_s: the longest boot allowed, s.
+        start_s: when the nodes are allocated, simulated seconds.
+        boot_s: float64[nodes], seconds from `start_s` until each node is on; infinity: excluded.
+        most_s: upper bound of the wait for boots, in seconds.
     """
     for longest_s in np.unique(boot_s[(boot_s <= most_s) & (boot_s < math.inf)]).tolist():
         end_s = start_s + longest_s + job.requested_s
@@ -147,7 +146,7 @@ def _soonest_boot(
 
 
 def with_boots(view: View, reservation: Reservation) -> Reservation:
-    """Return a reservation of nodes to be given, with the boots they need as they are now."""
+    """Return a reservation with the boot time that its nodes need in their present states."""
     start_s, place, _ = reservation
     assert place is not None
     on_s = view.nodes.expected_on_s(start_s)[place.nodes]
@@ -155,5 +154,5 @@ def with_boots(view: View, reservation: Reservation) -> Reservation:
 
 
 def nothing_sleeps(view: View) -> bool:
-    """Return whether no node can be switched at all, so that there is nothing to be aware of."""
+    """Return whether no node of the platform can be switched."""
     return not view.nodes.can_sleep.any()

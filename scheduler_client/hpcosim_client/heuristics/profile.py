@@ -1,4 +1,4 @@
-"""What will be free when, as far as requested run times tell: the profile that a view needs."""
+"""The profile of free cores for a view."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from hpcosim_client.view import View
 
 
 def profile_of(view: View) -> Profile:
-    """Return the profile of the running jobs, the simplest that tells all that matters.
+    """Return the profile of free cores that running jobs leave, by their requested run times.
 
-    How much is free is enough to know when every job takes any cores, or when every job takes
-    whole nodes and all nodes are alike. Else it matters which nodes are free.
+    A count of free cores is sufficient if no job restricts its placement, and a count of free nodes
+    if all jobs take whole nodes and all nodes have the same number of cores. Otherwise the profile
+    has the free cores of every node.
+
+    Example:
+        >>> profile = profile_of(view)
+        >>> shadow = profile.earliest(view.queue.first())  # start of the head of the queue
     """
     back = view.nodes.returning()
     if view.placements == {"cores"}:

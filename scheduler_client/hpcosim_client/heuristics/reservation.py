@@ -1,7 +1,8 @@
-"""Reservations, and what every profile of free cores offers."""
+"""Reservations, and the interface of profiles of free cores."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -10,12 +11,12 @@ from hpcosim_client.view import View
 
 
 class Reservation(NamedTuple):
-    """Room kept for a job.
+    """Cores reserved for a job, from a start on for its requested time.
 
     Attributes:
-        start_s: from when on, for the time it asks for.
-        place: on which nodes, where that matters.
-        boot_s: for how much longer it holds them, as they boot for it before it runs.
+        start_s: when the nodes are allocated, simulated seconds.
+        place: the nodes; None in profiles that only count.
+        boot_s: seconds for which the nodes boot before the job runs.
     """
 
     start_s: float
@@ -24,36 +25,36 @@ class Reservation(NamedTuple):
 
     @property
     def runs_s(self) -> float:
-        """When the job runs."""
+        """When the job starts to run, simulated seconds."""
         return self.start_s + self.boot_s
 
 
 class Profile(Protocol):
-    """What is free from now on, less what is reserved.
+    """The free cores from now on, by requested run times, minus the reservations.
 
-    A job past its requested time counts as ending now, so what is free now in a profile may
-    not be free yet in fact; only `start` looks at the facts.
+    A job that overruns its request counts as ending now. A profile can therefore show cores as free
+    that are still in use; `start` also checks that they are free.
     """
 
-    def earliest(self, job: Job, after_s: float) -> Reservation | None:
-        """Return the earliest reservation, from `after_s` on, there is room for; None: never."""
+    def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
+        """Return the earliest reservation at or after `after_s` that fits; None: none ever does."""
 
-    def has_room(self, job: Job, reservation: Reservation) -> bool:
-        """Tell whether there is room for the job, just so, for all its time."""
+    def fits(self, job: Job, reservation: Reservation) -> bool:
+        """Return whether the cores of a reservation are free for the job's requested time."""
 
-    def keep(self, job: Job, reservation: Reservation) -> None:
-        """Keep room for a job, of which there must be enough."""
+    def reserve(self, job: Job, reservation: Reservation) -> None:
+        """Make a reservation for a job. It must fit, see `fits`."""
 
     def release(self, job: Job) -> None:
-        """Undo a `keep`."""
+        """Cancel the reservation of a job."""
 
     def start(self, view: View, job: Job, place: Place | None = None) -> bool:
-        """Start the job if there is room now, in fact and for all its time, and say if so.
+        """Start a job now if that delays no reservation, and return whether it started.
 
         Args:
-            view: the view whose queue it is in.
+            view: the view.
             job: a waiting job.
-            place: where it starts if there is room; None: anywhere.
+            place: the preferred nodes; None: no preference.
         """
 
 
@@ -61,7 +62,7 @@ F = TypeVar("F")
 
 
 def split_step(times_s: list[float], free: list[F], at_s: float) -> int:
-    """Make a step begin at `at_s` and return its place."""
+    """Make a step of a profile begin at `at_s`, and return its index."""
     step = bisect_right(times_s, at_s) - 1
     if times_s[step] == at_s:
         return step

@@ -1,4 +1,4 @@
-"""Nodes that are on when reservations begin."""
+"""Switching of nodes for reservations: nodes are on when a reservation begins."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from hpcosim_client.view import View
 
 
 class WakeAhead:
-    """Keeps nodes on for reservations and, if `planned`, switches them on in time."""
+    """Keeps the nodes of reservations on and, if `planned`, switches them on in time."""
 
     def __init__(self, awareness: Awareness) -> None:
         self._wakes = awareness == "planned"
-        self._alarm = PolicyAlarm()  # for when a node is to be switched on for a reservation
+        self._alarm = PolicyAlarm()  # next time at which a node must be switched on
 
     def follow(self, view: View, reservations: Sequence[Reservation]) -> None:
-        """Take in the reservations that are left after all starts of a call."""
+        """Apply the reservations that remain after all starts of a call."""
         _leave_on(view, reservations)
         if self._wakes:
             self._alarm.set_or_cancel(view, _wake_ahead(view, reservations))
 
 
 def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
-    """Switch on the nodes whose reservations begin when they have booted.
+    """Switch on the nodes whose reservations begin within their boot time.
 
     Returns:
-        When the next node is to be switched on; infinity: none is.
+        Simulated second at which the next node must be switched on; infinity: there is none.
     """
     nodes, next_s = view.nodes, math.inf
     for start_s, place, _ in reservations:
@@ -51,8 +51,7 @@ def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
 def _leave_on(view: View, reservations: Iterable[Reservation]) -> None:
     """Mark the nodes of reservations as planned, so that power managers leave them on.
 
-    Nodes of a reservation that is so far off that they can be switched off and on again before it
-    are not marked.
+    Nodes that can be switched off and on again before the reservation begins are not marked.
     """
     nodes, planned = view.nodes, view.power_exchange.planned
     planned[:] = False

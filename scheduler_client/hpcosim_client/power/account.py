@@ -1,4 +1,4 @@
-"""The scheduler's own account of wasted energy, switching, idling and waiting."""
+"""Wasted energy, switching, idle and waiting times, computed from what a scheduler sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.view import View
 from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform, PowerState
 
-# In the order in which a node that sleeps off comes back: a third more of the way each.
+# In the order of a node's way from asleep to on.
 POWER_CODES: dict[PowerState, int] = {
     "sleeping": 0,
     "switching_off": 1,
@@ -19,37 +19,37 @@ POWER_CODES: dict[PowerState, int] = {
 }
 SLEEPING, SWITCHING_OFF, SWITCHING_ON, ON = range(4)
 
-HEARD: frozenset[EventKind] = frozenset({"job_submitted", "job_completed", "node_power_changed"})
-"""All that changes what the account integrates. A start is none of them: it comes with the
-decision itself, or where a job waits for its nodes, with the last of these being on."""
+INTEGRAND_EVENTS: frozenset[EventKind] = frozenset(
+    {"job_submitted", "job_completed", "node_power_changed"}
+)
+"""Events that change an integrand of the account. A start is not among them: it coincides with the
+decision, or with the `node_power_changed` of the last node that boots for the job."""
 
 
 def listen(view: View) -> None:
-    """Have the view woken for all that an account must hear of at the instant it happens."""
-    view.wake_on = HEARD.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
+    """Make the policy be called at every event that an account needs at its instant."""
+    view.wake_on = INTEGRAND_EVENTS.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
 
 
 class Account:
-    """Exact integrals of what a scheduler can know, kept up to date event by event.
+    """Exact integrals over simulated time, updated at every event.
 
-    It agrees with the server's metrics as long as it hears of everything when it happens (see
-    `listen`), nothing fails, and the scheduler's thinking takes no simulated time; otherwise a
-    start counts from its decision. A node wastes energy while nothing runs on it, held for a
-    job or not: on, it then draws its idle power.
+    They equal the server's metrics if the policy is called at every event (see `listen`), no node
+    fails and `View.elapsed_s` is 0; otherwise a start counts from its decision. A node wastes
+    energy while no job runs on it, allocated or not.
 
     Attributes:
-        start_s, now_s: from when to when the account goes; NaN: it has not begun.
-        wasted_j: float64[nodes], energy not spent computing, J.
-        switching_s: float64[nodes], seconds spent being switched on and off.
-        idle_since_s: float64[nodes], since when a node has been on and held by no job; NaN: it
-            is not. The clock starts when the account does.
-        submissions: the jobs heard of.
-        waited_s: seconds that jobs have waited to start, summed over jobs, with those that have
-            their nodes and wait for these to boot.
+        start_s, now_s: start and end of the account, simulated seconds; NaN: not started.
+        wasted_j: float64[nodes], energy not spent computing, in J.
+        switching_s: float64[nodes], time spent switching on and off, in seconds.
+        idle_since_s: float64[nodes], since when a node has been on without a job, simulated
+            seconds, not before the start of the account; NaN: not idle.
+        submissions: the submissions so far.
+        waited_s: waiting time summed over jobs, in seconds, including jobs whose nodes boot.
         waiting: the jobs that wait to start now.
-        waited: the jobs that have waited, for a time above 0, since the last `begin_interval`.
-        on_w: float64[nodes], power of a node that computes on all its cores, W.
-        state: int64[nodes], the nodes' `POWER_CODES` at the last update.
+        waited: the jobs that have waited for a time > 0 since the last `begin_interval`.
+        on_w: float64[nodes], power of a node that computes on all cores, in W.
+        state: int64[nodes], `POWER_CODES` of the nodes at the last update.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -72,11 +72,11 @@ class Account:
 
     @property
     def elapsed_s(self) -> float:
-        """For how long the account has gone."""
+        """Duration of the account, in seconds."""
         return self.now_s - self.start_s
 
     def update(self, view: View) -> None:
-        """Integrate up to now, and note what holds from now on, all decisions included."""
+        """Integrate up to now, then take the integrands of the view, all decisions included."""
         if np.isnan(self.start_s):
             self.start_s = self.now_s = view.now_s
         if view.now_s > self.now_s:
@@ -85,7 +85,7 @@ class Account:
         self._note(view)
 
     def begin_interval(self) -> None:
-        """Forget who has `waited`."""
+        """Clear `waited`."""
         self.waited = set()
 
     def _integrate(self, until_s: float) -> None:
@@ -112,7 +112,7 @@ class Account:
         self.idle_since_s[~idle] = np.nan
 
     def _note_booting(self, view: View) -> Bools:
-        """Count jobs that wait for their nodes as waiting; return which nodes compute."""
+        """Add jobs whose nodes boot to `waiting`; return bool[nodes]: the nodes that compute."""
         computing = np.zeros(len(self.state), dtype=np.bool_)
         for job in view.running.values():
             if job.place is not None and (self.state[job.place.nodes] == ON).all():
@@ -123,7 +123,7 @@ class Account:
 
 
 def _wasting_w(group: NodeGroup) -> list[float]:
-    """Return the power of a node on which nothing runs, by `POWER_CODES`, W."""
+    """Return the power of a node without a job, by `POWER_CODES`, in W."""
     idle_w = group.idle_w
     states = group.power_states
     if states is None:

@@ -1,4 +1,7 @@
-"""A learned linear rule that sets timeouts and a price of waiting by hour and load."""
+"""The power manager whose timeouts and price of waiting follow hour and load.
+
+A learned linear rule maps features of the moment to the three values.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from hpcosim_client.power.submissions import Submissions
 from hpcosim_client.view import View
 
 FEW = 8
-"""Number of idle nodes, the first that jobs are given, that have a timeout of their own."""
+"""Number of idle nodes, the lowest-numbered, that have a timeout of their own."""
 
-LOOK_S = 300.0
-"""Simulated seconds after which the rule is evaluated again if no event comes before."""
+REFRESH_S = 300.0
+"""Interval after which the rule is evaluated again without an event, simulated seconds."""
 
 FEATURES = 9
 LEAST = np.log([20.0, 20.0, 350.0])
@@ -32,9 +35,9 @@ class Controls(NamedTuple):
     """The outputs of the rule at one moment.
 
     Attributes:
-        few_s: timeout of the first `FEW` idle nodes, s.
-        rest_s: timeout of all other idle nodes, s.
-        wait_price_w: see `PowerExchange.wait_price_w`, J/s.
+        few_s: timeout of the first `FEW` idle nodes, in seconds.
+        rest_s: timeout of all other idle nodes, in seconds.
+        wait_price_w: see `PowerExchange.wait_price_w`, in J/s.
     """
 
     few_s: float
@@ -42,26 +45,24 @@ class Controls(NamedTuple):
     wait_price_w: float
 
 
-class Rule(NamedTuple):
+class TimeoutRule(NamedTuple):
     """A learned rule.
 
     Attributes:
-        weights: float64[3, 9]; times the features, they are the logarithms of the controls.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0.
+        weights: float64[3, 9]; the product with the features is the logarithm of the controls.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts.
     """
 
     weights: Floats
     origin_s: float
 
 
-def adaptive(rule: Rule) -> Manager:
+def adaptive(rule: TimeoutRule) -> Manager:
     """Return the manager that switches off idle nodes by timeouts that follow hour and load.
 
-    `IdleClock` defines idle. The rule is evaluated at every event, and after `LOOK_S` without one.
-    The lowest-numbered idle nodes come first, as jobs are given them first: a few that soon are
-    needed again may stay on longer than the rest. The price of waiting decides whether sleeping
-    nodes are woken for a job or the job waits for others; it takes effect from the next decision
-    of a job scheduler that is aware of power states.
+    `IdleClock` defines idle. The rule is evaluated at every event and after `REFRESH_S` without
+    one. The lowest-numbered idle nodes, which jobs are allocated first, have a timeout of their
+    own. The price of waiting takes effect at the next call of the job scheduler.
     """
     idle, submissions = IdleClock(), Submissions()
 
@@ -76,17 +77,23 @@ def adaptive(rule: Rule) -> Manager:
         for node in np.flatnonzero((due_s <= view.now_s) & ~planned).tolist():
             view.set_node_power(node, on=False)
         later_s = due_s[due_s > view.now_s]
-        return float(later_s.min(initial=view.now_s + LOOK_S))
+        return float(later_s.min(initial=view.now_s + REFRESH_S))
 
     return manage
 
 
 def features(view: View, submissions: int, origin_s: float) -> Floats:
-    """Return the inputs of the rule, float64[9], each about from -1 to 1.
+    """Return the features, float64[9].
 
-    1; sine and cosine of the time of day and of half a day; whether it is weekend; submissions
-    of the last hour n, n / (n + 20); share of the nodes that jobs hold; jobs in the queue, 10 at
-    most. The last three are stretched from [0, 1] to [-1, 1].
+    | index | feature | range |
+    |---|---|---|
+    | 0 | 1 | 1 |
+    | 1, 2 | sine and cosine of the time of day | -1 to 1 |
+    | 3, 4 | sine and cosine of the time of half a day | -1 to 1 |
+    | 5 | weekend | 0 or 1 |
+    | 6 | submissions n in the last hour, 2 n / (n + 20) - 1 | -1 to 1 |
+    | 7 | share h of nodes with jobs, 2 h - 1 | -1 to 1 |
+    | 8 | jobs q in the queue, 2 min(q, 10) / 10 - 1 | -1 to 1 |
     """
     week_s = (origin_s + view.now_s) % WEEK_S
     turn = 2 * math.pi * week_s / DAY_S
@@ -97,13 +104,13 @@ def features(view: View, submissions: int, origin_s: float) -> Floats:
 
 
 def controls(weights: Floats, seen: Floats) -> Controls:
-    """Return the outputs of the rule, within bounds, for weights float64[3, 9] and features."""
+    """Return the outputs of the rule, clipped, for weights float64[3, 9] and features."""
     few_s, rest_s, price_w = np.exp(np.clip(weights @ seen, LEAST, MOST)).tolist()
     return Controls(few_s, rest_s, price_w)
 
 
 def _due_s(idle: IdleClock, now: Controls) -> Floats:
-    """Return when each node will have been idle long enough, float64[nodes]; infinity: never."""
+    """Return when each node reaches its timeout, float64[nodes]; infinity: it is not idle."""
     nodes = np.flatnonzero(~np.isnan(idle.since_s))
     due_s = np.full(len(idle.since_s), math.inf)
     timeouts_s = np.where(np.arange(len(nodes)) < FEW, now.few_s, now.rest_s)
@@ -111,23 +118,23 @@ def _due_s(idle: IdleClock, now: Controls) -> Floats:
     return due_s
 
 
-def save_rule(path: Path, rule: Rule) -> None:
-    """Write a rule, safetensors, the same bytes for the same rule."""
+def save_rule(path: Path, rule: TimeoutRule) -> None:
+    """Write a rule as a safetensors file, the same bytes for the same rule."""
     from safetensors.numpy import save_file
 
-    # One entry: the library keeps several in no order.
+    # A single entry, because the library writes several in random order.
     save_file({"weights": rule.weights}, path, {FORMAT: repr(rule.origin_s)})
 
 
-def load_rule(path: Path, origin_s: float | None = None) -> Rule:
+def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
     """Return the rule in a file.
 
     Args:
         path: a file that `save_rule` wrote.
-        origin_s: see `Rule`; None: as the file says.
+        origin_s: see `TimeoutRule`; None: the value in the file.
 
     Raises:
-        PolicyError: the file holds no rule; the message says what was expected.
+        PolicyError: the file has no rule.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -136,10 +143,12 @@ def load_rule(path: Path, origin_s: float | None = None) -> Rule:
             said = file.metadata() or {}
             weights = file.get_tensor("weights")
     except (OSError, SafetensorError) as error:
-        raise PolicyError(f"{path} can't be read as learned timeouts: {error}") from None
+        raise PolicyError(f"{path}: can't be read as learned timeouts: {error}") from None
     if FORMAT not in said or weights.shape != (3, FEATURES):
-        found = f"{list(said)}, weights of shape {weights.shape}"
-        raise PolicyError(f"{path} should say {FORMAT!r}, weights of shape (3, 9), not {found}")
+        raise PolicyError(
+            f"{path}: expected metadata {FORMAT!r} and weights of shape (3, {FEATURES}), got "
+            f"{list(said)} and {weights.shape}; is it a file of hpcosim train adaptive?"
+        )
     if weights.dtype != np.float64 or not np.isfinite(weights).all():
-        raise PolicyError(f"{path} should have weights that are finite numbers of float64")
-    return Rule(weights, float(said[FORMAT]) if origin_s is None else origin_s)
+        raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
+    return TimeoutRule(weights, float(said[FORMAT]) if origin_s is None else origin_s)

@@ -1,27 +1,27 @@
-"""What a learned power manager sees of each node, and what it may do with it.
+"""Observations and valid actions of a learned power manager.
 
-The columns of an observation, each from 0 to 1. The first five are the same for all nodes.
+An observation has a row for each node. Its columns range from 0 to 1; the first five are the same
+for all nodes.
 
-| column | what, by Table 2 of the paper | value |
+| column | feature of table 2 of the paper | value |
 |---|---|---|
 | 0 | number of jobs in the queue q | q / (q + 10) |
-| 1 | arrival rate: submissions of the last hour n | n / (n + 20) |
+| 1 | arrival rate: submissions n in the last hour | n / (n + 20) |
 | 2 | mean wait so far of the jobs in the queue w | w / (w + 3600 s) |
-| 3 | wasted energy of all nodes | over (elapsed time x power of all nodes computing) |
+| 3 | wasted energy of all nodes | divided by (elapsed time x power of all nodes computing) |
 | 4 | mean requested time of the jobs in the queue r | r / (r + 3600 s) |
 | 5 | power state | sleeping 0, switching off 1/3, switching on 2/3, on 1 |
-| 6 | idle: on, and held by no job | 0 or 1 |
-| 7 | for how long it has been idle i | i / (i + 3600 s) |
-| 8 | until its last job is expected to end t | t / (t + 3600 s) |
-| 9 | its wasted energy | over (elapsed time x its power computing) |
-| 10 | seconds it spent being switched on and off | over elapsed time |
+| 6 | idle: on and without a job | 0 or 1 |
+| 7 | idle time i | i / (i + 3600 s) |
+| 8 | time t until its last job is expected to end | t / (t + 3600 s) |
+| 9 | its wasted energy | divided by (elapsed time x its power computing) |
+| 10 | time spent switching on and off | divided by elapsed time |
 
-Jobs in the queue are those that wait to start, with those whose nodes boot for them. With
-`origin_s` four columns follow that the paper does not have, from -1 to 1: sine and cosine of the
-time of day, sine and cosine of the time of week.
+The queue includes jobs whose nodes boot. With `origin_s` four columns follow that the paper does
+not have, from -1 to 1: sine and cosine of the time of day, sine and cosine of the time of week.
 
 The paper is "Improving the Efficiency of a Deep Reinforcement Learning-Based Power Management
-System for HPC Clusters Using Curriculum Learning"; it gives no scales, these are ours.
+System for HPC Clusters Using Curriculum Learning". It states no scales; these are hpcosim's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hpcosim_client.view import View
 FEATURES = 11
 CALENDAR = 4
 SCALES = 1
-"""The version of the scales above. A model trained with others would be misled."""
+"""Version of the scales above. Models record it; a model of another version is rejected."""
 
 DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
@@ -49,13 +49,13 @@ Observation = NDArray[np.float32]
 
 
 def features(view: View, account: Account, origin_s: float | None = None) -> Observation:
-    """Return what is known of each node, float32[nodes, 11], or [nodes, 15] with `origin_s`.
+    """Return the observation, float32[nodes, 11], or float32[nodes, 15] with `origin_s`.
 
     Args:
         view: the view.
         account: the account, updated with the view.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
-            None: the paper's features alone.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts; None: no
+            calendar columns.
     """
     columns = FEATURES if origin_s is None else FEATURES + CALENDAR
     seen = np.zeros((len(account.state), columns), dtype=np.float32)
@@ -66,7 +66,9 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
     seen[:, 7] = _saturating(np.where(idle, view.now_s - account.idle_since_s, 0.0), HOUR_S)
     seen[:, 8] = _saturating(_release_s(view), HOUR_S)
     if account.elapsed_s > 0.0:
-        above_0_w = np.where(account.on_w > 0.0, account.on_w, 1.0)  # without power it wastes none
+        above_0_w = np.where(
+            account.on_w > 0.0, account.on_w, 1.0
+        )  # a node without power wastes none
         seen[:, 9] = account.wasted_j / (account.elapsed_s * above_0_w)
         seen[:, 10] = account.switching_s / account.elapsed_s
     np.clip(seen, 0.0, 1.0, out=seen)
@@ -76,12 +78,11 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
 
 
 def action_mask(view: View, account: Account) -> Bools:
-    """Return what may be asked of each node, bool[nodes, 2]: to be off (column 0), or on.
+    """Return the valid actions of each node, bool[nodes, 2]: off (column 0), on (column 1).
 
-    To stay as it is may be asked of any node: of one that is on, to be on; of one that sleeps,
-    to be off; of one that is being switched, to be what it becomes. A node that runs a job, is held
-    for one, or is reserved for one (`PowerExchange.planned`) must stay on. So where only one column
-    is true, there is no choice.
+    Every node can keep its state: on if it is on or booting, off if it sleeps or is being switched
+    off. A node that is allocated or reserved (`PowerExchange.planned`) must stay on. A row with one
+    true column leaves no choice.
     """
     nodes, state, planned = view.nodes, account.state, view.power_exchange.planned
     free = nodes.jobs == 0
@@ -109,7 +110,7 @@ def _shared(view: View, account: Account) -> list[float]:
 
 
 def _release_s(view: View) -> NDArray[np.float64]:
-    """Return in how many seconds the last job of each node is expected to end; 0: it has none."""
+    """Return the seconds until the last job of each node is expected to end; 0: no job."""
     release_s = np.zeros(len(view.nodes.jobs))
     for job in view.running.values():
         if job.place is not None:

@@ -1,4 +1,4 @@
-"""Keep some idle nodes on, ready for what may come."""
+"""The power manager that keeps some idle nodes on."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hpcosim_client.view import View
 
 
 def keep_idle(warm: int, timeout_s: float = 0.0) -> Manager:
-    """Return the manager that keeps `warm` nodes idle.
+    """Return the manager that keeps `warm` idle nodes on.
 
-    Of the nodes idle beyond `warm`, those idle for `timeout_s` are switched off, the longest idle
-    first, ties by number. While fewer than `warm` nodes are idle or being switched on for no job,
-    sleeping nodes are switched on, the lowest-numbered first. A node that is being switched on
-    does not count as idle: no idle node is switched off because of it.
+    If more than `warm` nodes are idle, those idle for `timeout_s` are switched off, the longest
+    idle first, ties by number. If fewer than `warm` nodes are idle or boot without a job, sleeping
+    nodes are switched on, in ascending order. Booting nodes do not count as idle when nodes are
+    switched off.
 
     Args:
-        warm: number of nodes, 0 or more.
-        timeout_s: idle time, simulated seconds, 0 or more.
+        warm: number of nodes, >= 0.
+        timeout_s: idle time, simulated seconds, >= 0.
     """
     idle = IdleClock()
 

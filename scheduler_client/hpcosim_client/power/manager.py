@@ -12,21 +12,21 @@ from hpcosim_client.view import Policy, View
 from hpcosim_protocol import EventKind
 
 Manager = Callable[[View], float | None]
-"""Looks at the view after the job scheduler has decided, and switches nodes through it.
+"""A function that switches nodes through the view, called after the job scheduler.
 
-It returns the simulated second at which it is to be called again at the latest; None leaves that
-as it was.
+It returns the simulated second at which it is called again even without an event; None keeps the
+earlier one.
 """
 
-NEWS: frozenset[EventKind] = frozenset({"job_completed", "node_power_changed"})
-"""What makes a node idle: a manager is called at these whatever its job scheduler waits for."""
+IDLING_EVENTS: frozenset[EventKind] = frozenset({"job_completed", "node_power_changed"})
+"""Events that can make a node idle. A manager is called at these whatever `wake_on` is."""
 
 
 def managed(policy: Policy, manager: Manager) -> Policy:
-    """Return the policy that first schedules jobs with one, then switches nodes with the other.
+    """Return the policy that calls a job scheduler and then a power manager.
 
-    Once every job is over, nothing is switched any more, and the manager's alarm is cancelled, so
-    that it does not keep the run alive.
+    Once every job is over, the manager is not called any more and its alarm is cancelled, so that
+    the simulation can end.
 
     Example:
         >>> from hpcosim_client import make_policy, managed, timeout
@@ -43,21 +43,20 @@ def managed(policy: Policy, manager: Manager) -> Policy:
         if next_s is not None:
             alarm.set(view, next_s)
         if view.wake_on is not None:
-            view.wake_on = NEWS.union(view.wake_on)
+            view.wake_on = IDLING_EVENTS.union(view.wake_on)
 
     return decide
 
 
 class IdleClock:
-    """Tells since when each node has been idle.
+    """The idle time of each node.
 
-    A node is idle while it is on and no job holds a core of it, running or about to. Its clock
-    starts when the scheduler hears of that: at the instant it happens, or after the scheduler's
-    thinking time. Nodes that can't be switched off are never idle here. One that the job scheduler
-    reserves for a job (`PowerExchange.planned`) is never due, though its clock goes on.
+    A node is idle while it is on and no core of it is allocated. Its idle time starts when the
+    scheduler is called with the event, which is later than the event by the scheduler's own
+    simulated time (`View.elapsed_s`). Nodes that cannot be switched off are never idle here.
 
     Attributes:
-        since_s: float64[nodes]; NaN: not idle.
+        since_s: float64[nodes], simulated seconds; NaN: not idle.
     """
 
     def __init__(self) -> None:
@@ -65,7 +64,7 @@ class IdleClock:
         self._planned: Bools = np.zeros(0, dtype=np.bool_)
 
     def update(self, view: View) -> None:
-        """Bring `since_s` up to date, after all starts of this round."""
+        """Update `since_s`, after all starts of a call."""
         nodes = view.nodes
         self._planned = view.power_exchange.planned
         if not len(self.since_s):
@@ -76,12 +75,15 @@ class IdleClock:
         self.since_s[~idle] = np.nan
 
     def due(self, now_s: float, timeout_s: float) -> Ints:
-        """Return the nodes idle for `timeout_s` at least, the longest first, ties by number."""
-        due = np.flatnonzero((now_s >= self.since_s + timeout_s) & ~self._planned)  # NaN never is
+        """Return the nodes idle for >= `timeout_s`, the longest first, ties by number.
+
+        Nodes that the job scheduler has reserved (`PowerExchange.planned`) are left out.
+        """
+        due = np.flatnonzero((now_s >= self.since_s + timeout_s) & ~self._planned)
         return due[self.since_s[due].argsort(kind="stable")]
 
     def next_due_s(self, now_s: float, timeout_s: float) -> float | None:
-        """Return when the next node will have been idle for `timeout_s`; None: none is idle."""
+        """Return when the next node will have been idle for `timeout_s`; None: no node is idle."""
         later_s = self.since_s + timeout_s
         later_s = later_s[later_s > now_s]
         return float(later_s.min()) if len(later_s) else None

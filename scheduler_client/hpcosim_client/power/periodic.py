@@ -1,4 +1,4 @@
-"""Decisions for all nodes at once, at fixed intervals: what a learned manager is made of."""
+"""Switching decisions for all nodes at fixed intervals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hpcosim_client.power.features import action_mask
 from hpcosim_client.view import View
 
 Actions = NDArray[np.int64]
-"""int64[nodes]: 0: be off, 1: be on."""
+"""int64[nodes]; 0: off, 1: on."""
 
 
 class Periodic:
-    """The times of decisions, and the account they are taken on.
+    """Decisions at fixed intervals, and the account that they are based on.
 
-    The first decision is due when it is first asked, the next `interval_s` after each.
+    The first decision is due at the first call of `due`, the next one `interval_s` after each.
 
     Args:
-        interval_s: seconds between two decisions.
+        interval_s: interval between two decisions, simulated seconds.
 
     Attributes:
-        account: the account; it exists from the first `due` on.
+        account: the account; set by the first call of `due`.
     """
 
     account: Account
@@ -34,9 +34,9 @@ class Periodic:
         self._next_s = -math.inf
 
     def due(self, view: View) -> bool:
-        """Bring the account up to date, and return whether a decision is due.
+        """Update the account, and return whether a decision is due.
 
-        To be called at every event, after the job scheduler has decided.
+        It is called at every event, after the job scheduler.
         """
         if not hasattr(self, "account"):
             self.account = Account(view.platform)
@@ -48,8 +48,8 @@ class Periodic:
         """Switch nodes.
 
         Args:
-            view: the view that `due` was asked about.
-            actions: int64[nodes], 0: be off, 1: be on; impossible actions are ignored.
+            view: the view of the last call of `due`.
+            actions: int64[nodes], 0: off, 1: on; invalid actions are ignored.
 
         Returns:
             The simulated second at which the next decision is due.

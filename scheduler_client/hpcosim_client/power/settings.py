@@ -1,6 +1,6 @@
-"""The settings of every power manager: what the `power` of a scenario's `scheduler` may say.
+"""The settings of every power manager: the mapping `scheduler.power` of a scenario.
 
-A mapping whose `name` is the manager's; its other keys are the fields of the class below.
+Its key `name` is the manager's name; the other keys are the fields of the manager's class below.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Timeout(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name",
     """Settings of `hpcosim_client.power.timeout.timeout`.
 
     Attributes:
-        timeout_s: simulated seconds after which an idle node is switched off.
-        wait_price_w: energy that a second of a job's wait is worth, J/s; None: no job waits longer
-            to save energy.
+        timeout_s: idle time after which a node is switched off, simulated seconds, >= 0.
+        wait_price_w: price of a job's wait in J/s, > 0, see `PowerExchange.wait_price_w`; None: no
+            job is delayed to save energy.
     """
 
     timeout_s: Seconds
@@ -47,8 +47,8 @@ class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     """Settings of `hpcosim_client.power.keep_idle.keep_idle`.
 
     Attributes:
-        warm: number of idle nodes that stay on.
-        timeout_s: simulated seconds after which another idle node is switched off.
+        warm: number of idle nodes that stay on, >= 0.
+        timeout_s: idle time after which another node is switched off, simulated seconds, >= 0.
     """
 
     warm: Count
@@ -59,8 +59,8 @@ class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", 
     """Settings of `hpcosim_client.power.oracle.by_plan`.
 
     Attributes:
-        plan: a file that `hpcosim oracle` wrote for the same job scheduler; empty: `hpcosim run`
-            and `compare` make the plan.
+        plan: file that `hpcosim oracle` wrote for the same job scheduler; empty: `hpcosim run` and
+            `compare` compute the plan.
     """
 
     plan: str = ""
@@ -70,9 +70,9 @@ class Rl(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag=
     """Settings of `hpcosim_client.agents.node_power.manager.learned`.
 
     Attributes:
-        model: a file that `hpcosim train power` wrote.
-        interval_s: simulated seconds between two decisions; None: as in training.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+        model: file that `hpcosim train power` wrote.
+        interval_s: interval between two decisions, simulated seconds, > 0; None: as in training.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts, >= 0;
             None: as in training.
     """
 
@@ -85,8 +85,8 @@ class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     """Settings of `hpcosim_client.power.adaptive.adaptive`.
 
     Attributes:
-        model: a file that `hpcosim train adaptive` wrote.
-        origin_s: the second of the week, from Monday midnight, at which simulated time is 0;
+        model: file that `hpcosim train adaptive` wrote.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts, >= 0;
             None: as in training.
     """
 
@@ -99,7 +99,7 @@ Power = AlwaysOn | Timeout | KeepIdle | Slurm | Oracle | Rl | Adaptive
 MANAGERS: Mapping[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Power)
 }
-"""The class of the settings of each manager, by the manager's name."""
+"""The class of the settings of each manager, by name."""
 
 NAMES: tuple[str, ...] = tuple(MANAGERS)
 PATHS = ("plan", "model")
@@ -110,8 +110,8 @@ class PowerSettingsError(PolicyError):
     """The settings of a power manager are invalid.
 
     Args:
-        what: what is wrong, and how to fix it.
-        field: dotted path of the setting below `power`; empty: the settings as a whole.
+        what: the error, and how to fix it.
+        field: dotted path of the setting below `power`; empty: the mapping itself.
     """
 
     def __init__(self, what: str, field: str = "") -> None:
@@ -124,15 +124,15 @@ class PowerSettingsError(PolicyError):
 
 
 def parse_power(settings: Mapping[str, object]) -> Power:
-    """Return the power manager that a mapping describes, such as one read from YAML or JSON.
+    """Return the power manager that a mapping describes, for example one read from YAML.
 
-    Only the mapping is checked. No file that it names is opened.
+    Files that the mapping names are not opened.
 
     Args:
         settings: `name` and the settings of that manager.
 
     Raises:
-        PowerSettingsError: the mapping describes no manager; `field` says where it is wrong.
+        PowerSettingsError: the mapping is invalid; `field` names the setting.
 
     Example:
         >>> parse_power({"name": "timeout", "timeout_s": 900})
@@ -152,12 +152,14 @@ def read_power(text: str) -> Power:
     """Return the power manager that a JSON text describes.
 
     Raises:
-        PolicyError: the text is not JSON, or describes no manager.
+        PolicyError: the text is not JSON, or the settings are invalid.
     """
     try:
         return parse_power(msgspec.json.decode(text, type=dict[str, object]))
     except (msgspec.DecodeError, PowerSettingsError) as error:
-        raise PolicyError(f"{text!r} is no power manager such as {EXAMPLE}: {error}") from None
+        raise PolicyError(
+            f"expected a power manager in JSON, such as {EXAMPLE}, got {text!r}: {error}"
+        ) from None
 
 
 def as_text(power: Power) -> str:
@@ -169,11 +171,11 @@ def no_such_manager(name: str) -> str:
     """Return the message for an unknown name: the nearest name, and all names."""
     near = difflib.get_close_matches(name, NAMES, n=1)
     advice = f"did you mean {near[0]}? " if near else ""
-    return f"there is no power manager {name!r}; {advice}there are {', '.join(NAMES)}"
+    return f"there is no power manager {name!r}; {advice}expected one of {', '.join(NAMES)}"
 
 
 def _explained(error: str, name: object) -> PowerSettingsError:
-    """Return the error for a message of msgspec, with the setting and a remedy."""
+    """Return the error for a message of msgspec, with the setting and how to fix it."""
     what, _, where = error.partition(" - at `$")
     field = where.strip(".`")
     if field == "name" and isinstance(name, str):

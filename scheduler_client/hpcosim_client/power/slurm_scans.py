@@ -1,4 +1,4 @@
-"""When Slurm's power saving scans, and how many nodes a scan may switch."""
+"""The times of the scans of Slurm's power saving, and its token buckets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 @dataclass
 class Scans:
-    """When there are scans; all in whole seconds, but for when something changed.
+    """The times of scans, in whole seconds.
 
     Attributes:
-        shortest_s, interval_s: more than this many seconds lie between two scans: at least, and if
-            no node changes.
-        last: the last scan.
-        changed_s: when a node last changed.
+        shortest_s: two scans are more than this many seconds apart.
+        interval_s: two scans are more than this many seconds apart if no node changes.
+        last: second of the last scan.
+        changed_s: when a node last changed, simulated seconds.
     """
 
     shortest_s: int
@@ -24,18 +24,18 @@ class Scans:
 
     @classmethod
     def begun(cls, now_s: float, shortest_s: int, interval_s: int) -> Scans:
-        """Return the scans of which the first is at the next whole second."""
+        """Return scans that begin at the next whole second."""
         last = math.ceil(now_s) - shortest_s - 1
         return cls(shortest_s, max(interval_s, shortest_s), last, now_s)
 
     def following(self) -> int:
-        """Return when the next scan is if no node changes."""
+        """Return the second of the next scan if no node changes."""
         if self.changed_s >= self.last:
             return max(self.last + self.shortest_s + 1, math.ceil(self.changed_s))
         return self.last + self.interval_s + 1
 
     def pass_to(self, now_s: float) -> None:
-        """Let all scans before now be over."""
+        """Skip to the last scan before `now_s`."""
         while self.changed_s >= self.last and self.following() < now_s:
             self.last = self.following()
         if self.changed_s < self.last:
@@ -43,7 +43,7 @@ class Scans:
             self.last += max(math.ceil(now_s) - 1 - self.last, 0) // step * step
 
     def first(self, due: int) -> int:
-        """Return when the first scan from `due` on is if no node changes."""
+        """Return the second of the first scan at or after `due` if no node changes."""
         then = replace(self)
         then.pass_to(due)
         return then.following()
@@ -51,13 +51,13 @@ class Scans:
 
 @dataclass
 class Bucket:
-    """Tokens to switch nodes by; `rate` 0: always enough.
+    """A token bucket: one token permits one switch. A rate of 0 means no limit.
 
     Attributes:
-        size: it holds no more tokens.
-        period_ms: one comes at each multiple of this.
-        tokens: those in it when it was last filled, less those taken since.
-        periods: how many had passed then.
+        size: the maximum number of tokens.
+        period_ms: a token is added at each multiple of this.
+        tokens: the number of tokens.
+        periods: number of periods passed when tokens were last added.
     """
 
     size: float
@@ -74,13 +74,13 @@ class Bucket:
         return cls(size, 60_000 // rate_per_min, size)
 
     def fill(self, now: int) -> None:
-        """Add the tokens that have come by a whole second."""
+        """Add the tokens due by a whole second."""
         periods = now * 1000 // self.period_ms
         self.tokens = min(self.size, self.tokens + periods - self.periods)
         self.periods = periods
 
     def take(self, wanted: int) -> int:
-        """Take the tokens wanted, or all there are, and return how many were taken."""
+        """Take `wanted` tokens, or all if there are fewer, and return the number taken."""
         taken = int(min(wanted, self.tokens))
         self.tokens -= taken
         return taken

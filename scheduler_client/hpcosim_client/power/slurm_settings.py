@@ -1,4 +1,4 @@
-"""The settings of Slurm's power saving, as slurm.conf has them."""
+"""The settings of Slurm's power saving, those of slurm.conf."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ NODE_SET = re.compile(r"\s*(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?\s*", re.ASCII
 
 
 class Slurm(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="slurm"):
-    """Settings of `slurm`: those of slurm.conf, with their units.
+    """Settings of Slurm's power saving, with the names and meanings of slurm.conf.
 
     Attributes:
-        suspend_time_s: SuspendTime. A node idle for longer is switched off.
-        suspend_timeout_s: SuspendTimeout. A node told to switch off is given to no job until a
-            scan finds that it was told longer ago; None: the `switch_off_s` of its group.
-        resume_timeout_s: ResumeTimeout, the longest a node may take to boot; None: any time. It
-            only refuses a platform on which nodes take longer: nothing here fails to boot.
-        suspend_rate_per_min: SuspendRate; 0: no limit.
-        resume_rate_per_min: ResumeRate; 0: no limit.
-        suspend_exc_nodes: SuspendExcNodes, sets of node numbers with commas between them. `20` and
-            `0-9` are never switched off. Of `0-9:4` the four lowest-numbered that are on and idle
-            just then are not. In YAML it stands in quotes: there 20:4 is the number 1204.
-        suspend_exc_states: SuspendExcStates. With PLANNED, nodes that the job scheduler reserves
-            for a job (`PowerExchange.planned`) are not switched off.
-        power_save_interval_s, power_save_min_interval_s: as in SlurmctldParameters.
+        suspend_time_s: SuspendTime, in seconds, >= 0. A node idle for longer is switched off.
+        suspend_timeout_s: SuspendTimeout, in seconds, >= 0. A node that is switched off is not
+            allocated until a scan more than this time later; None: the `switch_off_s` of its group.
+        resume_timeout_s: ResumeTimeout, in seconds, >= 0: the longest boot time; None: any. A
+            platform whose nodes take longer is an error; no boot fails in a simulation.
+        suspend_rate_per_min: SuspendRate, nodes per minute; 0: no limit.
+        resume_rate_per_min: ResumeRate, nodes per minute; 0: no limit.
+        suspend_exc_nodes: SuspendExcNodes, sets of node numbers separated by commas. Nodes of `20`
+            and `0-9` are never switched off; of `0-9:4` the four lowest-numbered idle nodes that
+            are on stay on. Quote the value in YAML, where 20:4 is the number 1204.
+        suspend_exc_states: SuspendExcStates. With `PLANNED`, nodes that the job scheduler has
+            reserved (`PowerExchange.planned`) are not switched off.
+        power_save_interval_s: power_save_interval of SlurmctldParameters, in seconds, >= 0.
+        power_save_min_interval_s: power_save_min_interval of SlurmctldParameters, in seconds, >= 0.
     """
 
     suspend_time_s: Seconds
@@ -51,11 +52,11 @@ class Slurm(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", t
         list(node_sets(self.suspend_exc_nodes))
 
     def check(self, platform: Platform) -> None:
-        """Make sure that they fit a platform.
+        """Check that the settings fit a platform.
 
         Raises:
-            PolicyError: its nodes take longer to be switched than these allow, or there are not
-                as many as are excluded.
+            PolicyError: the nodes take longer to switch than the settings allow, or an excluded
+                node does not exist.
         """
         for states in (group.power_states for group in platform.nodes):
             if states is not None:
@@ -65,7 +66,7 @@ class Slurm(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", t
         for _, last, _ in node_sets(self.suspend_exc_nodes):
             if last >= count:
                 raise PolicyError(
-                    f"suspend_exc_nodes: there is no node {last}; they go from 0 to {count - 1}"
+                    f"suspend_exc_nodes: expected node numbers from 0 to {count - 1}, got {last}"
                 )
 
 
@@ -73,23 +74,23 @@ def _check_longer(name: str, given_s: float | None, states: object, least: str) 
     least_s = float(getattr(states, least))
     if given_s is not None and given_s < least_s:
         raise PolicyError(
-            f"{name} is {given_s}, but a node group's {least} is {least_s}: Slurm would not wait "
-            f"for its nodes; say {least_s} or more, or less as {least}"
+            f"{name}: expected at least {least_s}, the {least} of a node group, got {given_s}: "
+            "Slurm would not wait for its nodes"
         )
 
 
 def node_sets(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the sets of `suspend_exc_nodes`: first node, last node, how many to keep.
+    """Yield the sets of `suspend_exc_nodes`: first node, last node, number of nodes to keep on.
 
     Raises:
-        ValueError: a set is none.
+        ValueError: a set is invalid.
     """
     for part in text.split(",") if text.strip() else ():
         match = NODE_SET.fullmatch(part)
         if match is None:
-            raise ValueError(f"suspend_exc_nodes: {part!r} is no set of nodes such as 20 or 0-9:4")
+            raise ValueError(f"suspend_exc_nodes: expected sets such as 20 or 0-9:4, got {part!r}")
         first, last = int(match[1]), int(match[2] or match[1])
         count = last - first + 1 if match[3] is None else int(match[3])
         if last < first or count < 1:
-            raise ValueError(f"suspend_exc_nodes: {part.strip()!r} is a set of no nodes at all")
+            raise ValueError(f"suspend_exc_nodes: the set {part.strip()!r} is empty")
         yield first, last, count

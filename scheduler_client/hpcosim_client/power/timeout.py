@@ -1,4 +1,4 @@
-"""Switch off nodes that have been idle for some time."""
+"""The power manager that switches off nodes after an idle time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from hpcosim_client.view import View
 def timeout(timeout_s: float, wait_price_w: float | None = None) -> Manager:
     """Return the manager that switches a node off once it has been idle for `timeout_s`.
 
-    `IdleClock` defines idle: a node held for a job that waits for others to boot is not. A node is
-    switched off at the instant its time is up, any number of nodes at once. The manager switches
-    nothing on: allocations (`wake_on_allocation`) and reservations do.
+    `IdleClock` defines idle. The manager switches no node on: allocations (`wake_on_allocation`)
+    and reservations do.
 
     Args:
-        timeout_s: idle time, simulated seconds, 0 or more.
-        wait_price_w: see `PowerExchange.wait_price_w`, J/s; None: no job waits longer to save
-            energy.
+        timeout_s: idle time, simulated seconds, >= 0.
+        wait_price_w: price of a job's wait in J/s, > 0, see `PowerExchange.wait_price_w`; None: no
+            job is delayed to save energy.
     """
     idle = IdleClock()
 

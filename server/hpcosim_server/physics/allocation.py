@@ -144,7 +144,7 @@ def _check_nodes(cluster: Cluster, nodes: list[int]) -> None:
         repeated, times = Counter(nodes).most_common(1)[0]
         raise Rejection(
             "bad_allocation",
-            f"allocate_job.nodes lists node {repeated} {times} times; expected distinct nodes",
+            f"node {repeated} occurs {times} times in allocate_job.nodes; expected distinct nodes",
         )
 
 
@@ -163,7 +163,7 @@ def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[i
     if excess < 0:
         raise Rejection(
             "bad_allocation",
-            f"job {job.job_id} requests {job.cores} cores; the nodes have {sum(tasks)} free cores",
+            f"job {job.job_id} requests {job.cores} cores; free on the nodes: {sum(tasks)}",
         )
     tasks[-1] -= excess
     if tasks[-1] < 1:
@@ -194,7 +194,7 @@ def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[i
         if wanted > cluster.free[node]:
             raise Rejection(
                 "node_busy",
-                f"node {node} has {cluster.free[node]} free cores; the allocation takes {wanted}",
+                f"allocate_job.cores takes {wanted} of node {node}; free: {cluster.free[node]}",
             )
 
 

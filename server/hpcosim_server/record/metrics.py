@@ -2,21 +2,22 @@
 
 To add a metric, add its value to the dictionary of a group and its definition to the docstring.
 
-Terms:
+Times are in simulated seconds. For a job, wait = start - submission, run time = end - start, and
+response = wait + run time. The jobs that ran are the jobs that have started and ended, completed
+or killed. The mean, percentile or maximum over no jobs is 0, and so is a ratio with denominator 0.
 
-* Times are in simulated seconds.
-* wait = start - submission; run time = end - start; response = wait + run time.
-* The jobs that ran are the jobs that have started and ended, completed or killed.
-* The mean, percentile or maximum over no jobs is 0, and so is a ratio with denominator 0.
+The definitions cite these sources:
 
-Sources:
+- Feitelson, Rudolph 1998: "Metrics and Benchmarking for Parallel Job Scheduling".
 
-* Feitelson, Rudolph 1998: "Metrics and Benchmarking for Parallel Job Scheduling".
-* Feitelson 2001: "Metrics for Parallel Job Scheduling and Their Convergence".
-* Lopez, Stafford, Bosque 2025: the platform model, see the specification of the protocol.
-* Curriculum learning: "Improving the Efficiency of a Deep Reinforcement Learning-Based Power
+- Feitelson 2001: "Metrics for Parallel Job Scheduling and Their Convergence".
+
+- Lopez, Stafford, Bosque 2025: the platform model; see the specification of the protocol.
+
+- Curriculum learning: "Improving the Efficiency of a Deep Reinforcement Learning-Based Power
   Management System for HPC Clusters Using Curriculum Learning".
-* Esmaili, Pedram: "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
+
+- Esmaili, Pedram: "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
   reinforcement learning".
 """
 
@@ -89,11 +90,11 @@ def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
         jobs: Number of submitted jobs, including rejected jobs and jobs that are not over.
         jobs_completed: Number of jobs with final state `completed`.
         jobs_killed: Number of jobs with final state `timeout` (killed at the requested time),
-            `killed` (by a decision) or `node_failed`.
+            `killed` (by a decision, also before the start) or `node_failed`.
         jobs_rejected: Number of jobs with final state `rejected`: by a decision, or at submission
             because the empty cluster cannot run them.
-        jobs_skipped: Number of jobs that the workload reader dropped. `skipped` in `run.json` has
-            the counts by rule of the reader.
+        jobs_skipped: Number of jobs that the workload reader dropped in the selected window.
+            `skipped` in `run.json` has the counts by rule of the reader.
     """
     counts = np.bincount(np.array(record.recording.state), minlength=len(STATES)).tolist()
     by_state = dict(zip(STATES, counts, strict=True))
@@ -177,8 +178,8 @@ def energies(record: RunRecord) -> Metrics:
         energy_j: Integral of the power of all nodes over the makespan, J. Source: Lopez, Stafford,
             Bosque 2025.
         computing_energy_j: Energy of all nodes while computing, J.
-        idle_energy_j: Energy of all nodes while idle, J. A node that is allocated to a job before
-            its start is idle.
+        idle_energy_j: Energy of all nodes while idle, J. A node is also idle between its
+            allocation to a job and the start of the job.
         sleeping_energy_j: Energy of all nodes while sleeping, J.
         switching_on_energy_j: Energy of all nodes while being switched on, J.
         switching_off_energy_j: Energy of all nodes while being switched off, J.

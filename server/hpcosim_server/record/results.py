@@ -1,57 +1,119 @@
-"""The results folder: the CSV files of `tables`, metrics.json, run.json."""
+"""The files of a results folder: the CSV files of `tables`, `metrics.json` and `run.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from hpcosim_protocol import PROTOCOL_VERSION
+from hpcosim_protocol import PROTOCOL_EDITION, PROTOCOL_VERSION, Platform
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.folder import LAST, OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
+from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import TABLES
+from hpcosim_server.record.versions import GitCheckout, git_checkout, package_versions
+
+
+class WorkloadSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The origin of the jobs of a run.
+
+    Attributes:
+        kind: the key of the scenario's workload that names it: `swf`, `json`, `trace`, `synthetic`
+            or `inline`.
+        file: the path as the scenario writes it, or the name of the trace. Of a synthetic model:
+            the log that the model imitates. Null: the jobs come from no file.
+        sha256: SHA-256 of the file as it is stored, 64 hexadecimal digits. Null: no file.
+        jobs_read: number of jobs in the source, without dropped jobs and before `window_s` and
+            `jobs` of the scenario select from them.
+        jobs_selected: number of jobs of the run.
+    """
+
+    kind: str
+    file: str | None = None
+    sha256: str | None = None
+    jobs_read: int
+    jobs_selected: int
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What was run: the content of `run.json`, apart from the platform.
+    """The content of `run.json`: everything that the results depend on.
+
+    The same scenario, overrides, seed and policy give the same file on every transport, as long as
+    the versions are the same.
 
     Attributes:
-        hpcosim: version of the simulator.
-        protocol: version of the protocol.
         scenario: name of the scenario.
-        scheduler: the name the client gave itself.
-        seed: of all random numbers.
-        complete: whether every job of the workload is over.
-        ended_because: why the run ended.
-        skipped: number of jobs of the source left out or changed, by rule of the reader.
-        policy: description of the policy, as the client gave it in its hello.
+        scheduler: name of the policy in results: the scheduler and its power manager. It is the
+            `client` of the protocol's `hello`.
+        seed: seed of the workload, of the times of switching nodes, and of the policy.
+        complete: whether every job of the workload has ended or was rejected.
+        ended_because: the reason why the run ended, a sentence.
+        warnings: sentences about a run that is probably not what the user wanted, such as one with
+            rejected jobs.
+        policy: description of the policy, the `policy` of the protocol's `hello`: its name, the
+            settings of the scheduler and of the power manager, and checksums of their files.
+            Empty: the client sent none.
+        overrides: values that replaced those of the scenario file, by dotted path, from the command
+            line or from the client.
+        effective_scenario: the scenario after overrides, with all defaults, keys as in a scenario
+            file. Its `scheduler` is the section of the file; `policy` describes what decided. Null:
+            the simulation was not made from a scenario file.
+        workload_source: the origin of the jobs. Null: as for `effective_scenario`.
+        skipped: number of jobs that the reader dropped or changed in the selected window, by rule.
+        platform: the simulated cluster.
+        hpcosim: version of hpcosim.
+        protocol: major version of the protocol.
+        protocol_edition: version of the protocol's specification, such as `1.4`.
+        packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
+        git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
     """
 
-    hpcosim: str
-    protocol: int = PROTOCOL_VERSION
     scenario: str
     scheduler: str
     seed: int
     complete: bool = False
     ended_because: str = ""
-    skipped: Mapping[str, int] = {}
+    warnings: Sequence[str] = ()
     policy: Mapping[str, object] = {}
+    overrides: Mapping[str, Any] = {}
+    effective_scenario: Mapping[str, Any] | None = None
+    workload_source: WorkloadSource | None = None
+    skipped: Mapping[str, int] = {}
+    platform: Platform | None = None
+    hpcosim: str
+    protocol: int = PROTOCOL_VERSION
+    protocol_edition: str = PROTOCOL_EDITION
+    packages: Mapping[str, str] = {}
+    git: GitCheckout | None = None
 
 
 Also = Callable[[RunRecord], Files]
 """An additional result writer: returns the files of a run in another format."""
 
-# Rules of the readers that change a job but keep it.
-_KEPT = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+KEPT_RULES = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+"""Rules of the readers that change a job but keep it."""
 
 
 def metrics_of(record: RunRecord, run: Run) -> Metrics:
     """Return the metrics of a run, finished or not."""
-    left_out = sum(count for rule, count in run.skipped.items() if rule not in _KEPT)
+    left_out = sum(count for rule, count in run.skipped.items() if rule not in KEPT_RULES)
     return measure(record, left_out)
+
+
+def warnings_of(record: RunRecord, run: Run) -> list[str]:
+    """Return the warnings about a run, finished or not: those of `run`, and rejected jobs."""
+    states = record.recording.state
+    rejected = [row for row in range(len(states)) if STATES[states[row]] == "rejected"]
+    if not rejected:
+        return list(run.warnings)
+    first, reasons = rejected[0], record.recording.reasons
+    jobs = f"{len(rejected)} of {len(states)} jobs were rejected"
+    why = f": {reasons[first]}" if first in reasons else " by a decision of the scheduler"
+    return [*run.warnings, f"{jobs}; the first, job {record.recording.job_id[first]}{why}"]
 
 
 def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also] = ()) -> None:
@@ -69,7 +131,13 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
         ResultsError: they cannot be written; the folder is as it was before. The error has the
             metrics.
     """
-    about = msgspec.to_builtins(run) | {"platform": record.platform}
+    about = msgspec.structs.replace(
+        run,
+        warnings=warnings_of(record, run),
+        platform=record.platform,
+        packages=package_versions(),
+        git=git_checkout(),
+    )
     files: dict[str, Iterable[str]] = {table.file: table.lines(record) for table in TABLES}
     metrics = metrics_of(record, run)
     files["metrics.json"] = [to_json(metrics)]

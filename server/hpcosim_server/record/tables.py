@@ -115,7 +115,7 @@ JOBS = Table(
             "state",
             TEXT,
             f"state at the end of the run, one of {', '.join(f'`{state}`' for state in STATES)}; "
-            "`timeout`: killed at the requested time",
+            "`waiting` includes allocated jobs, `timeout` means killed at the requested time",
         ),
         Column("cores", INTEGER, "number of requested cores"),
         Column("nodes", NODES, "allocated nodes; empty if the job has not started"),

@@ -37,7 +37,7 @@ from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
 
-Opener = Callable[[Hello], Opened]
+SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
@@ -69,7 +69,7 @@ class Service:
     """Replies to messages and writes the results of closed sessions.
 
     Args:
-        opener: creates the simulation of a new session.
+        new_session: creates the simulation of a new session.
         limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
         sessions: total number of sessions that the service opens; None: unlimited.
@@ -85,7 +85,7 @@ class Service:
 
     def __init__(
         self,
-        opener: Opener,
+        new_session: SessionFactory,
         limits: Limits | None = None,
         out: Path | None = None,
         *,
@@ -96,7 +96,7 @@ class Service:
     ) -> None:
         self.limits = limits or Limits()
         self.failures: list[Failure] = []
-        self._opener = opener
+        self._new_session = new_session
         self._out = out
         self._sessions_left = sessions
         self._folder_per_session = folder_per_session
@@ -234,7 +234,7 @@ class Service:
         if self._sessions_left == 0:
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
-        opened = self._opener(hello)
+        opened = self._new_session(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         if self._sessions_left is not None:

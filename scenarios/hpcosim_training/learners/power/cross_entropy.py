@@ -15,7 +15,7 @@ import numpy as np
 
 from hpcosim_client import make_policy
 from hpcosim_client.job import Floats
-from hpcosim_client.power.adaptive import FEATURES, Rule, adaptive, save_rule
+from hpcosim_client.power.adaptive import FEATURES, TimeoutRule, adaptive, save_rule
 from hpcosim_client.power.manager import managed
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.chosen import awareness_of
@@ -126,7 +126,7 @@ def train_adaptive(
             done = Generation(number, *figures, time.monotonic() - began_s)
             lines.writerow(done)
             on_generation(done)
-    save_rule(out / RULE, Rule(mean, search.origin_s))
+    save_rule(out / RULE, TimeoutRule(mean, search.origin_s))
     return out / RULE
 
 
@@ -160,7 +160,7 @@ def _run_cost_j(
 ) -> float:
     """Return the cost of a run under a rule with these weights, float64[3, 9], J."""
     scheduler = scenario.scheduler
-    rule = Rule(weights, search.origin_s)
+    rule = TimeoutRule(weights, search.origin_s)
     policy = managed(make_policy(scheduler.name, awareness_of(scheduler)), adaptive(rule))
     metrics = run_in_process(open_scenario(scenario, jobs, "adaptive"), policy)
     waited_s = metrics["mean_wait_s"] * len(jobs)

@@ -1,1 +1,1 @@
-"""Deep-EAS (Esmaili, Pedram 2019): an agent that binds jobs to machines, by a picture of both."""
+"""The agent Deep-EAS (Esmaili, Pedram 2019), which binds jobs to machines."""

@@ -1,4 +1,4 @@
-"""The networks of Deep-EAS, and their files: the paper's, of a picture, and one of pairs."""
+"""The networks of Deep-EAS and their files: one for pictures, as in the paper, one for pairs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ UNITS = 48
 
 
 class PictureNetwork(nn.Module):
-    """Eight filters of 3 x 3, stride 2, ReLU, and one dense layer to the actions.
+    """The network of the paper (section III-C).
 
-    The paper's (section III-C).
+    A convolution of eight filters of 3 x 3 with stride 2, ReLU, and a dense layer to the actions.
     """
 
     def __init__(self, settings: DeepEas) -> None:
@@ -40,16 +40,17 @@ class PictureNetwork(nn.Module):
 
     def forward(self, scene: Scene) -> Tensor:
         """Return logits, float32[moments, actions]."""
-        drawn = torch.from_numpy(pictures(self.settings, scene)).to(torch.float32)
-        seen = torch.relu(self.filters(drawn[:, None]))
+        picture = torch.from_numpy(pictures(self.settings, scene)).to(torch.float32)
+        seen = torch.relu(self.filters(picture[:, None]))
         logits: Tensor = self.last(seen.flatten(1))
         return logits
 
 
 class PairsNetwork(nn.Module):
-    """The same layers for every pair of a machine and a slot, which also see the mean of all pairs.
+    """A network with the same layers for every pair of a machine and a slot.
 
-    So it is for any number of machines. Whether to hold is said by the mean alone.
+    The layers also get the mean over all pairs. The logit of holding depends on the mean alone. The
+    network takes any number of machines.
     """
 
     def __init__(self, settings: DeepEas) -> None:
@@ -65,10 +66,10 @@ class PairsNetwork(nn.Module):
 
     def forward(self, scene: Scene) -> Tensor:
         """Return logits, float32[moments, actions]."""
-        told = torch.from_numpy(pairs(self.settings, scene))
+        of_pairs = torch.from_numpy(pairs(self.settings, scene))
         of_queue = torch.from_numpy(queues(self.settings, scene))
-        each = self.pair(told)
-        there = told[:, :, :1]
+        each = self.pair(of_pairs)
+        there = of_pairs[:, :, :1]
         mean = self.all(torch.cat([(each * there).mean(dim=1), of_queue], dim=1))
         beside = mean[:, None].expand(-1, each.shape[1], -1)
         both = self.both(torch.cat([each, beside], dim=2))
@@ -79,15 +80,19 @@ Network = PictureNetwork | PairsNetwork
 
 
 def network_of(settings: DeepEas) -> Network:
-    """Return a network of the form that settings ask for; its weights are not set yet."""
+    """Return the network for the observations of the settings, with uninitialised weights."""
     return (PictureNetwork if settings.sees == "picture" else PairsNetwork)(settings)
 
 
 def draw(network: Network, generator: torch.Generator) -> None:
-    """Draw weights from this generator alone: mean 0, variance 2 / inputs; biases are 0.
+    """Initialise weights at random: mean 0, variance 2 / inputs; biases are 0.
 
-    So activations keep their size through a layer of ReLU (He et al. 2015). Those of the last
-    layer are a hundredth of that, for an agent that begins with hardly a preference.
+    Activations then keep their variance through layers of ReLU (He et al. 2015). The weights of the
+    last layers are divided by 100, so that the initial policy is almost uniform.
+
+    Args:
+        network: the network.
+        generator: the only source of random numbers.
     """
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
@@ -99,10 +104,7 @@ def draw(network: Network, generator: torch.Generator) -> None:
 
 
 def logits_of(network: Network, scene: Scene) -> NDArray[np.float32]:
-    """Return what speaks for each action, float32[moments, actions].
-
-    Minus infinity for what a masked agent never chooses.
-    """
+    """Return logits, float32[moments, actions]; minus infinity for masked actions."""
     with torch.inference_mode():
         logits: NDArray[np.float32] = network(scene).numpy()
     if network.settings.masked:
@@ -118,11 +120,11 @@ def _along(size: int) -> int:
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of the network in it.
+    """Metadata of a network's file.
 
     Attributes:
-        settings: what it decides, and what it is shown.
-        training: how it was trained, for whoever wants to know.
+        settings: settings of actions and observations.
+        training: settings and results of the training, for information.
     """
 
     settings: DeepEas
@@ -139,10 +141,10 @@ def save_deep_eas(path: Path, network: Network, about: About) -> None:
 
 
 def load_deep_eas(path: Path) -> tuple[Network, About]:
-    """Return the network in a file, and what the file says of it.
+    """Read a network and its metadata.
 
     Raises:
-        PolicyError: there is none; it says which file, and what would be right.
+        PolicyError: the file is invalid.
     """
     about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
     return with_weights(path, lambda: network_of(about.settings), tensors), about

@@ -1,7 +1,7 @@
-"""What the agent that weighs pairs sees: of each machine and slot, what binding the job would mean.
+"""Features of every pair of a machine and a slot, the observation with `sees: pairs`.
 
-The numbers say the same of any number of machines, of any speeds and powers. Sizes that may be
-large or small are there as logarithms.
+They do not depend on the number, speeds and powers of machines. Quantities with a wide range are
+logarithms.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from hpcosim_client.agents.deep_eas.settings import DeepEas
 
 Features = NDArray[np.float32]
 
-SOON = (1, 2, 4, 8, 16)  # rows from now on whose occupancy is told, beside the whole horizon's
+SOON = (1, 2, 4, 8, 16)  # numbers of rows with an occupancy feature, beside the horizon
 OF_PAIR = 16 + len(SOON) + 1
 OF_QUEUE = 3
-LEAST_W = 1e-9  # a machine that takes nothing is told as if it took that
+LEAST_W = 1e-9  # lower bound of the power of a machine in features
 
 
 def pairs(settings: DeepEas, scene: Scene) -> Features:
-    """Return float32[moments, machines x queue, OF_PAIR], all 0 where there is no job.
+    """Return the features, float32[moments, machines x queue, OF_PAIR]; 0 for empty slots.
 
-    What a second of a job costs is its weight, the energy it takes over the square of its least
-    expected run time (paper, section II-A): that times its time from submission to end is its
-    normalised energy-delay product.
+    The weight of a job is its energy divided by the square of its least expected run time. The
+    weight times the time from submission to end is the normalised energy-delay product (paper,
+    section II-A).
     """
     there = (scene.cores > 0)[:, None, :]
     cores = np.maximum(scene.cores, 1)[:, None, :].astype(np.float32)
@@ -55,15 +55,15 @@ def pairs(settings: DeepEas, scene: Scene) -> Features:
         np.log(dearer) / 3,
         *_occupancy(settings, scene),
     ]
-    told = np.empty((*steps.shape, OF_PAIR), dtype=np.float32)
+    features = np.empty((*steps.shape, OF_PAIR), dtype=np.float32)
     for column, part in enumerate(parts):
-        told[..., column] = part
-    told *= there[..., None]
-    return told.reshape(scene.moments, -1, OF_PAIR)
+        features[..., column] = part
+    features *= there[..., None]
+    return features.reshape(scene.moments, -1, OF_PAIR)
 
 
 def queues(settings: DeepEas, scene: Scene) -> Features:
-    """Return what is told of all that waits, float32[moments, OF_QUEUE]."""
+    """Return the features of the queue, float32[moments, OF_QUEUE]."""
     parts = [
         scene.behind / (2 * settings.queue),
         np.minimum(scene.since_arrival / settings.since_arrival, 1.0),
@@ -73,7 +73,7 @@ def queues(settings: DeepEas, scene: Scene) -> Features:
 
 
 def _occupancy(settings: DeepEas, scene: Scene) -> list[NDArray[np.floating]]:
-    """Return for each number of rows the share of cores taken in them, [moments, machines, 1]."""
+    """Return the occupancy of each number of rows, each [moments, machines, 1]."""
     taken = np.cumsum(scene.used, axis=2, dtype=np.float32) / settings.cores
     ends = [min(rows, settings.horizon) for rows in (*SOON, settings.horizon)]
     return [taken[:, :, end - 1, None] / end for end in ends]

@@ -1,12 +1,12 @@
-"""What Deep-EAS sees: a binary picture, a row a step (paper, section II-B, figure 2).
+"""The binary picture that Deep-EAS observes; a row is a step (paper, section II-B, figure 2).
 
-From left to right
+Its parts, from left to right:
 
-- for each machine its occupancy: in the row of a step, as many columns are 1 as cores are taken;
-- for each of the `queue` slots and each machine the job there: as many rows as it is expected to
-  take steps, as many columns as it takes cores; zeros for a slot without a job;
-- how many jobs wait behind those of the slots, and how many steps ago the last job came, each a
-  row of ones as long as that, cut into columns of `horizon`.
+- the occupancy of each machine: in the row of a step, one column per occupied core is 1;
+- the job of each slot on each machine: one row per expected step and one column per core are 1; all
+  0 for an empty slot;
+- the number of waiting jobs behind the slots, and the steps since the last submission: as many
+  elements are 1, in columns of `horizon` elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Picture = NDArray[np.bool_]
 
 
 def pictures(settings: DeepEas, scene: Scene) -> Picture:
-    """Return a picture for each moment of a scene, bool[moments, horizon, width]."""
+    """Return the picture of each moment, bool[moments, horizon, width]."""
     column = np.arange(settings.cores)
     rows = np.arange(settings.horizon)[:, None, None, None]
     plans = column < scene.used.swapaxes(1, 2)[..., None]

@@ -1,4 +1,4 @@
-"""Schedule as a trained Deep-EAS agent would. Needs torch: install the extra `rl`."""
+"""The policy of a trained Deep-EAS agent. It needs torch, the extra `rl`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from hpcosim_client.view import Policy, View
 
 
 def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
-    """Return the policy that binds jobs to machines as a trained agent says.
-
-    Torch is held to one thread, see `use_one_thread`.
+    """Return the policy of a trained agent. It limits torch to one thread, see `use_one_thread`.
 
     Args:
-        model: a file that `save_deep_eas` wrote.
-        sample: draw each choice by its probability, with the view's `rng`; False: take the best,
-            the first of equal ones.
+        model: file of `hpcosim train deep-eas`.
+        sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy, the
+            first of equal ones.
 
     Raises:
-        PolicyError: the file holds no such agent.
+        PolicyError: the file is invalid.
     """
     use_one_thread()
     network, about = load_deep_eas(Path(model))

@@ -1,11 +1,11 @@
-"""When Deep-EAS is asked, what it may choose, and what becomes of it.
+"""The rounds of Deep-EAS: when it decides, its valid actions, and their effect.
 
-At each step it binds jobs to machines until it holds or chooses an impossible action; then time
-goes on. It is asked only where there is a choice: while a job is in a slot and fits on a machine.
+At each step the agent binds jobs to machines until it holds or takes an invalid action. It decides
+only while a job in a slot fits on a machine.
 
-An agent that always holds would never end a run. Once it has held for as many steps as the horizon
-has while nothing ran and nothing was bound, the job that energy-aware shortest job first would bind
-is bound instead; the paper cuts such a run off.
+An agent that always holds would never end a run. After holding for a horizon of steps while nothing
+runs and nothing is bound, the action of energy-aware shortest job first replaces the agent's; the
+paper ends such a run instead.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from hpcosim_client.job import Job
 from hpcosim_client.view import View
 
 MOST = 2**15 - 1
-"""Steps or jobs that a scene can tell."""
+"""Upper bound of the steps or jobs in an observation, that of an int16."""
 
 
 class Rounds:
-    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn.
+    """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately.
 
     Raises:
-        PolicyError: the cluster is not one that the agent can decide for.
+        PolicyError: the agent was trained for another cluster.
 
     Attributes:
-        plan: what is bound.
+        plan: the plan of all machines.
     """
 
     def __init__(self, settings: DeepEas, view: View) -> None:
@@ -43,11 +43,11 @@ class Rounds:
         self._machines = len(view.nodes.capacity)
         self._last_arrival_s = 0.0
         self._over = False
-        self._idle_s = math.inf  # since when it has held on an idle cluster
+        self._idle_s = math.inf  # since when the agent has held on an idle cluster
         self._slots: list[Job] = []
 
     def begin(self, view: View) -> None:
-        """Take in an event.
+        """Apply the events since the last call.
 
         Raises:
             PolicyError: a job fits on no machine.
@@ -60,7 +60,7 @@ class Rounds:
         self._over = False
 
     def look(self, view: View) -> Scene | None:
-        """Return what there is to decide on; None: nothing, until time has gone on."""
+        """Return the observation of the next round; None: no round until the next event."""
         if self._over:
             return None
         self._slots = eligible(view, self.plan, self._settings.queue)
@@ -68,15 +68,15 @@ class Rounds:
         return scene if (scene.rows != NEVER).any() else None
 
     def take(self, view: View, scene: Scene, action: int) -> Job | None:
-        """Carry an action out; return the job that was bound, None: the step is over.
+        """Carry out an action, and return the job that was bound; None: the step is over.
 
         Args:
             view: the view.
-            scene: what `look` returned.
-            action: machine * queue + slot, or machines * queue to hold.
+            scene: the observation that `look` returned.
+            action: machine * queue + slot; machines * queue: hold.
         """
-        if self._holds_for_ever(view):
-            action = self._teach(view)
+        if self._is_stuck(view):
+            action = self._esjf_action(view)
         machine, slot = divmod(action, self._settings.queue)
         if machine == self._machines or scene.rows[0, machine, slot] == NEVER:
             self._over = True
@@ -108,10 +108,10 @@ class Rounds:
             view.nodes.dynamic_w, used[None].astype(np.int16), cores, waited, steps, rows, *counts
         )
 
-    def _holds_for_ever(self, view: View) -> bool:
+    def _is_stuck(self, view: View) -> bool:
         return view.now_s - self._idle_s >= self._settings.horizon * self._settings.step_s
 
-    def _teach(self, view: View) -> int:
+    def _esjf_action(self, view: View) -> int:
         """Return the action of energy-aware shortest job first."""
         bound = least(view, self.plan, self._slots)
         if bound is None:
@@ -120,21 +120,21 @@ class Rounds:
 
 
 def check_machines(settings: DeepEas, cores: list[int]) -> None:
-    """Make sure that an agent can decide for machines with these numbers of cores.
+    """Check that an agent fits machines with these numbers of cores.
 
-    One that weighs pairs does for any number of them.
+    With `sees: pairs` it fits any number of machines.
 
     Raises:
-        PolicyError: it can't.
+        PolicyError: it does not fit.
     """
     right = set(cores) == {settings.cores}
     if not right or (settings.sees == "picture" and len(cores) != settings.machines):
         raise PolicyError(
-            f"this agent was trained for {settings.machines} machines of {settings.cores} "
-            f"cores; here are {len(cores)}, of {', '.join(map(str, sorted(set(cores))))}"
+            f"the agent was trained for {settings.machines} machines of {settings.cores} "
+            f"cores; the platform has {len(cores)} of {', '.join(map(str, sorted(set(cores))))}"
         )
 
 
 def _capped(count: float) -> int:
-    """Return whole steps that an int16 can hold."""
+    """Return the whole part, at most `MOST`."""
     return min(int(count), MOST)

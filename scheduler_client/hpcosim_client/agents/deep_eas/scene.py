@@ -1,4 +1,4 @@
-"""What Deep-EAS is told when it is asked: the plan of each machine, and the jobs in its slots."""
+"""The observation of Deep-EAS: the plan of each machine and the jobs in the slots."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from hpcosim_client.job import Floats
 
 Counts = NDArray[np.int16]
 
-NEVER = -1  # the row of a job that does not fit, and of a slot without one
+NEVER = -1  # the row of a job that does not fit, and of an empty slot
 
 
 class Scene(NamedTuple):
-    """What is told in some moments, one or many; times are in steps, from the moment on.
+    """Observations at one or several moments; times are in steps from the moment on.
 
     Attributes:
-        watts: of a busy core of each machine, float64[machines].
-        used: cores taken in each row of the plans, int16[moments, machines, horizon].
-        cores: of the job in each slot, int16[moments, queue]; 0: there is none.
-        waited: how long it has, int16[moments, queue].
-        steps: that it is expected to take, int16[moments, machines, queue].
-        rows: where it would start, int16[moments, machines, queue]; `NEVER`: not within the
-            horizon.
-        behind: jobs that wait behind those in slots, int16[moments].
-        since_arrival: steps since the last job came, int16[moments].
+        watts: float64[machines], power of a busy core, in W.
+        used: int16[moments, machines, horizon], occupied cores in each row of the plans.
+        cores: int16[moments, queue], cores of the job in each slot; 0: empty.
+        waited: int16[moments, queue], waiting time of the job.
+        steps: int16[moments, machines, queue], expected run time of the job.
+        rows: int16[moments, machines, queue], row in which the job would start; `NEVER`: it does
+            not fit within the horizon.
+        behind: int16[moments], number of waiting jobs behind those in slots.
+        since_arrival: int16[moments], time since the last submission.
     """
 
     watts: Floats
@@ -41,20 +41,20 @@ class Scene(NamedTuple):
 
     @property
     def moments(self) -> int:
-        """How many there are."""
+        """The number of moments."""
         return len(self.used)
 
     def some(self, which: NDArray[np.integer]) -> Scene:
-        """Return some of the moments."""
+        """Return the observations at some of the moments."""
         return Scene(self.watts, *(part[which] for part in self[1:]))
 
     def possible(self) -> NDArray[np.bool_]:
-        """Return which actions are, bool[moments, actions]; the last, to hold, always is."""
+        """Return the valid actions, bool[moments, actions]; the last, to hold, always is."""
         fits = (self.rows != NEVER).reshape(self.moments, -1)
         return np.concatenate([fits, np.ones((self.moments, 1), dtype=np.bool_)], axis=1)
 
 
 def joined(scenes: Sequence[Scene]) -> Scene:
-    """Return all moments of scenes of the same machines, in their order."""
+    """Concatenate the moments of observations of the same machines."""
     parts = (np.concatenate(part) for part in zip(*(scene[1:] for scene in scenes), strict=True))
     return Scene(scenes[0].watts, *parts)

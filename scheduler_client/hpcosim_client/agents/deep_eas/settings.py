@@ -1,4 +1,4 @@
-"""What Deep-EAS is shown and asked: all that its model must agree with."""
+"""Settings of the actions and observations of Deep-EAS, which its model file records."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ Rows = Annotated[int, Meta(ge=3, le=1000)]  # as many as a filter of the network
 
 
 class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The decision: a waiting job and a machine, or to hold; the defaults are the paper's.
+    """An action is a pair of a waiting job and a machine, or to hold. The defaults are the paper's.
 
     Attributes:
-        machines: how many nodes there are.
-        cores: of each.
-        horizon: H, how many steps ahead are seen, and planned.
-        queue: Q, how many waiting jobs are seen, the first ones.
-        backlog: B, how many waiting jobs behind these are counted; a multiple of `horizon`.
-        since_arrival: L, how many steps since the last submission are counted; a multiple of
+        machines: number of nodes, 1 to 1000.
+        cores: cores of each node, 1 to 1000.
+        horizon: H, number of steps that are observed and planned, 3 to 1000.
+        queue: Q, number of slots for the first waiting jobs, 1 to 1000.
+        backlog: B, upper bound of the observed number of waiting jobs behind the slots; a multiple
+            of `horizon`.
+        since_arrival: L, upper bound of the observed steps since the last submission; a multiple of
             `horizon`.
-        step_s: the length of a step.
-        masked: impossible actions are never chosen; the paper's agent may choose one, which ends
-            the step.
-        sees: the paper's picture of the cluster; or what each pair of a machine and a job would
-            mean, which goes for any number of machines.
+        step_s: duration of a step, simulated seconds, > 0.
+        masked: whether invalid actions are excluded. The paper's agent may take one, which ends the
+            step.
+        sees: `picture`: the binary picture of the paper; `pairs`: features of each pair of a
+            machine and a job, for any number of machines.
     """
 
     machines: Few = 2
@@ -42,15 +43,17 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in (("backlog", self.backlog), ("since_arrival", self.since_arrival)):
             if value % self.horizon:
-                raise ValueError(f"{name} is {value}, no multiple of the horizon, {self.horizon}")
+                raise ValueError(
+                    f"{name}: expected a multiple of the horizon, {self.horizon}, got {value}"
+                )
 
     @property
     def width(self) -> int:
-        """Columns of the picture."""
+        """Number of columns of the picture."""
         counts = (self.backlog + self.since_arrival) // self.horizon
         return self.machines * self.cores * (1 + self.queue) + counts
 
     @property
     def actions(self) -> int:
-        """How many there are: machine x queue + slot, and the last, to hold."""
+        """Number of actions: machine x queue + slot; the last one is to hold."""
         return self.machines * self.queue + 1

@@ -1,1 +1,1 @@
-"""The agent that switches nodes: its power manager and its networks."""
+"""The agent that switches nodes: its power manager and networks."""

@@ -1,4 +1,4 @@
-"""Switch nodes as a trained network would. Needs torch: install the extra `rl`."""
+"""The power manager of a trained network. It needs torch, the extra `rl`."""
 
 from __future__ import annotations
 
@@ -15,34 +15,31 @@ from hpcosim_client.view import View
 def learned(
     model: Path | str, interval_s: float | None = None, origin_s: float | None = None
 ) -> Manager:
-    """Return the manager that asks a trained network every `interval_s` for every node at once.
+    """Return the manager that takes the greedy action of a trained network for every node.
 
-    Of what may be asked of a node it takes the more probable; no chance is involved. The first
-    decision falls on the first instant at which it is called. To stand beside a job scheduler in
-    `managed`.
-
-    Torch is held to one thread, see `use_one_thread`.
+    The first decision takes place at the first call, the next one `interval_s` after each. The
+    manager limits torch to one thread, see `use_one_thread`.
 
     Args:
-        model: a file that `save_actor` wrote.
-        interval_s: seconds between two decisions; None: as in training.
-        origin_s: the second of the week at which simulated time is 0; None: as in training. A
-            network without calendar features ignores it.
+        model: file of `hpcosim train power`.
+        interval_s: interval between two decisions, simulated seconds; None: as in training.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts; None: as
+            in training. Networks without calendar features ignore it.
 
     Raises:
-        PolicyError: the file holds no such network.
+        PolicyError: the file is invalid.
     """
     use_one_thread()
     actor, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:
         origin_s = about.origin_s
-    rounds = Periodic(about.interval_s if interval_s is None else interval_s)
+    decisions = Periodic(about.interval_s if interval_s is None else interval_s)
 
     def manage(view: View) -> float | None:
-        if not rounds.due(view):
+        if not decisions.due(view):
             return None
-        seen = features(view, rounds.account, origin_s)
-        mask = action_mask(view, rounds.account)
-        return rounds.decide(view, best_actions(actor, seen, mask))
+        observation = features(view, decisions.account, origin_s)
+        mask = action_mask(view, decisions.account)
+        return decisions.decide(view, best_actions(actor, observation, mask))
 
     return manage

@@ -1,9 +1,8 @@
-"""The networks that look at all nodes at once: self-attention without positions.
+"""The networks of the node-power agent: self-attention over nodes without positions.
 
-As in sections 2.2 and 4.1 and Table 3 of "Improving the Efficiency of a Deep Reinforcement
+They follow sections 2.2 and 4.1 and table 3 of "Improving the Efficiency of a Deep Reinforcement
 Learning-Based Power Management System for HPC Clusters Using Curriculum Learning". No weight
-belongs to a node: a network takes any number of them, and when they change places, so do its
-answers.
+belongs to a node, so a network takes any number of nodes and is equivariant to their order.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ class Shape(NamedTuple):
     """The sizes of a network.
 
     Attributes:
-        features: columns of an observation.
-        embedding: width of what is known of a node inside, and of each feed-forward.
-        heads: heads of each attention; they divide `embedding`.
-        layers: how many times the nodes look at each other.
+        features: number of columns of an observation.
+        embedding: width of the embedding of a node and of the feed-forward layers, <= 4096.
+        heads: number of attention heads, a divisor of `embedding`.
+        layers: number of attention layers, <= 64.
     """
 
     features: int = FEATURES
@@ -45,7 +44,7 @@ class Shape(NamedTuple):
 
 
 class Layer(nn.Module):
-    """Self-attention and a feed-forward, each with a residual and a normalisation after it."""
+    """A layer of self-attention and feed-forward, each with residual and post-normalisation."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class Layer(nn.Module):
         self.after_think = nn.LayerNorm(width)
 
     def forward(self, nodes: Tensor) -> Tensor:
-        """Take and return float32[batch, nodes, embedding]."""
+        """Map float32[batch, nodes, embedding] to the same shape."""
         nodes = self.after_look(nodes + self.mix(self._attend(nodes)))
         thought: Tensor = self.narrow(functional.relu(self.widen(nodes)))
         after: Tensor = self.after_think(nodes + thought)
@@ -79,7 +78,7 @@ def _encoder(shape: Shape) -> nn.Sequential:
 
 
 class Actor(nn.Module):
-    """Says for every node how much speaks for off, and how much for on."""
+    """The actor: logits of the actions off and on for every node."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -93,7 +92,7 @@ class Actor(nn.Module):
 
 
 class Critic(nn.Module):
-    """Says what a state is worth: the mean over its nodes of what each adds."""
+    """The critic: the value of a state is the mean of an output for each node."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -110,9 +109,12 @@ AnyNetwork = TypeVar("AnyNetwork", Actor, Critic)
 
 
 def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
-    """Return an untrained network.
+    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
 
-    Its weights are drawn from this generator alone (Glorot, Bengio 2010); biases are 0.
+    Args:
+        kind: class of the network.
+        shape: sizes of the network.
+        generator: the only source of random numbers.
     """
     with torch.device("meta"):
         network = kind(shape)
@@ -128,12 +130,12 @@ def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator
 
 
 def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
-    """Return the more probable of what may be asked of each node; on, where they are equal.
+    """Return the greedy valid action of each node; on if both have the same logit.
 
     Args:
         actor: the network.
-        seen: float32[nodes, features].
-        mask: bool[nodes, 2], what may be asked.
+        seen: float32[nodes, features], the observation.
+        mask: bool[nodes, 2], the valid actions.
 
     Returns:
         int64[nodes], 0: off, 1: on.
@@ -148,14 +150,14 @@ def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of the actor in it.
+    """Metadata of an actor's file.
 
     Attributes:
-        shape: its sizes.
-        scales: the version of the scales of its features, `features.SCALES`.
-        interval_s: seconds between two decisions it was trained with.
-        origin_s: see `features.features`; None: it knows no calendar.
-        training: how it was trained, for whoever wants to know.
+        shape: sizes of the network.
+        scales: version of the scales of the features, `features.SCALES`.
+        interval_s: interval between two decisions in training, simulated seconds.
+        origin_s: see `features.features`; None: no calendar features.
+        training: settings and results of the training, for information.
     """
 
     shape: Shape = Shape()
@@ -166,7 +168,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save_actor(path: Path, actor: Actor, about: About) -> None:
-    """Write an actor, safetensors, the same bytes for the same actor.
+    """Write an actor, the same bytes for the same actor.
 
     Raises:
         OSError: the file can't be written.
@@ -175,15 +177,15 @@ def save_actor(path: Path, actor: Actor, about: About) -> None:
 
 
 def load_actor(path: Path) -> tuple[Actor, About]:
-    """Return the actor in a file, and what the file says of it.
+    """Read an actor and its metadata.
 
     Raises:
-        PolicyError: there is none; it says which file, and what would be right.
+        PolicyError: the file is invalid, or the actor does not fit the present features.
     """
     about, tensors = read_network(path, FORMAT, About, "power manager")
     if about.scales != SCALES:
-        what = f"was trained on features of scales {about.scales}; these are of {SCALES}"
-        raise PolicyError(f"{path} {what}: train it anew")
+        what = f"expected features with scales of version {SCALES}, got {about.scales}"
+        raise PolicyError(f"{path}: {what}; train it again")
     _check_shape(path, about)
     return with_weights(path, lambda: Actor(about.shape), tensors), about
 
@@ -192,8 +194,8 @@ def _check_shape(path: Path, about: About) -> None:
     shape = about.shape
     columns = FEATURES if about.origin_s is None else FEATURES + CALENDAR
     if shape.features != columns:
-        raise PolicyError(f"{path} takes {shape.features} features of a node; it gets {columns}")
+        raise PolicyError(f"{path}: expected {columns} features of a node, got {shape.features}")
     sound = 0 < shape.heads <= shape.embedding <= 4096 and 0 <= shape.layers <= 64
     if not sound or shape.embedding % shape.heads:
-        what = "heads must divide the embedding, 4096 at most, and layers be 64 at most"
-        raise PolicyError(f"{path} has a network of {shape}: {what}")
+        what = "heads that divide an embedding of at most 4096, and at most 64 layers"
+        raise PolicyError(f"{path}: expected {what}, got {shape}")

@@ -1,1 +1,1 @@
-"""The agent that pairs jobs with nodes: what it sees, what it may do, and its networks."""
+"""The pairing agent, which pairs jobs with nodes: observations, actions and networks."""

@@ -1,4 +1,4 @@
-"""What an agent can choose from at one decision."""
+"""The valid actions of a decision, with their features."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Rows = NDArray[np.float32]
 
 
 class Choices(NamedTuple):
-    """The pairs it may choose, and to wait, which comes last where it is allowed.
+    """The valid pairs of a job and a node; the wait action, if valid, is last.
 
     Attributes:
-        rows: float32[choices, features], each from 0 to 1.
-        actions: int64[choices], increasing: slot * nodes + node, and slots * nodes to wait.
+        rows: float32[choices, features], features from 0 to 1.
+        actions: int64[choices], ascending: slot * nodes + node; slots * nodes: wait.
         jobs: the eligible jobs, by slot.
-        nodes: how many nodes there are.
-        slots: how many slots, those without a job included.
+        nodes: number of nodes.
+        slots: number of slots, including those without a job.
     """
 
     rows: Rows
@@ -32,11 +32,11 @@ class Choices(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """The action that means to wait."""
+        """The number of the wait action."""
         return self.slots * self.nodes
 
     def pair(self, choice: int) -> tuple[Job, int] | None:
-        """Return the job and the node of a choice; None: it is to wait."""
+        """Return job and node of a choice; None: wait."""
         action = int(self.actions[choice])
         if action == self.waiting:
             return None
@@ -45,15 +45,20 @@ class Choices(NamedTuple):
 
 
 def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -> Ints:
-    """Return the actions of pairs, and of waiting last where it is allowed; see `Choices`.
+    """Return the numbers of actions; see `Choices`.
 
-    `slot` and `node` are those of each pair, int64[pairs]; `slots` and `nodes` are counts.
+    Args:
+        slot: int64[pairs], slot of each pair.
+        node: int64[pairs], node of each pair.
+        slots: number of slots.
+        nodes: number of nodes.
+        may_wait: whether the wait action is valid.
     """
     actions = slot * nodes + node
     return np.append(actions, slots * nodes) if may_wait else actions
 
 
 def share_of(value: Floats | float, scale: float) -> Floats | float:
-    """Return the share x / (x + scale) of a time or an energy, from 0 to 1; of one below 0, 0."""
+    """Return max(x, 0) / (max(x, 0) + scale), from 0 to 1."""
     value = np.maximum(value, 0.0)
     return value / (value + scale)

@@ -1,8 +1,8 @@
-"""When each running job will end on its node, and what one more job would cost.
+"""Forecast of the ends of running jobs, and of the cost of starting another one.
 
-Computed from the platform's description and the requested times alone: work left is counted in
-seconds at full speed, and tasks slow each other down by section 5.4 of the specification. Each job
-is on one node; on nodes of several processors no task is taken to slow another.
+It uses the platform's description and requested times only. Remaining work is counted in seconds at
+full speed, and tasks slow each other down as section 5.4 of the specification defines. Each job is
+on one node. Nodes of several processors are treated as free of contention.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from hpcosim_protocol import Platform
 
 
 class Forecast:
-    """The sites of a cluster, kept up to date from call to call.
+    """Forecasts of all nodes, updated at every call of the policy.
 
     Attributes:
-        sites: one for each node, by number.
-        idle_w: what the whole cluster draws while no job runs, W.
-        committed_j: what all jobs started so far will have cost beyond that, as foreseen, J.
+        sites: the forecast of each node, by number.
+        idle_w: power of the idle cluster, in W.
+        committed_j: forecast of the energy beyond idle power of all jobs started so far, in J.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -34,7 +34,7 @@ class Forecast:
         self._where: dict[int, int] = {}
 
     def follow(self, view: View) -> None:
-        """Take in what has happened."""
+        """Apply the events since the last call."""
         now_s = view.now_s
         if view.left or view.rejected:
             for job_id in [job_id for job_id in self._where if job_id not in view.running]:
@@ -48,14 +48,14 @@ class Forecast:
                 site.look_again(now_s)
 
     def place(self, view: View, job: Job, node: int) -> None:
-        """Take in that a job begins on a node."""
+        """Add a job that starts on a node."""
         site, kind = self.sites[node], kind_of(job)
         option = site.option(view.now_s, int(view.nodes.free[node]) + job.cores, kind)
-        assert option is not None, "it is there"
+        assert option is not None, "the job fits"
         self.committed_j += option.extra_j
         site.add(view.now_s, job.job_id, kind)
         self._where[job.job_id] = node
 
     def horizon_s(self, now_s: float) -> float:
-        """Return when the last job that runs now will end, or now."""
+        """Return the forecast end of the last running job, at least `now_s`, simulated seconds."""
         return max(now_s, max(site.busy_until_s for site in self.sites))

@@ -1,46 +1,46 @@
-"""What is foreseen of every pair that differs from the others, each value from 0 to 1.
+"""Forecast features of every distinct pair of a job and a node, each from 0 to 1.
 
-A share of x by a scale s is x / (x + s). The cost of an option (a job on a node as soon as it
-fits there) is the energy that the node takes beyond what it takes anyway, and for every second
-by which the last of all running jobs ends later, the power of the whole cluster idle; under
-`edp` also its mean power so far, so that d(E T) = T dE + E dT. While more jobs may come, that
-end will move anyway: then each of `WEIGHTS` counts so much of its price, and a pair is shown
-under all of them.
+"x by s" is x / (x + s). An option is a job that starts on a node as soon as it fits. Its cost is
+the additional energy of the node, and a price for each second by which it delays the end of the
+last running job. The price is the idle power of the cluster; with `edp` also its mean power so far,
+as d(E T) = T dE + E dT. While more jobs may be submitted, that end will move anyway: costs are then
+computed with the price times each of `WEIGHTS`, and a pair has the features of all of them.
 
-| column | of | what |
+| column | of | feature |
 |---|---|---|
-| 0 | job | how long it has waited, by time_s |
+| 0 | job | wait so far, by time_s |
 | 1 | job | requested time, by time_s |
-| 2 | job | cores, over those of the largest node |
-| 3 | job | how many of its kind wait, by 5 |
-| 4, 5, 6 | node | operations a second, static power, dynamic power of a core, over the most |
-| 7 | node | free cores, over its cores |
+| 2 | job | cores / cores of the largest node |
+| 3 | job | number of waiting jobs of its kind, by 5 |
+| 4, 5, 6 | node | operations per second, static power, dynamic power of a core, each / maximum |
+| 7 | node | free cores / cores |
 | 8 | node | 1: it computes |
-| 9 | node | bandwidth its tasks ask for, by 10^5 MB/s |
+| 9 | node | bandwidth that its tasks need, by 10^5 MB/s |
 | 10 | pair | run time, by time_s |
-| 11 | pair | run time if nothing slowed it, over run time |
-| 12 | pair | by how much jobs there end later, summed, by time_s |
-| 13 | pair | energy the node takes beyond what it takes anyway, by energy_j |
-| 14, 15 | pair | end after and before the last of all running jobs, by time_s |
-| 16 | pair | end after the soonest of the job's options, by time_s |
-| 17, 18 | all | free cores, idle nodes, over all |
-| 19, 20 | all | until the last, the next job ends, by time_s |
-| 21 | all | how many jobs wait, by 10 |
-| 22 | all | 1: no more jobs will come |
-| 23 | row | 1: it is the wait action's; columns 0 to 16 and 24 are 0 |
-| 24 | node | its cores, over those of the largest |
+| 11 | pair | run time without contention / run time |
+| 12 | pair | delay of the node's other jobs, summed, by time_s |
+| 13 | pair | additional energy of the node, by energy_j |
+| 14, 15 | pair | time that it ends after, before the last running job, by time_s |
+| 16 | pair | time that it ends after the earliest end of the job's options, by time_s |
+| 17, 18 | all | free cores, idle nodes, each / all |
+| 19, 20 | all | time until the end of the last, of the next job, by time_s |
+| 21 | all | number of waiting jobs, by 10 |
+| 22 | all | 1: no more jobs will be submitted |
+| 23 | row | 1: the wait action; columns 0 to 16 and 24 are then 0 |
+| 24 | node | cores / cores of the largest node |
 
-and from 25 on, five for each weight, of a pair; of the wait action all but the second are 0:
+From column 25 on, a pair has five features for each weight. For the wait action, all but the second
+are 0.
 
-| column | what |
+| column | feature |
 |---|---|
 | +0 | cost, by energy_j |
-| +1 | least cost of the job's options, over cost; to wait: the most over all pairs |
-| +2 | until the job's cheapest option starts, by time_s |
-| +3 | least cost of the job's options, over the second least |
-| +4 | least cost of the job's options that start now, over cost |
+| +1 | least cost of the job's options / cost; wait action: the maximum over all pairs |
+| +2 | time until the job's cheapest option starts, by time_s |
+| +3 | least cost of the job's options / second least |
+| +4 | least cost of the job's options that start now / cost |
 
-Without a second option +3 is 0, or 1 if the platform has only one node.
+Without a second option +3 is 0, or 1 on a platform with one node.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ MBPS = 1e5
 
 
 class ForeseenRows:
-    """Shows the pairs of the first job of a kind and the first of equal nodes.
+    """Features of the pairs of the first job of each kind and the first of equal nodes.
 
     Args:
-        settings: the scales, the objective, and how many kinds are eligible.
-        view: that of the run.
+        settings: the settings of the agent.
+        view: the view.
 
     Attributes:
-        forecast: what they are foreseen by.
+        forecast: the forecast.
     """
 
     def __init__(self, settings: Pairing, view: View) -> None:
@@ -93,7 +93,7 @@ class ForeseenRows:
         self._kinds: dict[int, Kind] = {}
 
     def follow(self, view: View) -> None:
-        """Take in what has happened."""
+        """Apply the events since the last call."""
         if self._began_s is None:
             self._began_s = view.now_s
         for job in view.arrived:
@@ -103,7 +103,7 @@ class ForeseenRows:
         self.forecast.follow(view)
 
     def choices(self, view: View, may_wait: bool) -> Choices | None:
-        """Return what there is to choose from; None: nothing fits."""
+        """Return the valid actions; None: no job fits."""
         waiting = self._waiting(view)
         nodes = self._distinct()
         grid = Grid(waiting, nodes, self._options(view, waiting, nodes))
@@ -146,7 +146,7 @@ class ForeseenRows:
         return np.fromiter(nodes.values(), dtype=np.int64)
 
     def _options(self, view: View, waiting: Iterable[Waiting], nodes: Ints) -> NDArray[np.float64]:
-        """Return the options, float64[kinds, nodes, 4]; infinite: none, ever."""
+        """Return the options, float64[kinds, nodes, 4]; infinite: the job does not fit."""
         numbers, free = nodes.tolist(), view.nodes.free[nodes].tolist()
         sites: list[Site] = [self.forecast.sites[node] for node in numbers]
         now_s = view.now_s
@@ -161,7 +161,7 @@ class ForeseenRows:
         )
 
     def _prices_w(self, view: View, horizon_s: float) -> Floats:
-        """Return what a second more until the last job ends costs, J, under each weight."""
+        """Return the price of a second until the last job ends, float64[weights], in J/s."""
         forecast = self.forecast
         price_w = forecast.idle_w
         if self._settings.objective == "edp":
@@ -195,10 +195,15 @@ class ForeseenRows:
     def _show_costs(
         self, blocks: Rows, now_s: float, grid: Grid, costs_j: Floats, slot: Ints, place: Ints
     ) -> None:
-        """Fill float32[pairs, weights, 5] with what pairs cost.
+        """Fill the features of costs.
 
-        The costs are float64[kinds, nodes, weights]; `slot` and `place` say of which kind, and on
-        which of the distinct nodes, the pairs are.
+        Args:
+            blocks: float32[pairs, weights, 5], written.
+            now_s: simulated time, in seconds.
+            grid: the options.
+            costs_j: float64[kinds, nodes, weights], costs of the options.
+            slot: int64[pairs], index of each pair's kind.
+            place: int64[pairs], index of each pair's node among the distinct nodes.
         """
         cost_j = costs_j[slot, place]
         cheapest = costs_j.argmin(axis=1)

@@ -1,4 +1,4 @@
-"""The options of a decision: every kind of waiting jobs on every distinct node."""
+"""Forecasts of every kind of waiting jobs on every distinct node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Grid(NamedTuple):
     Attributes:
         waiting: the kinds.
         nodes: int64[nodes], numbers of the distinct nodes.
-        options: float64[kinds, nodes, 4], the fields of `Option`; `NONE`: there is no option.
+        options: float64[kinds, nodes, 4], the fields of `Option`; `NONE`: the job does not fit.
     """
 
     waiting: list[Waiting]
@@ -42,14 +42,14 @@ class Grid(NamedTuple):
 
     @property
     def starts_s(self) -> Floats:
-        """When each option starts, float64[kinds, nodes], s."""
+        """Start of each option, float64[kinds, nodes], simulated seconds."""
         starts: Floats = self.options[:, :, 0]
         return starts
 
     def costs_j(self, horizon_s: float, prices_w: Floats) -> Floats:
-        """Return what each option costs, float64[kinds, nodes, weights], J."""
+        """Return the cost of each option, float64[kinds, nodes, weights], in J."""
         ends_s, extra_j = self.options[..., 1], self.options[..., 2]
         later_s = np.maximum(ends_s - horizon_s, 0.0)
-        # At a price of 0, an option that is never (NONE) costs infinity times 0.
+        # Infinite times (`NONE`) are replaced, because infinity times a price of 0 is NaN.
         costs = np.where(later_s[..., None] < np.inf, later_s[..., None], 0.0) * prices_w
         return np.maximum(extra_j[..., None] + costs, 1e-9)

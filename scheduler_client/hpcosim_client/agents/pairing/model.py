@@ -1,4 +1,4 @@
-"""The files of trained pairing agents: an actor and all it must agree with, safetensors."""
+"""Files of trained pairing agents: an actor and its settings."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hpcosim_client.errors import PolicyError
 
 FORMAT = "hpcosim pairing 1"
 ROWS = 1
-"""The version of the rows' columns. An actor trained on others would be misled."""
+"""Version of the columns of rows. Files record it; a file of another version is rejected."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says of the actor in it.
+    """Metadata of an actor's file.
 
     Attributes:
-        pairing: what it decides, and what it is shown.
-        rows: the version of the columns, `ROWS`.
-        features: how many columns a row has.
-        training: how it was trained, for whoever wants to know.
+        pairing: settings of actions and observations.
+        rows: version of the columns, `ROWS`.
+        features: number of columns of a row.
+        training: settings and results of the training, for information.
     """
 
     pairing: Pairing
@@ -35,7 +35,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def actor_of(pairing: Pairing) -> Actor:
-    """Return an actor of the form that sees such rows, its weights to be set."""
+    """Return the actor for the observations of `pairing`, with uninitialised weights."""
     features = features_of(pairing)
     return ForeseenActor(features) if pairing.sees == "foreseen" else PapersActor(features)
 
@@ -51,18 +51,18 @@ def save_pairing(path: Path, actor: Actor, about: About) -> None:
 
 
 def load_pairing(path: Path) -> tuple[Actor, About]:
-    """Return the actor in a file, and what the file says of it.
+    """Read an actor and its metadata.
 
     Raises:
-        PolicyError: there is none; it says which file, and what would be right.
+        PolicyError: the file is invalid, or the actor does not fit the present features.
     """
     about, tensors = read_network(path, FORMAT, About, "pairing agent")
     if about.rows != ROWS:
-        what = f"was trained on rows of version {about.rows}; these are of {ROWS}"
-        raise PolicyError(f"{path} {what}: train it anew")
+        what = f"expected features of version {ROWS}, got {about.rows}"
+        raise PolicyError(f"{path}: {what}; train it again")
     if about.features != (features := features_of(about.pairing)):
         sees = about.pairing.sees
         raise PolicyError(
-            f"{path} takes {about.features} features of a pair; {sees!r} has {features}"
+            f"{path}: expected {features} features of a pair for {sees!r}, got {about.features}"
         )
     return with_weights(path, lambda: actor_of(about.pairing), tensors), about

@@ -1,13 +1,13 @@
 """The networks of a pairing agent. An actor scores rows, so it takes any number of jobs and nodes.
 
-Of a batch of decisions each network takes
+The inputs are a batch of decisions:
 
-- rows, float32[batch, most, features]: what there is to choose from, padded with zeros;
-- there, bool[batch, most]: which are no padding;
-- actions, int64[batch, most]: see `Choices`; 0 for padding.
+- rows, float32[batch, choices, features]: features of the valid actions, padded with zeros;
+- there, bool[batch, choices]: false for padding;
+- actions, int64[batch, choices]: numbers of the actions, see `Choices`; 0 for padding.
 
-An actor returns logits, float32[batch, most], minus infinity for padding; a critic returns what
-each state is worth, float32[batch].
+An actor returns logits, float32[batch, choices], minus infinity for padding. A critic returns the
+value of each state, float32[batch].
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hpcosim_client.agents.layers import dense
 
 
 class Actor(nn.Module, ABC):
-    """Says how much speaks for each choice."""
+    """Base class of actors."""
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
         """Return logits; see the module."""
@@ -31,19 +31,19 @@ class Actor(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, rows: Tensor, there: Tensor) -> Tensor:
-        """Return a score for each row, whatever for padding."""
+        """Return a score for each row, arbitrary for padding."""
 
 
 DECIMALS = 4
 
 
 def best(logits: NDArray[np.float32]) -> int:
-    """Return the choice that most speaks for; of those equal but for rounding, the first."""
+    """Return the greedy choice: the first of the largest logits, rounded to `DECIMALS`."""
     return int(logits.round(DECIMALS).argmax())
 
 
 class PapersActor(Actor):
-    """Lopez, Stafford, Bosque 2025, section 3.4.1: each row by itself.
+    """The actor of Lopez, Stafford, Bosque 2025, section 3.4.1, which scores each row by itself.
 
     Layers of 16, 16, 8, 8, 4, 4 and 1, SELU between them.
     """
@@ -59,13 +59,14 @@ class PapersActor(Actor):
 
 
 class PapersCritic(nn.Module):
-    """Section 3.4.2: 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all.
+    """The critic of section 3.4.2.
 
-    Actions that may not be chosen are rows of zeros to it, so it takes a fixed number of them.
+    Layers of 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all. Invalid
+    actions are rows of zeros, so the number of actions is fixed.
 
     Args:
-        features: columns of a row.
-        actions: how many actions there are, the wait action included.
+        features: number of columns of a row.
+        actions: number of actions, including the wait action.
     """
 
     def __init__(self, features: int, actions: int) -> None:
@@ -79,19 +80,19 @@ class PapersCritic(nn.Module):
         values = self.of_action(rows).squeeze(-1)
         missing = self.of_action(rows.new_zeros(self.features))
         dense = missing.expand(len(rows), self.actions + 1)
-        # Padding goes to a place beyond the last action, which is cut off.
+        # Padding goes to a place after the last action, which is cut off.
         places = actions.masked_fill(~there, self.actions)
         dense = torch.scatter(dense, 1, places, values)[:, : self.actions]
-        worth: Tensor = self.of_all(nn.functional.selu(dense)).squeeze(-1)
-        return worth
+        value: Tensor = self.of_all(nn.functional.selu(dense)).squeeze(-1)
+        return value
 
 
 class ForeseenActor(Actor):
-    """Scores each row beside what all rows have in common.
+    """An actor that scores each row together with mean and maximum over all rows.
 
     Args:
-        features: columns of a row.
-        width: of what is known of a row inside.
+        features: number of columns of a row.
+        width: width of the hidden layers.
     """
 
     def __init__(self, features: int, width: int = 64) -> None:
@@ -110,7 +111,7 @@ class ForeseenActor(Actor):
 
 
 class ForeseenCritic(nn.Module):
-    """Judges a state by what its rows have in common; arguments are those of `ForeseenActor`."""
+    """A critic on mean and maximum over all rows; for the arguments see `ForeseenActor`."""
 
     def __init__(self, features: int, width: int = 64) -> None:
         super().__init__()
@@ -119,12 +120,12 @@ class ForeseenCritic(nn.Module):
 
     def forward(self, rows: Tensor, there: Tensor, actions: Tensor) -> Tensor:
         """Return values; see the module."""
-        worth: Tensor = self.of_all(_pooled(self.of_row(rows), there)).squeeze(-1)
-        return worth
+        value: Tensor = self.of_all(_pooled(self.of_row(rows), there)).squeeze(-1)
+        return value
 
 
 def _pooled(known: Tensor, there: Tensor) -> Tensor:
-    """Return mean and maximum over the rows that are there: float32[batch, 2 x width]."""
+    """Return mean and maximum over the rows without padding, float32[batch, 2 x width]."""
     weight = there[..., None].to(known.dtype)
     mean = (known * weight).sum(dim=1) / weight.sum(dim=1)
     most = known.masked_fill(~there[..., None], -torch.inf).amax(dim=1)
@@ -136,9 +137,13 @@ def _silu(*widths: int) -> nn.Sequential:
 
 
 def draw(network: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights from this generator alone: mean 0, variance 1 / inputs; biases are 0.
+    """Initialise weights at random: mean 0, variance 1 / inputs; biases are 0.
 
-    So activations keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).
+    Activations then keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).
+
+    Args:
+        network: the network.
+        generator: the only source of random numbers.
     """
     for part in network.modules():
         if isinstance(part, nn.Linear):

@@ -1,20 +1,20 @@
-"""The features of Lopez, Stafford, Bosque 2025, table 1, each scaled to between 0 and 1.
+"""The features of Lopez, Stafford, Bosque 2025, table 1, each scaled to 0 to 1.
 
 | column | feature | value |
 |---|---|---|
 | 0 | wait time of the job t | t / (t + time_s) |
 | 1 | requested time t | t / (t + time_s) |
 | 2 | submit time, t after the first submission | t / (t + time_s) |
-| 3 | requested cores | over those of the largest node |
-| 4 | availability: free cores of the node | over its cores |
-| 5 | clock rate: operations a core does in a second | over those of the fastest |
+| 3 | requested cores | / cores of the largest node |
+| 4 | availability: free cores of the node | / its cores |
+| 5 | clock rate: operations per second of a core | / those of the fastest |
 | 6 | can schedule | 1 |
-| 7 | static power, that of an idle node while it is | over the most of all nodes |
-| 8 | dynamic power of the cores that have a task | over the most that a node's cores can draw |
+| 7 | static power; idle power while the node is idle | / the maximum of all nodes |
+| 8 | dynamic power of the cores with a task | / the maximum of all nodes at full load |
 | 9 | energy estimate e of the pair, equation 1 | e / (e + energy_j) |
 
-Without energy the last three are not there. A pair that may not be chosen has no row: to the
-networks it is one of zeros, as is the row of the wait action.
+With `papers_no_energy` the last three are missing. Invalid pairs have no row; the networks treat
+them as rows of zeros, as they do the row of the wait action.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ ENERGY_COLUMNS = 3
 
 
 def columns(settings: Pairing) -> int:
-    """Return how many columns a row has."""
+    """Return the number of columns of a row."""
     return COLUMNS - ENERGY_COLUMNS if settings.sees == "papers_no_energy" else COLUMNS
 
 
 class PapersRows:
-    """Shows every pair of an eligible job with a node that has room for it.
+    """Features of every pair of an eligible job and a node with enough free cores.
 
     Args:
-        settings: the scales, and how many jobs are eligible.
-        view: that of the run, for what its nodes are like.
+        settings: the settings of the agent.
+        view: the view, for the properties of its nodes.
     """
 
     def __init__(self, settings: Pairing, view: View) -> None:
@@ -56,7 +56,7 @@ class PapersRows:
         self._first_s: float | None = None
 
     def choices(self, view: View, may_wait: bool) -> Choices | None:
-        """Return what there is to choose from; None: nothing fits."""
+        """Return the valid actions; None: no job fits."""
         settings, nodes = self._settings, view.nodes
         if self._first_s is None:
             self._first_s = view.now_s

@@ -1,4 +1,4 @@
-"""Schedule as a trained pairing agent would. Needs torch: install the extra `rl`."""
+"""The policy of a trained pairing agent. It needs torch, the extra `rl`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from hpcosim_client.view import Policy
 
 
 def pairing(model: Path | str, *, sample: bool = False) -> Policy:
-    """Return the policy that starts the jobs where a trained agent says.
-
-    Torch is held to one thread, see `use_one_thread`.
+    """Return the policy of a trained agent. It limits torch to one thread, see `use_one_thread`.
 
     Args:
-        model: a file that `save_pairing` wrote.
-        sample: draw each choice by its probability, with the view's `rng`; False: take the best.
+        model: file of `hpcosim train pairing`.
+        sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy.
 
     Raises:
-        PolicyError: the file holds no such agent.
+        PolicyError: the file is invalid.
     """
     use_one_thread()
     actor, about = load_pairing(Path(model))
@@ -38,12 +36,12 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
 
 
 def choose(actor: Actor, choices: Choices, rng: np.random.Generator | None = None) -> int:
-    """Return the choice of the highest score, the first of equal ones, or a sampled one.
+    """Return the index of the greedy choice, or of a sampled one.
 
     Args:
         actor: the network that scores the choices.
-        choices: what there is to choose from.
-        rng: source of random numbers; None: the choice is greedy.
+        choices: the valid actions.
+        rng: source of random numbers; None: the choice is greedy, the first of equal ones.
     """
     if len(choices.rows) == 1:
         return 0

@@ -1,7 +1,6 @@
-"""When a pairing agent is asked, what it may choose, and what becomes of its choice.
+"""The rounds of a pairing agent: when it decides, its valid actions, and their effect.
 
-The one place for this: a trained agent that schedules over the wire and the environment it is
-trained in go through the same rounds.
+Trained agents and the environment of training use the same rounds.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from hpcosim_client.view import View
 
 
 def features_of(settings: Pairing) -> int:
-    """Return how many columns a row has."""
+    """Return the number of columns of a row."""
     if settings.sees == "foreseen":
         return foreseen_rows.COLUMNS
     return papers_rows.columns(settings)
 
 
 class Rounds:
-    """The decisions of one simulation: `begin` at each event, then `look` and `take` in turn."""
+    """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self.settings = settings
@@ -36,21 +35,21 @@ class Rounds:
             self._shows = self._foreseen = ForeseenRows(settings, view)
         else:
             self._shows = PapersRows(settings, view)
-        self._over = False  # with deciding, until the next event
+        self._over = False  # no further round until the next event
         self._waits_since_s: float | None = None
         self._alarm = PolicyAlarm()
 
     @property
     def forecast(self) -> Forecast:
-        """What is foreseen, of an agent that foresees."""
-        assert self._foreseen is not None, "it does not foresee"
+        """The forecast; only with `sees: foreseen`."""
+        assert self._foreseen is not None, "there is a forecast only with sees: foreseen"
         return self._foreseen.forecast
 
     def begin(self, view: View) -> None:
-        """Take in an event.
+        """Apply the events since the last call.
 
         Raises:
-            PolicyError: a job can't go to one node.
+            PolicyError: a job cannot run on one node.
         """
         check_one_node_jobs(view, "a pairing agent places")
         self._over = False
@@ -58,10 +57,10 @@ class Rounds:
             self._foreseen.follow(view)
 
     def look(self, view: View) -> Choices | None:
-        """Return what there is to choose from; None: nothing, until the next event.
+        """Return the valid actions of the next round; None: no round until the next event.
 
         Raises:
-            PolicyError: nothing may be chosen, and nothing will happen that could change it.
+            PolicyError: no action is valid and no event will come.
         """
         if self._over or not view.queue:
             return None
@@ -69,20 +68,20 @@ class Rounds:
         if choices is None and not view.running and view.no_more_jobs:
             numbers = ", ".join(str(job_id) for job_id in list(view.queue)[:3])
             raise PolicyError(
-                f"no pair may be chosen on an idle cluster: jobs {numbers} and so on wait, and by "
-                "its energy estimate each costs more than its max_energy_j on any node with room"
+                f"no waiting job can start on the idle cluster: the energy estimate of jobs "
+                f"{numbers} and any others exceeds their max_energy_j on every node that fits"
             )
         return choices
 
     def take(self, view: View, choices: Choices, choice: int) -> None:
-        """Carry a choice out: start the job on the node, or wait."""
+        """Carry out a choice: start the job on the node, or wait."""
         pair = choices.pair(choice)
         if pair is None:
             self._wait(view)
             return
         job, node = pair
         started = view.start(job, [node])
-        assert started, "what was offered has room"
+        assert started, "a valid pair fits"
         if self._foreseen is not None:
             self._foreseen.forecast.place(view, job, node)
         self._waits_since_s = None

@@ -1,4 +1,4 @@
-"""What a pairing agent is asked, and what it is shown: all that its model must agree with."""
+"""Settings of the actions and observations of a pairing agent, which its model file records."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ Positive = Annotated[float, Meta(gt=0, le=1e12)]
 
 
 class Pairing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The decision: one of the pairs of an eligible job and a node with room for it, or to wait.
+    """An action is a pair of an eligible job and a node with enough free cores, or to wait.
 
     Attributes:
-        sees: the features of a pair. `papers`: those of Lopez, Stafford, Bosque 2025, table 1, of
-            every pair; `papers_no_energy`: without the three that tell of energy; `foreseen`:
-            those of `foreseen`, of pairs that nothing tells apart only the first.
-        window_jobs: number of eligible jobs: the first in the queue, or under `foreseen` the
-            first job of each of the first `window_jobs` kinds.
-        placements_per_event: `one`: after a pair it waits for the next event, as the papers'
-            program does; `all`: it goes on while anything fits.
-        wait: it may choose to wait though something fits.
-        wait_s: simulated seconds after which it decides again if nothing has happened; None: it
-            decides only at events.
-        most_wait_s: simulated seconds after its first choice to wait from which on it may not
-            wait, until it has placed a job.
-        objective: what is to be small, the energy or its product with the time it took.
-        time_s, energy_j: the scales of features: a time t is shown as t / (t + time_s), an
-            energy e as e / (e + energy_j).
+        sees: the features of a pair. `papers`: those of Lopez, Stafford, Bosque 2025, table 1;
+            `papers_no_energy`: the same without the three features of energy; `foreseen`: the
+            forecast features of `foreseen_rows`, with one pair for all equivalent pairs.
+        window_jobs: number of eligible jobs, 1 to 1000: the first jobs of the queue, or with
+            `foreseen` the first job of each of the first `window_jobs` kinds.
+        placements_per_event: `one`: at most one job starts at an event, as in the program of the
+            papers; `all`: rounds follow while a job fits.
+        wait: whether the agent may wait although a job fits.
+        wait_s: interval after which the agent decides again without an event, simulated seconds,
+            > 0; None: it decides only at events.
+        most_wait_s: upper bound of the time from the agent's first wait action to its next pair,
+            simulated seconds, > 0.
+        objective: minimised quantity: `energy`, or `edp`, the product of energy and makespan.
+        time_s: scale of times, in seconds, > 0: a feature of a time t is t / (t + time_s).
+        energy_j: scale of energies, in J, > 0: a feature of an energy e is e / (e + energy_j).
     """
 
     sees: Sees = "foreseen"

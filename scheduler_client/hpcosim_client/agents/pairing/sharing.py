@@ -1,4 +1,4 @@
-"""How long jobs on one processor run while they slow each other down (specification, 5.4)."""
+"""Run times of jobs on one processor under memory contention (specification, section 5.4)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hpcosim_protocol import Contention, task_speed
 
 
 class Load(NamedTuple):
-    """What a job asks of a processor while it runs.
+    """Cores and bandwidth that a running job needs.
 
     Attributes:
-        cores: how many tasks it has.
-        mbps: bandwidth each asks for, MB/s.
+        cores: number of tasks.
+        mbps: bandwidth of each task, in MB/s.
     """
 
     cores: int
@@ -28,22 +28,21 @@ def run_on(
     left_s: list[float],
     until_s: float = math.inf,
 ) -> list[float]:
-    """Let jobs share a processor, and return when each ends; infinity: not by `until_s`.
+    """Simulate jobs that share a processor, and return their ends; infinity: after `until_s`.
 
     Args:
-        model: how they slow each other down; None: they don't.
-        now_s: when they start.
-        loads: what they ask for.
-        left_s: what each has left to do, in seconds at full speed; changed to what it will have
-            left then.
-        until_s: how long they are let.
+        model: the contention model; None: no contention.
+        now_s: start, simulated seconds.
+        loads: cores and bandwidth of each job.
+        left_s: remaining work of each job, in seconds at full speed; updated to `until_s` in place.
+        until_s: end of the simulated interval, simulated seconds.
     """
     ends_s = [math.inf if left > 0.0 else now_s for left in left_s]
     going = [place for place, left in enumerate(left_s) if left > 0.0]
     while going and now_s < until_s:
         speeds = _speeds(model, [loads[place] for place in going])
         step_s = until_s - now_s
-        if speeds is None:  # fewer jobs will not slow each other down, either
+        if speeds is None:  # there is no contention with fewer jobs either
             for place in going:
                 if left_s[place] <= step_s:
                     ends_s[place] = now_s + left_s[place]
@@ -64,7 +63,7 @@ def run_on(
 
 
 def _speeds(model: Contention | None, loads: Sequence[Load]) -> list[float] | None:
-    """Return the share of full speed at which each runs while all do; None: all run at full."""
+    """Return the speed of each job relative to full speed; None: all run at full speed."""
     if model is None:
         return None
     total_mbps, tasks = 0.0, 0

@@ -1,4 +1,4 @@
-"""A node with its jobs: when each will end there, and what one more would cost."""
+"""Forecast of a node: the ends of its jobs, and the cost of one more job."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hpcosim_client.agents.pairing.sharing import Load, run_on
 from hpcosim_client.job import Job
 from hpcosim_protocol import NodeGroup, bandwidth_mbps
 
-# A job past its request is expected to need this share of its time still.
+# A job that overruns its request is expected to need this share of its run time more.
 LATE = 0.01
 
 
 class Kind(NamedTuple):
-    """All that distinguishes jobs in a forecast; jobs of a kind are interchangeable.
+    """The properties of a job that a forecast uses. Jobs of one kind are interchangeable.
 
-    Attributes: see `Job`.
+    The fields are those of `Job`.
     """
 
     cores: int
@@ -31,13 +31,13 @@ def kind_of(job: Job) -> Kind:
 
 
 class Option(NamedTuple):
-    """What it would come to if a job went to a node as soon as it fits there.
+    """Forecast of a job that starts on a node as soon as it fits.
 
     Attributes:
-        start_s: when that is.
-        end_s: when it would end.
-        extra_j: energy the node would take beyond what it takes anyway, J.
-        delay_s: by how much the jobs there would end later, summed.
+        start_s: start, simulated seconds.
+        end_s: end, simulated seconds.
+        extra_j: additional energy of the node, in J.
+        delay_s: delay of the ends of the node's other jobs, summed, in seconds.
     """
 
     start_s: float
@@ -50,11 +50,12 @@ class Share:
     """A job on a node.
 
     Attributes:
-        job_id, kind: which.
-        load: what it asks for.
-        alone_s: how long it would run here if nothing slowed it.
-        left_s: what each task had left when the site was last looked at, s at full speed.
-        end_s: when it is foreseen to end.
+        job_id: number of the job.
+        kind: kind of the job.
+        load: cores and bandwidth that it needs.
+        alone_s: run time on this node without contention, in seconds.
+        left_s: remaining work at the last update, in seconds at full speed.
+        end_s: forecast of its end, simulated seconds.
     """
 
     __slots__ = ("alone_s", "end_s", "job_id", "kind", "left_s", "load")
@@ -71,11 +72,11 @@ class Site:
     """A node and the jobs on it.
 
     Attributes:
-        group: the number of its node group.
-        cores: how many it has.
-        shares: the jobs on it.
-        state: equal for nodes that nothing tells apart.
-        busy_until_s: when the last job on it will end; minus infinity: it is idle.
+        group: index of the node group.
+        cores: number of cores.
+        shares: the jobs on the node.
+        state: equal for nodes with equal forecasts.
+        busy_until_s: forecast of the end of its last job, simulated seconds; minus infinity: idle.
     """
 
     def __init__(self, group: int, node: NodeGroup, slowest_ops_per_s: float) -> None:
@@ -90,33 +91,36 @@ class Site:
         self._computing_w = sum(p.static_w * (1.0 - p.idle_fraction) for p in processors)
         self._core_w = node.dynamic_w
         self._since_s = 0.0
-        self._options: dict[Kind, tuple[float, Option]] = {}  # and when they were foreseen
+        self._options: dict[Kind, tuple[float, Option]] = {}  # with the time of the forecast
 
     def add(self, now_s: float, job_id: int, kind: Kind) -> None:
-        """Let a job begin."""
+        """Add a job that starts."""
         self._go_on(now_s)
         self.shares.append(Share(job_id, kind, *self._demand(kind)))
         self._look_ahead()
 
     def remove(self, now_s: float, job_id: int) -> None:
-        """Let a job be over."""
+        """Remove a job that ended."""
         self._go_on(now_s)
         self.shares = [share for share in self.shares if share.job_id != job_id]
         self._look_ahead()
 
     def late(self, now_s: float) -> bool:
-        """Return whether a job is still there that should have ended."""
+        """Return whether a job overruns its forecast end."""
         return any(share.end_s < now_s for share in self.shares)
 
     def look_again(self, now_s: float) -> None:
-        """Foresee anew from what is left."""
+        """Update the forecast from the remaining work."""
         self._go_on(now_s)
         self._look_ahead()
 
     def option(self, now_s: float, free: int, kind: Kind) -> Option | None:
-        """Return what it would come to if a job of this kind came here.
+        """Return the forecast of a job of a kind on this node; None: it has too few cores.
 
-        `free` cores are held by no job now. None: the node has too few cores.
+        Args:
+            now_s: simulated time, in seconds.
+            free: number of free cores now.
+            kind: kind of the job.
         """
         if kind.cores > self.cores:
             return None
@@ -128,11 +132,11 @@ class Site:
         return option
 
     def asked_mbps(self) -> float:
-        """Return the bandwidth that all tasks here ask for."""
+        """Return the bandwidth that all tasks of the node need, in MB/s."""
         return sum(share.load.cores * share.load.mbps for share in self.shares)
 
     def _demand(self, kind: Kind) -> tuple[Load, float]:
-        """Return what a job of this kind asks for, and for how long if nothing slowed it."""
+        """Return the load of a job of a kind, and its run time without contention, in seconds."""
         alone_s = kind.requested_s * self._slowness
         mbps = bandwidth_mbps(kind.memory_volume_mb, alone_s) if alone_s else 0.0
         return Load(kind.cores, mbps), alone_s
@@ -171,7 +175,7 @@ class Site:
         return now_s
 
     def _go_on(self, now_s: float) -> None:
-        """Let the tasks do what they do until now."""
+        """Advance the tasks to `now_s`."""
         shares = self.shares
         left = [share.left_s for share in shares]
         run_on(self._model, self._since_s, [share.load for share in shares], left, now_s)

@@ -1,9 +1,9 @@
-"""Figure 5: the jobs that the agent holds back, and those it starts where they cost more.
+"""Figure 5: jobs that the agent holds back, and jobs it binds at a higher cost.
 
-The definitions are those of the paper (section III-F). A decision is not energy-delay conserving if
-it gives a job to a machine while its normalised energy-delay product, as planned at that moment,
-would be less on another that it fits on. A step is not work-conserving if it ends while a job of a
-slot fits on a machine within the horizon; that job is held back.
+Definitions follow section III-F of the paper. A decision is not energy-delay conserving if it binds
+a job to a machine while another feasible machine has a lower planned normalised energy-delay
+product. A step is not work-conserving if it ends while the job of a slot fits on a machine within
+the horizon; that job is held back.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from hpcosim_studies.measures import document, table
 Steps = NDArray[np.int16]
 
 
-class Watched(NamedTuple):
+class DecisionRecord(NamedTuple):
     """The decisions of an agent in a run.
 
     Attributes:
         scene: its observations, one for each decision.
-        action: its choices, int64[decisions].
+        action: its actions, int64[decisions].
         now_s: simulated time, float64[decisions].
-        waiting: the number of steps at which a job waited without a reservation.
+        waiting: number of steps at which a job waited without a reservation.
     """
 
     scene: Scene
@@ -45,38 +45,38 @@ class Watched(NamedTuple):
     waiting: int
 
 
-class Held(NamedTuple):
-    """Jobs by their expected run time on the fastest machine, in steps.
+class HeldJobs(NamedTuple):
+    """Expected run times of jobs on the fastest machine, in steps.
 
     Attributes:
         jobs: all jobs.
-        dearer: those given to a machine where they cost more.
-        held: those held back, each as often as it was.
-        once: the same, each once.
-        steps: of the steps at which jobs waited, the share at which one that fitted was held.
+        costlier: jobs bound to a machine with a higher cost than another.
+        held: jobs held back, once for each step.
+        once: jobs held back, once for each job.
+        steps: fraction of the steps with waiting jobs at which a feasible job was held.
     """
 
     jobs: Steps
-    dearer: Steps
+    costlier: Steps
     held: Steps
     once: Steps
     steps: float
 
 
-def watch(path: Path, model: Path) -> Watched:
-    """Run a scenario by an agent's greedy choices, and record its decisions."""
+def record_decisions(path: Path, model: Path) -> DecisionRecord:
+    """Run a scenario with an agent's greedy actions, and record its decisions."""
     library = Library([path])
     scenes: list[Scene] = []
-    noted: list[tuple[int, float]] = []
+    decisions: list[tuple[int, float]] = []
     waited: set[float] = set()
-    policy = _noting(model, scenes, noted, waited)
+    policy = _recording_policy(model, scenes, decisions, waited)
     run_in_process(open_scenario(library.first, library.first_jobs, "deep-eas"), policy)
-    action, now_s = zip(*noted, strict=True)
-    return Watched(joined(scenes), np.array(action), np.array(now_s), len(waited))
+    action, now_s = zip(*decisions, strict=True)
+    return DecisionRecord(joined(scenes), np.array(action), np.array(now_s), len(waited))
 
 
-def _noting(
-    model: Path, scenes: list[Scene], noted: list[tuple[int, float]], waited: set[float]
+def _recording_policy(
+    model: Path, scenes: list[Scene], decisions: list[tuple[int, float]], waited: set[float]
 ) -> Policy:
     network, about = load_deep_eas(model)
     rounds: Rounds | None = None
@@ -91,72 +91,75 @@ def _noting(
         while (scene := rounds.look(view)) is not None:
             action = int(logits_of(network, scene)[0].argmax())
             scenes.append(scene)
-            noted.append((action, view.now_s))
+            decisions.append((action, view.now_s))
             rounds.take(view, scene, action)
 
     return decide
 
 
-def held(watched: Watched) -> Held:
+def find_held_jobs(record: DecisionRecord) -> HeldJobs:
     """Return the jobs that were held back."""
-    scene, action = watched.scene, watched.action
+    scene, action = record.scene, record.action
     least = np.where(scene.cores > 0, scene.steps.min(axis=1), 0)
     queue = scene.cores.shape[1]
     machine, slot = np.divmod(action, queue)
     binds = np.flatnonzero(machine < scene.rows.shape[1])
     bound = least[binds, slot[binds]]
     values = _values(scene)[binds, :, slot[binds]]
-    dearer = values[np.arange(len(binds)), machine[binds]] > values.min(axis=1)
+    costlier = values[np.arange(len(binds)), machine[binds]] > values.min(axis=1)
     ends = np.flatnonzero(machine == scene.rows.shape[1])
     fits = (scene.rows[ends] != NEVER).any(axis=1)
-    submit_s = (watched.now_s[:, None] - scene.waited)[ends][fits]
+    submit_s = (record.now_s[:, None] - scene.waited)[ends][fits]
     once = np.unique(submit_s, return_index=True)[1]
     of_held = least[ends][fits]
-    return Held(bound, bound[dearer], of_held, of_held[once], len(ends) / watched.waiting)
+    return HeldJobs(bound, bound[costlier], of_held, of_held[once], len(ends) / record.waiting)
 
 
 def _values(scene: Scene) -> Floats:
-    """Return the energy-delay product of each pair as planned, up to a factor of the job."""
+    """Return the planned energy-delay product of each pair, up to a factor for each job."""
     products = (
         scene.watts[:, None] * scene.steps * (scene.waited[:, None] + scene.rows + scene.steps)
     )
     return np.where(scene.rows == NEVER, np.inf, products)
 
 
-def summary(found: Held) -> str:
-    """Return how much was held back, as Markdown."""
+def summary(found: HeldJobs) -> str:
+    """Return the fractions of held jobs as Markdown."""
     rows = (
-        ("jobs not bound where they cost least then", len(found.dearer) / len(found.jobs), 13.11),
-        ("steps at which a job was held that fitted", found.steps, 91.81),
+        ("jobs bound at a higher cost than possible", len(found.costlier) / len(found.jobs), 13.11),
+        ("steps at which a feasible job was held", found.steps, 91.81),
     )
     long = 10
     shares = [
         f"{100 * np.mean(steps >= long):.0f} %"
-        for steps in (found.jobs, found.dearer, found.once, found.held)
+        for steps in (found.jobs, found.costlier, found.once, found.held)
     ]
     return document(
-        ["# Figure 5: what is held back"],
+        ["# Figure 5: jobs held back"],
         [
-            "Deep-EAS by its best choices on the 150 sequences of lambda_0.9. The paper's shares "
-            "are said to be of figure 3, without its arrival rate."
+            "Deep-EAS with greedy actions on the 150 sequences of lambda_0.9. The paper refers to "
+            "figure 3 for its values, without an arrival rate."
         ],
         table(
             ["", "ours", "published"],
-            [[name, f"{100 * share:.1f} %", f"{said:.2f} %"] for name, share, said in rows],
+            [
+                [name, f"{100 * share:.1f} %", f"{published:.2f} %"]
+                for name, share, published in rows
+            ],
         ),
         [
-            f"Long jobs (of {long} steps and more on the faster machine) are {shares[0]} of all "
-            f"jobs, {shares[1]} of those not bound where they cost least, {shares[2]} of those "
-            f"ever held, and {shares[3]} of those held at a step."
+            f"Long jobs (at least {long} steps on the faster machine) are {shares[0]} of all jobs, "
+            f"{shares[1]} of the jobs bound at a higher cost, {shares[2]} of the jobs held at "
+            f"least once, and {shares[3]} of the jobs held at a step."
         ],
     )
 
 
-def draw(path: Path, found: Held) -> None:
+def draw(path: Path, found: HeldJobs) -> None:
     """Draw the distributions of run times."""
     lines = (
         ("all jobs", found.jobs, COLOURS[7]),
-        ("bound where they cost more (hold_e)", found.dearer, COLOURS[1]),
+        ("bound where they cost more (hold_e)", found.costlier, COLOURS[1]),
         ("held back, each once", found.once, COLOURS[4]),
         ("held back, step by step (hold_w)", found.held, COLOURS[0]),
     )

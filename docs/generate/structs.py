@@ -1,0 +1,128 @@
+"""References of YAML and JSON files, from the msgspec types that read or write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from docs.generate.docstrings import attributes, indented, joined, prose, sentence
+from docs.generate.types import anchor, default, described, optional, unit
+from msgspec import Struct, inspect
+
+LONGEST_DEFAULT = 80
+
+
+class Section(NamedTuple):
+    """A mapping of a file.
+
+    Attributes:
+        path: where it is in the file, such as `platform.nodes[]`; empty: the top level.
+        kind: its type.
+        tag: the key and value that select this type among several, such as `model: lublin`.
+    """
+
+    path: str
+    kind: type[Struct]
+    tag: str = ""
+
+    @property
+    def title(self) -> str:
+        """The title of the section."""
+        if not self.path:
+            return "The top level"
+        return f"`{self.path}`" + (f" with `{self.tag}`" if self.tag else "")
+
+
+class Rules(NamedTuple):
+    """Rules of a file that are not in the types.
+
+    Attributes:
+        kinds: the types to which they apply.
+        bounds: least and greatest value, by key.
+        required: keys that must be given although the type has a default.
+        written: the file is an output, whose keys are always there.
+    """
+
+    kinds: tuple[type[Struct], ...] = ()
+    bounds: Mapping[str, tuple[float, float]] = {}
+    required: tuple[str, ...] = ()
+    written: bool = False
+
+
+NO_RULES = Rules()
+
+
+def sections_of(kind: type[Struct]) -> list[Section]:
+    """Return all mappings of a file, each before those it contains; one for each type."""
+    found: dict[type[Struct], Section] = {}
+    for section in _below(Section("", kind)):
+        found.setdefault(section.kind, section)
+    return list(found.values())
+
+
+def fields_of(section: Section) -> list[inspect.Field]:
+    """Return the keys of a mapping."""
+    info = inspect.type_info(section.kind)
+    assert isinstance(info, inspect.StructType)
+    return list(info.fields)
+
+
+def section_text(section: Section, level: int = 2, rules: Rules = NO_RULES) -> str:
+    """Return a heading, the meaning of a mapping and an entry for each of its keys."""
+    head = f"{'#' * level} {section.title} {{ #{anchor(section.kind)} }}"
+    return f"{head}\n\n{body(section, rules)}"
+
+
+def body(section: Section, rules: Rules = NO_RULES) -> str:
+    """Return the meaning of a mapping and an entry for each of its keys, without a heading."""
+    meanings = attributes(section.kind)
+    applied = rules if section.kind in rules.kinds else NO_RULES
+    entries = [
+        _entry(section, field, meanings.get(field.name, ""), applied)
+        for field in fields_of(section)
+    ]
+    about = joined(prose(section.kind.__doc__ or ""))
+    return "\n\n".join([about, *(entries or ["It has no settings."])])
+
+
+def _below(section: Section) -> Iterator[Section]:
+    yield section
+    for field in fields_of(section):
+        path = f"{section.path}.{field.name}" if section.path else field.name
+        for struct, suffix in _structs(field.type):
+            tag = f"{struct.tag_field}: {struct.tag}" if struct.tag_field else ""
+            yield from _below(Section(path + suffix, struct.cls, tag))
+
+
+def _structs(kind: Any, suffix: str = "") -> Iterator[tuple[inspect.StructType, str]]:
+    """Yield the mappings in a type, each with what its place adds to the path."""
+    match kind:
+        case inspect.StructType():
+            yield kind, suffix
+        case inspect.Metadata(type=inner):
+            yield from _structs(inner, suffix)
+        case inspect.UnionType(types=types):
+            for one in types:
+                yield from _structs(one, suffix)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            yield from _structs(item, f"{suffix}[]")
+        case inspect.DictType(value_type=value):
+            yield from _structs(value, f"{suffix}.NAME")
+
+
+def _entry(section: Section, field: inspect.Field, meaning: str, rules: Rules) -> str:
+    facts = [described(field.type, rules.bounds.get(field.name))]
+    if unit(field.name):
+        facts.append(f"in {unit(field.name)}")
+    given = default(field)
+    if rules.written:
+        facts[0] += " or `null`" if optional(field.type) else ""
+    elif field.required or field.name in rules.required:
+        facts.append("**required**")
+    elif given and len(given) <= LONGEST_DEFAULT:
+        facts.append(f"default `{given}`" + (", `null` allowed" if optional(field.type) else ""))
+    else:
+        facts.append("optional")
+    name = f"`{field.name}`{{ #{anchor(section.kind)}.{field.name} .key }}"
+    line = f":   {' · '.join(facts)}\n    {{: .facts }}"
+    return f"{name}\n{line}\n\n    {indented(sentence(meaning))}"
