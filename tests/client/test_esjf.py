@@ -71,7 +71,5 @@ def test_a_job_wider_than_a_machine_is_refused() -> None:
 
 def test_a_horizon_too_short_for_a_job_is_refused() -> None:
     """A job that is longer than the horizon on every machine would wait for ever."""
-    with pytest.raises(
-        PolicyError, match="job 1 needs at least 31 steps"
-    ):
+    with pytest.raises(PolicyError, match="job 1 needs at least 31 steps"):
         schedule(make_policy("esjf"), table([Drawn(0, 31, 31, 1)]))

@@ -17,12 +17,12 @@ from hpcosim_client.agents.networks_file import write_network  # noqa: E402
 from hpcosim_client.agents.pairing.model import (  # noqa: E402
     FORMAT,
     ROWS,
-    About,
+    PairingMetadata,
     actor_of,
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw  # noqa: E402
+from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, initialise  # noqa: E402
 from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
@@ -37,8 +37,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of an agent; its weights are as they were drawn."""
     path = tmp_path_factory.mktemp("trained") / "actor.safetensors"
     actor = actor_of(Pairing())
-    draw(actor, torch.Generator().manual_seed(0))
-    save_pairing(path, actor, About(pairing=Pairing()))
+    initialise(actor, torch.Generator().manual_seed(0))
+    save_pairing(path, actor, PairingMetadata(pairing=Pairing()))
     return path
 
 
@@ -116,12 +116,12 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
 
 def _broken(path: Path, trained: Path) -> dict[str, Path]:
     actor = PapersActor(3)
-    draw(actor, torch.Generator().manual_seed(0))
+    initialise(actor, torch.Generator().manual_seed(0))
     files = {
         name: path / f"{name}.safetensors" for name in ("missing", "truncated", "nodes", "nan")
     }
     files["truncated"].write_bytes(trained.read_bytes()[:1000])
-    save_pairing(files["nodes"], actor, About(pairing=Pairing(sees="papers")))
+    save_pairing(files["nodes"], actor, PairingMetadata(pairing=Pairing(sees="papers")))
     good, about = load_pairing(trained)
     for weights in good.parameters():
         weights.fill_(torch.nan)

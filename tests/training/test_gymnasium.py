@@ -285,7 +285,7 @@ def pairing_env(settings: Pairing, path: str | Path) -> JobNodePairingEnv:
     ],
 )
 def test_rows_stand_at_their_actions(settings: Pairing, path: str | Path) -> None:
-    """Mask and rows are the choices of the client's `Rounds`; other rows are 0."""
+    """Mask and rows are the choices of the client's `PairingRounds`; other rows are 0."""
     env, rng = pairing_env(settings, path), np.random.default_rng(0)
     seen, info = env.reset()
     while not env.done:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from hpcosim_client.agents.layers import dense
 
 
-class Actor(nn.Module, ABC):
+class PairingActor(nn.Module, ABC):
     """Base class of actors."""
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def best(logits: NDArray[np.float32]) -> int:
     return int(logits.round(DECIMALS).argmax())
 
 
-class PapersActor(Actor):
+class PapersActor(PairingActor):
     """The actor of Lopez, Stafford, Bosque 2025, section 3.4.1, which scores each row by itself.
 
     Layers of 16, 16, 8, 8, 4, 4 and 1, SELU between them.
@@ -87,7 +87,7 @@ class PapersCritic(nn.Module):
         return value
 
 
-class ForeseenActor(Actor):
+class ForeseenActor(PairingActor):
     """An actor that scores each row together with mean and maximum over all rows.
 
     Args:
@@ -136,7 +136,7 @@ def _silu(*widths: int) -> nn.Sequential:
     return nn.Sequential(*dense(nn.SiLU, *widths), nn.SiLU())
 
 
-def draw(network: nn.Module, generator: torch.Generator) -> None:
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
     """Initialise weights at random: mean 0, variance 1 / inputs; biases are 0.
 
     Activations then keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).

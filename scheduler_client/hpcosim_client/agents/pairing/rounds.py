@@ -24,7 +24,7 @@ def features_of(settings: Pairing) -> int:
     return papers_rows.columns(settings)
 
 
-class Rounds:
+class PairingRounds:
     """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
