@@ -22,7 +22,7 @@ from hpcosim_client.agents.pairing.model import (  # noqa: E402
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, initialise  # noqa: E402
+from hpcosim_client.agents.pairing.networks import PaperActor, PaperCritic, initialise  # noqa: E402
 from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
@@ -44,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_papers_networks_have_the_layers_of_the_paper() -> None:
     """Actor and critic are as wide, layer by layer, as in section 3.4."""
-    actor, critic = PapersActor(10), PapersCritic(10, 81)
+    actor, critic = PaperActor(10), PaperCritic(10, 81)
     widths = [part.out_features for part in actor.modules() if isinstance(part, torch.nn.Linear)]
     assert widths == [16, 16, 8, 8, 4, 4, 1]
     widths = [part.out_features for part in critic.modules() if isinstance(part, torch.nn.Linear)]
@@ -115,7 +115,7 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
 
 
 def _broken(path: Path, trained: Path) -> dict[str, Path]:
-    actor = PapersActor(3)
+    actor = PaperActor(3)
     initialise(actor, torch.Generator().manual_seed(0))
     files = {
         name: path / f"{name}.safetensors" for name in ("missing", "truncated", "nodes", "nan")

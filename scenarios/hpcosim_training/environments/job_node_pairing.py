@@ -64,7 +64,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     |---|---|---|
     | `papers` | 10 | the table below; the row of the wait action is 0 |
     | `papers_no_energy` | 7 | columns 0 to 6 of the table below |
-    | `foreseen` | `foreseen_rows.COLUMNS` | see `hpcosim_client.agents.pairing.foreseen_rows` |
+    | `foreseen` | `forecast_features.COLUMNS` | see `agents.pairing.forecast_features` |
 
     | column | name | unit before scaling | range |
     |---|---|---|---|

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import actor_of
 from hpcosim_client.agents.pairing.networks import (
-    ForeseenCritic,
+    ForecastCritic,
     PairingActor,
-    PapersCritic,
+    PaperCritic,
     initialise,
 )
 from hpcosim_client.agents.pairing.rounds import features_of
@@ -84,9 +84,9 @@ def new_agent(training: PairingTraining, nodes: int) -> Agent[PairingActor, Pair
     pairing = training.pairing
     generator = torch.Generator().manual_seed(training.seed)
     actor = actor_of(pairing)
-    critic: nn.Module = ForeseenCritic(features_of(pairing))
+    critic: nn.Module = ForecastCritic(features_of(pairing))
     if pairing.sees != "foreseen":
-        critic = PapersCritic(features_of(pairing), pairing.window_jobs * nodes + 1)
+        critic = PaperCritic(features_of(pairing), pairing.window_jobs * nodes + 1)
     initialise(actor, generator)
     initialise(critic, generator)
     return Agent(actor, critic, _evaluate, _value, training)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
-from hpcosim_client.agents.pairing.networks import ForeseenActor, PairingActor, PapersActor
+from hpcosim_client.agents.pairing.networks import ForecastActor, PairingActor, PaperActor
 from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.errors import PolicyError
@@ -37,7 +37,7 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
 def actor_of(pairing: Pairing) -> PairingActor:
     """Return the actor for the observations of `pairing`, with uninitialised weights."""
     features = features_of(pairing)
-    return ForeseenActor(features) if pairing.sees == "foreseen" else PapersActor(features)
+    return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
 
 
 def save_pairing(path: Path, actor: PairingActor, about: PairingMetadata) -> None:

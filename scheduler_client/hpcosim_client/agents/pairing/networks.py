@@ -42,7 +42,7 @@ def best(logits: NDArray[np.float32]) -> int:
     return int(logits.round(DECIMALS).argmax())
 
 
-class PapersActor(PairingActor):
+class PaperActor(PairingActor):
     """The actor of Lopez, Stafford, Bosque 2025, section 3.4.1, which scores each row by itself.
 
     Layers of 16, 16, 8, 8, 4, 4 and 1, SELU between them.
@@ -58,7 +58,7 @@ class PapersActor(PairingActor):
         return scores
 
 
-class PapersCritic(nn.Module):
+class PaperCritic(nn.Module):
     """The critic of section 3.4.2.
 
     Layers of 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all. Invalid
@@ -87,7 +87,7 @@ class PapersCritic(nn.Module):
         return value
 
 
-class ForeseenActor(PairingActor):
+class ForecastActor(PairingActor):
     """An actor that scores each row together with mean and maximum over all rows.
 
     Args:
@@ -110,8 +110,8 @@ class ForeseenActor(PairingActor):
         return scores
 
 
-class ForeseenCritic(nn.Module):
-    """A critic on mean and maximum over all rows; for the arguments see `ForeseenActor`."""
+class ForecastCritic(nn.Module):
+    """A critic on mean and maximum over all rows; for the arguments see `ForecastActor`."""
 
     def __init__(self, features: int, width: int = 64) -> None:
         super().__init__()

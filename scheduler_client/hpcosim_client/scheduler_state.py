@@ -27,7 +27,7 @@ from hpcosim_protocol import (
 )
 
 
-class ClusterState:
+class SchedulerState:
     """The state of the cluster, updated by events. `View` adds the decisions.
 
     Args:
@@ -169,13 +169,13 @@ class ClusterState:
 # With these codes the job of a rejected allocation was not waiting: it does not requeue.
 _JOB_DID_NOT_WAIT = frozenset({"unknown_job", "job_not_waiting"})
 
-_HANDLERS: dict[type, Callable[[ClusterState, Any], None]] = {
-    JobSubmitted: ClusterState._on_submitted,
-    JobAllocated: ClusterState._on_started,
-    JobStarted: ClusterState._on_started,
-    JobCompleted: ClusterState._on_completed,
-    DecisionRejected: ClusterState._on_rejected,
-    NodePowerChanged: ClusterState._on_power_changed,
-    Alarm: ClusterState._on_alarm,
-    NoMoreJobs: ClusterState._on_no_more_jobs,
+_HANDLERS: dict[type, Callable[[SchedulerState, Any], None]] = {
+    JobSubmitted: SchedulerState._on_submitted,
+    JobAllocated: SchedulerState._on_started,
+    JobStarted: SchedulerState._on_started,
+    JobCompleted: SchedulerState._on_completed,
+    DecisionRejected: SchedulerState._on_rejected,
+    NodePowerChanged: SchedulerState._on_power_changed,
+    Alarm: SchedulerState._on_alarm,
+    NoMoreJobs: SchedulerState._on_no_more_jobs,
 }
