@@ -13,6 +13,7 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import as_options, parse
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.run import check
 from hpcosim_server.errors import SessionRefused
 
 TEXT = """name: small
@@ -138,6 +139,12 @@ def test_an_error_names_the_override(small: Path, change: str, error: str) -> No
     """The path, the expected value, and the nearest key; no line of the file."""
     with pytest.raises(ScenarioError, match=error):
         changed(small, change)
+
+
+def test_an_error_that_only_the_client_finds_names_the_override(small: Path) -> None:
+    """The client validates the settings of the scheduler."""
+    with pytest.raises(ScenarioError, match=r"^override scheduler\.power\.name: .*'timeot'"):
+        check(small, parse(["scheduler.power.name=timeot"]))
 
 
 def test_an_error_in_the_file_names_the_file(small: Path) -> None:
