@@ -11,8 +11,7 @@ import yaml
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
 from hpcosim_scenarios.model.messages import scenario_error
-from hpcosim_scenarios.model.overrides import Overrides, apply, expand_names
-from hpcosim_scenarios.model.overrides import blame_override
+from hpcosim_scenarios.model.overrides import Overrides, apply, blame_override, expand_names
 from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scenario
 from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, line_of, parse_yaml
