@@ -73,8 +73,8 @@ def test_scheduler_of_ten_lines_runs_as_shown(server: Server, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_minimal_client_equals_ours(server: Server, tmp_path: Path) -> None:
-    """`minimal.py`, under 80 lines and none of ours, gets the results of `fcfs`."""
+def test_minimal_client_equals_fcfs(server: Server, tmp_path: Path) -> None:
+    """`minimal.py` has fewer than 80 lines, uses no hpcosim package, and equals `fcfs`."""
     minimal = ROOT / "scheduler_client" / "minimal.py"
     text = minimal.read_text()
     assert text.count("\n") < 80
@@ -83,6 +83,6 @@ def test_minimal_client_equals_ours(server: Server, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert server.end() == 0
-    run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "ours")
-    metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "ours")]
+    run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "fcfs")
+    metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "fcfs")]
     assert metrics[0] == metrics[1]
