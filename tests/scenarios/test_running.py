@@ -46,7 +46,7 @@ def test_results_are_replaced_only_by_force(
 def test_results_that_cannot_be_written_leave_the_metrics(
     small: Path, tmp_path: Path, transport: Transport
 ) -> None:
-    """The error has the metrics of the run."""
+    """The error at the end of a run has its metrics."""
     (tmp_path / "out" / "run.json").mkdir(parents=True)
     with pytest.raises(ResultsError, match=r"run\.json is a folder") as caught:
         run_scenario(small, transport=transport, out=tmp_path / "out", force=True)
@@ -64,6 +64,6 @@ def test_a_comparison_checks_all_folders_before_the_first_run(small: Path, tmp_p
 
 
 def test_a_server_checks_its_folder_before_it_listens(small: Path, tmp_path: Path) -> None:
-    """It refuses a folder that holds files."""
+    """The server refuses a folder that holds files."""
     with pytest.raises(ResultsFolderError, match="not empty"):
         serve_scenarios([small], "ipc://never", out=tmp_path)
