@@ -36,7 +36,7 @@ def scenarios(
             near = difflib.get_close_matches(name, shipped, n=1)
             advice = f"did you mean {near[0]}? " if near else ""
             raise ScenariosError(
-                f"unknown scenario {name!r}; {advice}`hpcosim scenarios` lists the shipped scenarios"
+                f"unknown scenario {name!r}; {advice}`hpcosim scenarios` lists all"
             )
         contents = {each: describe_scenario(path) for each, path in shipped.items()}
         if as_json:
