@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from docs.generate.docstrings import sentence
 from docs.generate.structs import Rules, Section, section_text, sections_of
 from docs.generate.types import anchor
 
+from hpcosim_client.catalogue.summaries import POWER_MANAGERS
 from hpcosim_client.power.settings import MANAGERS
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_protocol.platform import Contention
@@ -41,4 +43,7 @@ def reference() -> str:
 
 def managers() -> str:
     """Return the reference of the power managers' settings."""
-    return "\n\n".join(section_text(section, level=3) for section in manager_sections())
+    return "\n\n".join(
+        section_text(section, level=3, about=f"{sentence(POWER_MANAGERS[name])}.")
+        for name, section in zip(MANAGERS, manager_sections(), strict=True)
+    )

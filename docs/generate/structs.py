@@ -67,21 +67,30 @@ def fields_of(section: Section) -> list[inspect.Field]:
     return list(info.fields)
 
 
-def section_text(section: Section, level: int = 2, rules: Rules = NO_RULES) -> str:
+def section_text(
+    section: Section, level: int = 2, rules: Rules = NO_RULES, about: str | None = None
+) -> str:
     """Return a heading, the meaning of a mapping and an entry for each of its keys."""
     head = f"{'#' * level} {section.title} {{ #{anchor(section.kind)} }}"
-    return f"{head}\n\n{body(section, rules)}"
+    return f"{head}\n\n{body(section, rules, about)}"
 
 
-def body(section: Section, rules: Rules = NO_RULES) -> str:
-    """Return the meaning of a mapping and an entry for each of its keys, without a heading."""
+def body(section: Section, rules: Rules = NO_RULES, about: str | None = None) -> str:
+    """Return the meaning of a mapping and an entry for each of its keys, without a heading.
+
+    Args:
+        section: the mapping.
+        rules: rules that are not in the type.
+        about: the meaning of the mapping; None: the docstring of the type.
+    """
     meanings = attributes(section.kind)
     applied = rules if section.kind in rules.kinds else NO_RULES
     entries = [
         _entry(section, field, meanings.get(field.name, ""), applied)
         for field in fields_of(section)
     ]
-    about = joined(prose(section.kind.__doc__ or ""))
+    if about is None:
+        about = joined(prose(section.kind.__doc__ or ""))
     return "\n\n".join([about, *(entries or ["It has no settings."])])
 
 
@@ -125,4 +134,5 @@ def _entry(section: Section, field: inspect.Field, meaning: str, rules: Rules) -
         facts.append("optional")
     name = f"`{field.name}`{{ #{anchor(section.kind)}.{field.name} .key }}"
     line = f":   {' · '.join(facts)}\n    {{: .facts }}"
-    return f"{name}\n{line}\n\n    {indented(sentence(meaning))}"
+    text = indented(sentence(meaning)).replace("None:", "null:")  # docstrings are about Python
+    return f"{name}\n{line}\n\n    {text}"

@@ -64,7 +64,7 @@ def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
         case inspect.StructType(cls=cls, tag=tag):
             return f"[{f'`{tag}`' if tag else 'mapping'}](#{anchor(cls)})"
         case inspect.TupleType(item_types=(least, most)) if least == most:
-            return f"pair `[least, most]` of {plural(described(least))}"
+            return f"pair `[a, b]` of {plural(described(least))}"
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
             return f"list of {plural(described(item))}"
         case inspect.DictType(value_type=value):
