@@ -46,17 +46,22 @@ def compare(
     """Run a scenario under several schedulers and print their metrics side by side."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import print_comparison, print_warning
+        from hpcosim_cli.report import Metrics, print_comparison, print_warning
         from hpcosim_scenarios.running.compare import compare_schedulers
 
-        metrics = compare_schedulers(
-            scenario,
-            names_of(schedulers),
-            transport=transport,
-            out=out,
-            force=force,
-            overrides=overrides_of(changes, seed, lenient),
-            formats=formats_of(formats),
-            warn=print_warning,
-        )
-        print_comparison(metrics, as_json=as_json)
+        metrics: dict[str, Metrics] = {}
+        try:
+            compare_schedulers(
+                scenario,
+                names_of(schedulers),
+                transport=transport,
+                out=out,
+                force=force,
+                overrides=overrides_of(changes, seed, lenient),
+                formats=formats_of(formats),
+                warn=print_warning,
+                on_result=metrics.__setitem__,
+            )
+        finally:  # a run that fails must not cost the metrics of the others
+            if metrics:
+                print_comparison(metrics, as_json=as_json)

@@ -21,18 +21,22 @@ from hpcosim_cli.scenarios import scenarios
 from hpcosim_cli.schedule import schedule
 from hpcosim_cli.schedulers import schedulers
 from hpcosim_cli.serve import serve
-from hpcosim_cli.usage import CommandGroup
+from hpcosim_cli.usage import CommandGroup, help_of
 from hpcosim_cli.validate import validate
 
 HELP = """Simulate HPC clusters with job schedulers and power managers.
 
-A simulator plays a scenario: nodes, jobs, power. A scheduler makes the decisions. The two run in
-one process, or in two processes that exchange messages over ZeroMQ."""
+A scenario describes nodes, their power, and jobs. A simulator plays it, and a scheduler decides. \
+Both run in one process, or in two that exchange messages over ZeroMQ."""
 
-EXIT_STATUS = """Exit status: 0: success. 1: the run failed, the server does not answer, or the \
-results could not be written. 2: wrong usage or bad input. 128 + N: stopped by signal N.
+EXIT_STATUS = """Exit status:
 
-Errors are one line on standard error: `error: ...`"""
+- 0: success
+- 1: the run failed, the server does not answer, or results cannot be written
+- 2: wrong usage or bad input
+- 128 + N: stopped by signal N
+
+An error is one line on standard error that begins with `error: `."""
 
 SIMULATE = "Simulate"
 CONNECT = "Serve and connect"
@@ -81,7 +85,8 @@ def hpcosim(
 for panel, commands in PANELS.items():
     for command in commands:
         name = command.__name__
-        app.command(name, rich_help_panel=panel, epilog=EXAMPLES.get(name))(command)
+        text, epilog = help_of(command), EXAMPLES.get(name)
+        app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(command)
 app.add_typer(traces.app, name="traces", rich_help_panel=INSPECT)
 app.add_typer(train.app, name="train", rich_help_panel=LEARN)
 app.command(rich_help_panel=LEARN, epilog=EXAMPLES["reproduce"])(reproduce)

@@ -1,4 +1,4 @@
-"""Metrics and scenarios as tables for people and as JSON for programs."""
+"""Metrics as tables for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
-from hpcosim_scenarios.running.progress import span
-from hpcosim_server.physics.allocation import infeasibility
-from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.record.results import to_json
-from hpcosim_workloads.table import JobTable
 
 Metrics = Mapping[str, int | float]
 
@@ -29,7 +24,7 @@ def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(to_json(metrics))
     else:
-        _print(_by_metric({"value": metrics}))
+        print_table(_by_metric({"value": metrics}))
 
 
 def print_warning(warning: str) -> None:
@@ -61,37 +56,7 @@ def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
         return
     table = _by_metric(metrics)
     fits = not sys.stdout.isatty() or _width(table) <= Console().width
-    _print(table if fits and len(metrics) <= MAX_COLUMNS else _by_run(metrics))
-
-
-def print_summary(scenario: Scenario, jobs: JobTable, scheduler: str) -> None:
-    """Print a summary of a scenario.
-
-    Args:
-        scenario: the scenario.
-        jobs: its jobs.
-        scheduler: the name of its scheduler in results.
-    """
-    platform = scenario.platform
-    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
-    cluster = Cluster(platform, 0.0)
-    impossible_jobs = sum(bool(infeasibility(cluster, job)) for job in jobs.rows())
-    work_core_s = float(jobs.cores @ jobs.run_s)
-    rows = {
-        "scenario": scenario.name,
-        "scheduler": scheduler,
-        "nodes": f"{platform.node_count:,}",
-        "cores": f"{platform.core_count:,}",
-        "jobs": f"{len(jobs):,}",
-        "jobs larger than the platform": f"{impossible_jobs:,}",
-        "first to last submission": span(span_s),
-        "offered load": f"{work_core_s / (platform.core_count * span_s):.3f}" if span_s else "-",
-    }
-    rows |= {f"jobs by rule {rule}": f"{count:,}" for rule, count in jobs.skipped.items()}
-    table = Table(show_header=False, box=None)
-    for name, value in rows.items():
-        table.add_row(name, value)
-    _print(table)
+    print_table(table if fits and len(metrics) <= MAX_COLUMNS else _by_run(metrics))
 
 
 def number(value: float) -> str:
@@ -130,7 +95,7 @@ def _by_run(runs: Mapping[str, Metrics]) -> Table:
     return table
 
 
-def _print(table: Table) -> None:
+def print_table(table: Table) -> None:
     """Print a table at its full width: names and numbers are never cut off."""
     console = Console()
     console.width = max(_width(table), 1)

@@ -1,4 +1,4 @@
-"""The command `hpcosim traces`: list the known job logs, and download one."""
+"""The command `hpcosim traces`: lists the job logs of the catalogue and downloads them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from hpcosim_workloads.logs.catalogue import KnownTrace
 
-# What the archive asks of those who use a log.
+# The archive's conditions of use.
 REQUEST = """\
 If you publish results from a log, name the Parallel Workloads Archive ({archive}) as its source, \
-thank the log's provider, and cite D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with using \
-the Parallel Workloads Archive", J. Parallel Distrib. Comput. 74(10), 2014. \
+acknowledge the log's provider, and cite D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with \
+using the Parallel Workloads Archive", J. Parallel Distrib. Comput. 74(10), 2014. \
 The SDSC logs are for non-profit use, with their header kept."""
 
-app = typer.Typer(help="List the known job logs, and download one.", no_args_is_help=False)
+app = typer.Typer(help="List the job logs of the catalogue, or download one.")
 
 
 @app.callback(invoke_without_command=True)
 def show(context: typer.Context) -> None:
-    """List the known job logs, and say which are on this machine."""
+    """List the job logs of the catalogue and where this machine has a copy."""
     if context.invoked_subcommand is not None:
         return
     from rich.console import Console
@@ -40,7 +40,7 @@ def show(context: typer.Context) -> None:
         user_folder,
     )
 
-    # In a pipe names must not be cut off at the width of a terminal.
+    # A fixed width in a pipe, so that names are not truncated.
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(_table())
     typer.echo(f"${TRACES_VARIABLE}: {user_folder() or 'not set'}")
@@ -50,12 +50,12 @@ def show(context: typer.Context) -> None:
 
 @app.command()
 def get(
-    name: Annotated[str, typer.Argument(help="The log, as `hpcosim traces` lists it.")],
+    name: Annotated[str, typer.Argument(help="Name of the log, as `hpcosim traces` lists it.")],
     base_url: Annotated[
-        str | None, typer.Option(help="A mirror laid out as the archive is; default the archive.")
+        str | None, typer.Option(help="Address of a mirror with the folders of the archive.")
     ] = None,
 ) -> None:
-    """Download a log into the user's cache, and check it."""
+    """Download a job log into the user's cache and verify its checksum."""
     from hpcosim_workloads.logs.catalogue import ARCHIVE, known_trace, locate
 
     with errors_in_one_line():
@@ -66,20 +66,20 @@ def get(
             return
         path = _download_with_bar(trace, base_url or ARCHIVE)
         request = REQUEST.format(archive=ARCHIVE)
-        typer.echo(f"{name} is on this machine: {path}\nThanks to {trace.provider}. {request}")
+        typer.echo(f"{name} is on this machine: {path}\nProvider: {trace.provider}. {request}")
 
 
 def _table() -> Table:
-    """Make a line for each known log."""
+    """Return a table with a row for each log."""
     from rich.table import Table
 
     from hpcosim_workloads.logs.catalogue import KNOWN
 
-    table = Table(title="Known job logs")
+    table = Table(title="Job logs")
     table.add_column("name", no_wrap=True)
     for heading in ("jobs", "processors", "days"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("thanks to")
+    table.add_column("provider")
     table.add_column("on this machine", no_wrap=True)
     for trace in KNOWN.values():
         table.add_row(
@@ -94,7 +94,7 @@ def _table() -> Table:
 
 
 def _place(trace: KnownTrace) -> str:
-    """Say in which of the two folders a log is: a table has no room for paths."""
+    """Return the folder with a copy of a log, in short; "no": there is none."""
     from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE, locate, user_folder
 
     path = locate(trace)
@@ -104,7 +104,7 @@ def _place(trace: KnownTrace) -> str:
 
 
 def _download_with_bar(trace: KnownTrace, base_url: str) -> Path:
-    """Download a log into the cache, with a bar on standard error where that is a terminal."""
+    """Download a log into the cache, with a progress bar if standard error is a terminal."""
     from rich import progress
     from rich.console import Console
 
@@ -119,7 +119,7 @@ def _download_with_bar(trace: KnownTrace, base_url: str) -> Path:
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
         console=console,
-        transient=True,  # so that an error is the one line that stays
+        transient=True,  # so that only the error message remains
         disable=not console.is_terminal,
     )
     with bar:

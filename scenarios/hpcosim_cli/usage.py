@@ -1,9 +1,11 @@
-"""Command groups that report wrong usage in one line."""
+"""Help texts of commands, and command groups that report wrong usage in one line."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -22,6 +24,12 @@ _WORDINGS = (
     ("Input should be a valid integer.*", "expected an integer without a unit"),
     ("Input should be a valid number.*", "expected a number without a unit"),
 )
+
+
+def help_of(command: Callable[..., Any]) -> str:
+    """Return the docstring of a command with one line per paragraph, as typer keeps line breaks."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 class CommandGroup(TyperGroup):

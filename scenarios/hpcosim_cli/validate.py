@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_cli.options import Lenient, ScenarioFile, Set, overrides_of
+from hpcosim_cli.options import Json, Lenient, ScenarioFile, Seed, Set, overrides_of
 
 
-def validate(scenario: ScenarioFile, changes: Set = None, lenient: Lenient = False) -> None:
-    """Check a scenario and its workload, and print a summary."""
+def validate(
+    scenario: ScenarioFile,
+    seed: Seed = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    as_json: Json = False,
+) -> None:
+    """Check a scenario, its workload and its scheduler, and print a summary.
+
+    The summary has the nodes, the cores, the jobs, their submission span and their offered load,
+    and the jobs that the reader dropped or changed, by rule.
+    """
     with errors_in_one_line():
-        from hpcosim_cli.report import print_summary
+        from hpcosim_cli.summary import print_summary
         from hpcosim_scenarios.running.run import check
 
-        checked = check(scenario, overrides_of(changes, None, lenient))
-        print_summary(checked.scenario, checked.jobs, checked.chosen.title)
+        print_summary(check(scenario, overrides_of(changes, seed, lenient)), as_json=as_json)

@@ -1,6 +1,6 @@
-"""Where jobs come from: job logs, the project's own JSON lines, and models of workloads.
+"""Sources of jobs: job logs, JSON lines in hpcosim's own format, and synthetic workloads.
 
-A workload is a `JobTable`. Logs and models return one:
+A workload is a `JobTable`. Every reader and model returns one:
 
     >>> import numpy as np
     >>> from hpcosim_workloads import poisson
@@ -15,8 +15,9 @@ A workload is a `JobTable`. Logs and models return one:
     >>> len(jobs)
     100
 
-`logs` reads files, knows the traces of the Parallel Workloads Archive and downloads them,
-`synthetic` draws jobs, `shaping` cuts and scales them.
+* `logs`: readers of files, and a catalogue of logs of the Parallel Workloads Archive to download.
+* `synthetic`: random models.
+* `shaping`: windows, load scaling and changes of job sizes.
 """
 
 from hpcosim_workloads.errors import DownloadError, WorkloadError, WorkloadsError

@@ -1,4 +1,4 @@
-"""Errors of workloads."""
+"""Errors of the workloads package."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class WorkloadsError(Exception):
 
 
 class WorkloadError(WorkloadsError):
-    """A workload file cannot be read, or a job in it is invalid.
+    """A workload file cannot be read, a job is invalid, or an argument is out of range.
 
     Args:
-        what: what was wrong and what would be right.
+        what: what is wrong and what was expected.
         path: the file, if there is one.
-        line: the line in that file, counted from 1.
+        line: the line of the file, counted from 1.
     """
 
     def __init__(self, what: str, path: Path | None = None, line: int | None = None) -> None:
@@ -33,20 +33,24 @@ class WorkloadError(WorkloadsError):
 
 
 def check(valid: bool, name: str, value: object, expected: str) -> None:
-    """Raise `WorkloadError` for the value of an argument that is not as expected.
+    """Raise `WorkloadError` unless `valid`.
 
-    The comparisons that make up `valid` are False for NaN, so that it is never valid.
+    Args:
+        valid: whether the value is valid; comparisons with NaN are False, so NaN is invalid.
+        name: name of the argument.
+        value: its value.
+        expected: the valid range.
     """
     if not valid:
         raise WorkloadError(f"{name} is {value}; it must be {expected}")
 
 
 class LineError(WorkloadsError, ValueError):
-    """A job line is invalid. It is a ValueError, as the decoder's own errors are.
+    """A job line is invalid. It is a ValueError, like the errors of the JSON decoder.
 
     Args:
-        what: what was wrong and what would be right.
-        field: the field at fault.
+        what: what is wrong and what was expected.
+        field: the invalid field.
     """
 
     def __init__(self, what: str, field: str) -> None:
@@ -55,20 +59,20 @@ class LineError(WorkloadsError, ValueError):
         self.field = field
 
     def __str__(self) -> str:
-        return f"{self.what} - at `$.{self.field}`"  # as msgspec has it
+        return f"{self.what} - at `$.{self.field}`"  # the form of msgspec's messages
 
 
 Fault = Literal["network", "server", "content", "address", "disk"]
 
 
 class DownloadError(WorkloadsError):
-    """A job log was not downloaded; no part of it stays on the disk.
+    """The download of a job log failed; no partial file remains.
 
     Args:
-        fault: what failed: the "network" (no connection, or it broke), the "server" (it answered
-            with an error), the "content" (not the known log), the "address" (none is known, or it
-            is no web address; no request was sent), the "disk".
-        what: what was found, and what was expected.
+        fault: what failed: "network" (no connection, or it broke), "server" (an error status),
+            "content" (not the expected log), "address" (unknown or not a web address; no request
+            was sent) or "disk".
+        what: what was found and what was expected.
         where: the address or the folder.
     """
 
@@ -79,4 +83,4 @@ class DownloadError(WorkloadsError):
         self.where = where
 
     def __str__(self) -> str:
-        return f"the {self.fault} is at fault: {self.what} ({self.where})"
+        return f"download failed ({self.fault}): {self.what} ({self.where})"

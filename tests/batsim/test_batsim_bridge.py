@@ -1,4 +1,4 @@
-"""Batsim's protocol, rule by rule: what schedulers are told, may say, and bring about."""
+"""The bridge to Batsim's protocol, rule by rule: messages, replies and their effects."""
 
 from __future__ import annotations
 
@@ -44,34 +44,40 @@ PROFILES: dict[str, Any] = {
 }
 
 
-class Talk:
-    """A bridge, and a scheduler that a test speaks for.
+class BridgeSession:
+    """A bridge, and the replies of a scheduler that a test plays.
 
     Attributes:
         bridge: the bridge.
-        now_s: of the last message.
-        events: of the last message: time, type and data.
+        now_s: time of the last message, s.
+        events: events of the last message: time, type and data.
     """
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
-        self._hear(bridge.first_message())
+        self._receive(bridge.first_message())
 
-    def say(self, *decisions: tuple[str, dict[str, Any]], now_s: float | None = None) -> Talk:
-        """Decide this at the time of the last message, and be ready then, or at `now_s`."""
+    def reply(
+        self, *decisions: tuple[str, dict[str, Any]], now_s: float | None = None
+    ) -> BridgeSession:
+        """Send decisions at the time of the last message, and be ready then or at `now_s`."""
         events = [(self.now_s, kind, data) for kind, data in decisions]
-        return self.say_at(self.now_s if now_s is None else now_s, *events)
+        return self.reply_at(self.now_s if now_s is None else now_s, *events)
 
-    def say_at(self, now_s: float, *decisions: tuple[float, str, dict[str, Any]]) -> Talk:
-        """Decide each at its time, and be ready at `now_s`."""
+    def reply_at(
+        self, now_s: float, *decisions: tuple[float, str, dict[str, Any]]
+    ) -> BridgeSession:
+        """Send each decision with its time, and be ready at `now_s`."""
         events = [
             {"timestamp": time_s, "type": kind, "data": data} for time_s, kind, data in decisions
         ]
-        self._hear(self.bridge.next_message(json.dumps({"now": now_s, "events": events}).encode()))
+        self._receive(
+            self.bridge.next_message(json.dumps({"now": now_s, "events": events}).encode())
+        )
         return self
 
     def kinds(self) -> list[str]:
-        """Return the types of the last message's events."""
+        """Return the types of the events in the last message."""
         return [kind for _, kind, _ in self.events]
 
     def data(self, kind: str) -> dict[str, Any]:
@@ -80,127 +86,138 @@ class Talk:
         (found,) = [data for _, its, data in self.events if its == kind]
         return found
 
-    def _hear(self, message: bytes) -> None:
-        heard = json.loads(message)
-        self.now_s = heard["now"]
-        self.events = [(one["timestamp"], one["type"], one["data"]) for one in heard["events"]]
+    def _receive(self, message: bytes) -> None:
+        received = json.loads(message)
+        self.now_s = received["now"]
+        self.events = [(one["timestamp"], one["type"], one["data"]) for one in received["events"]]
 
 
 def job(number: int, profile: str = "d10", submit_s: float = 0, **more: Any) -> dict[str, Any]:
-    """Return a job of one host, unless told otherwise."""
+    """Return a job of one host by default."""
     return {"id": number, "subtime": submit_s, "res": 1, "profile": profile, **more}
 
 
-@pytest.fixture
-def talk(tmp_path: Path) -> Callable[..., Talk]:
-    """Open a conversation about jobs on four hosts."""
+Opener = Callable[..., BridgeSession]
 
-    def open_talk(*jobs: dict[str, Any], events: str | None = None, **options: Any) -> Talk:
-        holds = BatsimOptions(**options)
-        platform = read_platform(write_platform(tmp_path, HOSTS, energy=holds.energy))
+
+@pytest.fixture
+def open_session(tmp_path: Path) -> Opener:
+    """Start a run with these jobs on four hosts."""
+
+    def open_with(
+        *jobs: dict[str, Any], events: str | None = None, **options: Any
+    ) -> BridgeSession:
+        run_options = BatsimOptions(**options)
+        platform = read_platform(write_platform(tmp_path, HOSTS, energy=run_options.energy))
         workloads = read_workloads([write_workload(tmp_path, list(jobs), PROFILES)])
         external = None
         if events is not None:
             file = tmp_path / "events"
             file.write_text(events, encoding="utf-8")
             external = read_external_events(
-                [file], HOSTS, forward_unknown=holds.forward_unknown_events
+                [file], HOSTS, forward_unknown=run_options.forward_unknown_events
             )
-        return Talk(Bridge(workloads, platform, holds, external))
+        return BridgeSession(Bridge(workloads, platform, run_options, external))
 
-    return open_talk
+    return open_with
 
 
 def execute(number: int, alloc: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    """Return the decision to run a job of the first workload."""
+    """Return the decision to start a job of the first workload."""
     return "EXECUTE_JOB", {"job_id": f"w0!{number}", "alloc": alloc, **more}
 
 
 def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
-    """Return the decision to bring hosts to a power state."""
+    """Return the decision to set the pstate of hosts."""
     return "SET_RESOURCE_STATE", {"resources": hosts, "state": str(pstate)}
 
 
 # Jobs
 
 
-def test_conversation_from_start_to_end(talk: Callable[..., Talk]) -> None:
-    """The start alone, then an instant a message, then the end alone."""
-    told = talk(job(1, walltime=60), job(2, submit_s=3))
-    assert (told.now_s, told.kinds()) == (0.0, ["SIMULATION_BEGINS"])
-    told.say()
+def test_conversation_from_start_to_end(open_session: Opener) -> None:
+    """The first message begins the simulation, each instant has one, and the last ends it."""
+    session = open_session(job(1, walltime=60), job(2, submit_s=3))
+    assert (session.now_s, session.kinds()) == (0.0, ["SIMULATION_BEGINS"])
+    session.reply()
     submitted = {"id": "w0!1", "subtime": 0, "res": 1, "profile": "d10", "walltime": 60}
-    assert told.events == [(0.0, "JOB_SUBMITTED", {"job_id": "w0!1", "job": submitted})]
-    told.say(execute(1, "2"))
-    assert told.now_s == 3.0
-    assert told.kinds() == ["JOB_SUBMITTED", "NOTIFY"]
-    assert told.data("NOTIFY") == {"type": "no_more_static_job_to_submit"}
-    told.say(execute(2, "0"))
+    assert session.events == [(0.0, "JOB_SUBMITTED", {"job_id": "w0!1", "job": submitted})]
+    session.reply(execute(1, "2"))
+    assert session.now_s == 3.0
+    assert session.kinds() == ["JOB_SUBMITTED", "NOTIFY"]
+    assert session.data("NOTIFY") == {"type": "no_more_static_job_to_submit"}
+    session.reply(execute(2, "0"))
     completed = {"job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0}
-    assert told.events == [(10.0, "JOB_COMPLETED", {"job_id": "w0!1", "alloc": "2", **completed})]
-    told.say()
-    assert told.events == [(13.0, "JOB_COMPLETED", {"job_id": "w0!2", "alloc": "0", **completed})]
-    told.say()
-    assert told.events == [(13.0, "SIMULATION_ENDS", {})]
-    assert told.bridge.ended
+    assert session.events == [
+        (10.0, "JOB_COMPLETED", {"job_id": "w0!1", "alloc": "2", **completed})
+    ]
+    session.reply()
+    assert session.events == [
+        (13.0, "JOB_COMPLETED", {"job_id": "w0!2", "alloc": "0", **completed})
+    ]
+    session.reply()
+    assert session.events == [(13.0, "SIMULATION_ENDS", {})]
+    assert session.bridge.ended
 
 
-def test_times_have_six_decimals(talk: Callable[..., Talk]) -> None:
+def test_times_have_six_decimals(open_session: Opener) -> None:
     """Messages print times as Batsim does."""
-    bridge = talk(job(1, submit_s=0.1)).bridge
+    bridge = open_session(job(1, submit_s=0.1)).bridge
     message = bridge.next_message(b'{"now":0.0,"events":[]}')
     assert message.startswith(b'{"now":0.100000,"events":[{"timestamp":0.100000,"type":')
 
 
-def test_time_that_was_printed_is_now(talk: Callable[..., Talk]) -> None:
-    """A scheduler that repeats a time rounded up does not lose what is left of it."""
-    told = talk(job(1, submit_s=0.0000016)).say()
-    assert told.now_s == 0.000002
-    told.say(execute(1, "0"))
-    (outcome,) = results_of(told.bridge.run).jobs
+def test_printed_time_means_now(open_session: Opener) -> None:
+    """A reply with the printed time, rounded up, applies to the current instant."""
+    session = open_session(job(1, submit_s=0.0000016)).reply()
+    assert session.now_s == 0.000002
+    session.reply(execute(1, "0"))
+    (outcome,) = results_of(session.bridge.run).jobs
     assert outcome.start_s == 0.0000016
 
 
-def test_reply_in_the_past_is_now(talk: Callable[..., Talk]) -> None:
-    """Schedulers that floor their times are followed at once."""
-    told = talk(job(1, submit_s=2.75)).say()
-    told.say_at(2.0, (2.0, *execute(1, "0")))
-    assert told.events[0][:2] == (12.75, "JOB_COMPLETED")
+def test_reply_in_the_past_is_now(open_session: Opener) -> None:
+    """A reply with a time in the past applies now."""
+    session = open_session(job(1, submit_s=2.75)).reply()
+    session.reply_at(2.0, (2.0, *execute(1, "0")))
+    assert session.events[0][:2] == (12.75, "JOB_COMPLETED")
 
 
-def test_reply_in_the_future_is_waited_for(talk: Callable[..., Talk]) -> None:
-    """What is decided for later is done then; what happens before waits for the next message."""
-    told = talk(job(1), job(2, submit_s=4), job(3, submit_s=30)).say()
-    told.say_at(7.5, (5.0, *execute(1, "0")))
-    assert told.now_s == 7.5
-    assert [time_s for time_s, _, _ in told.events] == [4.0]
-    told.say_at(20.0, (8.0, *execute(2, "1")))
-    assert told.now_s == 20.0
-    assert [(time_s, data["job_id"]) for time_s, _, data in told.events] == [
+def test_reply_in_the_future_applies_then(open_session: Opener) -> None:
+    """A decision for later applies then; events before it wait for the next message."""
+    session = open_session(job(1), job(2, submit_s=4), job(3, submit_s=30)).reply()
+    session.reply_at(7.5, (5.0, *execute(1, "0")))
+    assert session.now_s == 7.5
+    assert [time_s for time_s, _, _ in session.events] == [4.0]
+    session.reply_at(20.0, (8.0, *execute(2, "1")))
+    assert session.now_s == 20.0
+    assert [(time_s, data["job_id"]) for time_s, _, data in session.events] == [
         (15.0, "w0!1"),
         (18.0, "w0!2"),
     ]
 
 
-def test_jobs_of_one_time_come_in_the_order_of_their_ids_as_text(
-    talk: Callable[..., Talk],
+def test_jobs_of_one_time_are_sorted_by_id_as_text(
+    open_session: Opener,
 ) -> None:
-    """10 is before 2."""
-    told = talk(job(2), job(10), job(1)).say()
-    ids = [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
+    """Job 10 is before job 2."""
+    session = open_session(job(2), job(10), job(1)).reply()
+    ids = [data["job_id"] for _, kind, data in session.events if kind == "JOB_SUBMITTED"]
     assert ids == ["w0!1", "w0!10", "w0!2"]
 
 
-def test_profile_is_forwarded_if_asked_for(talk: Callable[..., Talk]) -> None:
-    """The job comes with its profile as it was written."""
-    told = talk(job(1, "bad"), forward_profiles=True).say()
-    assert told.data("JOB_SUBMITTED")["profile"] == PROFILES["bad"]
+def test_profile_is_forwarded_on_request(open_session: Opener) -> None:
+    """JOB_SUBMITTED contains the profile with all its fields."""
+    session = open_session(job(1, "bad"), forward_profiles=True).reply()
+    assert session.data("JOB_SUBMITTED")["profile"] == PROFILES["bad"]
 
 
-def test_return_code_of_the_profile_makes_a_failure(talk: Callable[..., Talk]) -> None:
-    """A job whose profile returns other than 0 has failed."""
-    told = talk(job(1, "bad")).say().say(execute(1, "0"))
-    completed = told.data("JOB_COMPLETED")
+def test_return_code_of_the_profile_is_a_failure(
+    open_session: Opener,
+) -> None:
+    """A job whose profile returns a code other than 0 has failed."""
+    session = open_session(job(1, "bad")).reply().reply(execute(1, "0"))
+    completed = session.data("JOB_COMPLETED")
     assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
 
 
@@ -215,96 +232,100 @@ def test_return_code_of_the_profile_makes_a_failure(talk: Callable[..., Talk]) -
     ],
 )
 def test_walltime(
-    talk: Callable[..., Talk], profile: str, walltime: float, state: str, end_s: float
+    open_session: Opener,
+    profile: str,
+    walltime: float,
+    state: str,
+    end_s: float,
 ) -> None:
-    """A job ends at its walltime, without JOB_KILLED; a delay just as long is cut short, too."""
-    told = talk(job(1, profile, walltime=walltime)).say().say(execute(1, "0"))
-    assert (told.now_s, told.kinds()) == (end_s, ["JOB_COMPLETED"])
-    completed = told.data("JOB_COMPLETED")
+    """A job ends at its walltime without JOB_KILLED, also a delay of just this duration."""
+    session = open_session(job(1, profile, walltime=walltime)).reply().reply(execute(1, "0"))
+    assert (session.now_s, session.kinds()) == (end_s, ["JOB_COMPLETED"])
+    completed = session.data("JOB_COMPLETED")
     assert completed["job_state"] == state
     assert completed["return_code"] == (0 if state == "COMPLETED_SUCCESSFULLY" else -1)
 
 
-def test_job_takes_as_long_as_its_slowest_host(talk: Callable[..., Talk]) -> None:
-    """`parallel` says the work host by host."""
-    told = talk(job(1, "uneven", res=2)).say().say(execute(1, "0-1"))
-    assert told.now_s == 10.0
+def test_job_ends_with_its_slowest_host(open_session: Opener) -> None:
+    """A job of a `parallel` profile ends when its slowest host has finished."""
+    session = open_session(job(1, "uneven", res=2)).reply().reply(execute(1, "0-1"))
+    assert session.now_s == 10.0
 
 
 @pytest.mark.parametrize(("alloc", "end_s"), [("0", 40.0), ("0-1", 20.0), ("0-3", 10.0)])
-def test_work_told_as_a_total_runs_on_any_number_of_hosts(
-    talk: Callable[..., Talk], alloc: str, end_s: float
+def test_total_work_runs_on_any_number_of_hosts(
+    open_session: Opener, alloc: str, end_s: float
 ) -> None:
-    """It is shared out among the hosts it is given."""
-    told = talk(job(1, "total", res=4)).say().say(execute(1, alloc))
-    assert told.now_s == end_s
-    (row,) = results_of(told.bridge.run).jobs
+    """A total amount of work is divided by the number of hosts."""
+    session = open_session(job(1, "total", res=4)).reply().reply(execute(1, alloc))
+    assert session.now_s == end_s
+    (row,) = results_of(session.bridge.run).jobs
     assert (row.res, len(row.hosts)) == (4, round(40 / end_s))
 
 
-def test_mapping_lays_executors_on_hosts(talk: Callable[..., Talk]) -> None:
+def test_mapping_assigns_executors_to_hosts(open_session: Opener) -> None:
     """Two executors on one host take twice as long."""
     mapping = {"0": "0", "1": "0", "2": "1"}
-    told = talk(job(1, "cpu", res=3)).say().say(execute(1, "1-2", mapping=mapping))
-    assert (told.now_s, told.data("JOB_COMPLETED")["alloc"]) == (20.0, "1-2")
+    session = open_session(job(1, "cpu", res=3)).reply().reply(execute(1, "1-2", mapping=mapping))
+    assert (session.now_s, session.data("JOB_COMPLETED")["alloc"]) == (20.0, "1-2")
 
 
-def test_rejected_job_is_over_without_a_word(talk: Callable[..., Talk]) -> None:
-    """Nothing comes back; the simulation ends, and the job is in the results."""
-    told = talk(job(1)).say().say(("REJECT_JOB", {"job_id": "w0!1"}))
-    assert told.kinds() == ["SIMULATION_ENDS"]
-    assert [one.state for one in results_of(told.bridge.run).jobs] == ["REJECTED"]
+def test_rejected_job_has_no_message(open_session: Opener) -> None:
+    """A rejection has no reply; the simulation ends, and the job is in the results."""
+    session = open_session(job(1)).reply().reply(("REJECT_JOB", {"job_id": "w0!1"}))
+    assert session.kinds() == ["SIMULATION_ENDS"]
+    assert [one.state for one in results_of(session.bridge.run).jobs] == ["REJECTED"]
 
 
-def test_kill_tells_how_far_a_job_was(talk: Callable[..., Talk]) -> None:
-    """The job's end comes first, then the kill with its progress, in one message."""
-    told = talk(job(1, "d10")).say()
-    told.say_at(4.0, (0.0, *execute(1, "0")), (4.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
-    assert (told.now_s, told.kinds()) == (4.0, ["JOB_COMPLETED", "JOB_KILLED"])
-    assert told.data("JOB_COMPLETED")["job_state"] == "COMPLETED_KILLED"
+def test_kill_has_the_progress_of_a_job(open_session: Opener) -> None:
+    """One message has the end of the job, and then JOB_KILLED with its progress."""
+    session = open_session(job(1, "d10")).reply()
+    session.reply_at(4.0, (0.0, *execute(1, "0")), (4.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
+    assert (session.now_s, session.kinds()) == (4.0, ["JOB_COMPLETED", "JOB_KILLED"])
+    assert session.data("JOB_COMPLETED")["job_state"] == "COMPLETED_KILLED"
     progress = {"w0!1": {"profile_name": "d10", "progress": 0.4}}
-    assert told.data("JOB_KILLED") == {"job_ids": ["w0!1"], "job_progress": progress}
+    assert session.data("JOB_KILLED") == {"job_ids": ["w0!1"], "job_progress": progress}
 
 
-def test_kill_tells_which_part_of_a_composed_job_ran(talk: Callable[..., Talk]) -> None:
-    """The index counts the parts of all rounds."""
-    told = talk(job(1, "both")).say()
-    told.say_at(35.0, (0.0, *execute(1, "0")), (35.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
-    assert told.data("JOB_KILLED")["job_progress"]["w0!1"] == {
+def test_kill_has_the_task_of_a_composed_job(open_session: Opener) -> None:
+    """The index of the current task counts the tasks of all repetitions."""
+    session = open_session(job(1, "both")).reply()
+    session.reply_at(35.0, (0.0, *execute(1, "0")), (35.0, "KILL_JOB", {"job_ids": ["w0!1"]}))
+    assert session.data("JOB_KILLED")["job_progress"]["w0!1"] == {
         "profile_name": "both",
         "current_task_index": 3,
         "current_task": {"profile_name": "cpu", "progress": 0.5},
     }
 
 
-def test_kill_of_a_job_that_is_over_has_no_progress(talk: Callable[..., Talk]) -> None:
-    """It is acknowledged once; a second request is not."""
-    told = talk(job(1)).say().say(execute(1, "0"))
+def test_kill_of_an_ended_job_has_no_progress(open_session: Opener) -> None:
+    """The first request is acknowledged without progress; the second is not acknowledged."""
+    session = open_session(job(1)).reply().reply(execute(1, "0"))
     kill = ("KILL_JOB", {"job_ids": ["w0!1"]})
-    told.say(kill, kill)
-    assert told.events == [(10.0, "JOB_KILLED", {"job_ids": ["w0!1"], "job_progress": {}})]
-    assert told.say(kill).kinds() == ["SIMULATION_ENDS"]
+    session.reply(kill, kill)
+    assert session.events == [(10.0, "JOB_KILLED", {"job_ids": ["w0!1"], "job_progress": {}})]
+    assert session.reply(kill).kinds() == ["SIMULATION_ENDS"]
 
 
-def test_call_comes_when_it_was_asked_for(talk: Callable[..., Talk]) -> None:
-    """And it keeps the simulation alive after the last job."""
-    told = talk(job(1)).say()
-    told.say(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 12.5}))
-    assert told.kinds() == ["JOB_COMPLETED"]
-    assert told.say().events == [(12.5, "REQUESTED_CALL", {})]
-    assert told.say().kinds() == ["SIMULATION_ENDS"]
+def test_requested_call_comes_at_its_time(open_session: Opener) -> None:
+    """A requested call comes at its time, also after the last job."""
+    session = open_session(job(1)).reply()
+    session.reply(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 12.5}))
+    assert session.kinds() == ["JOB_COMPLETED"]
+    assert session.reply().events == [(12.5, "REQUESTED_CALL", {})]
+    assert session.reply().kinds() == ["SIMULATION_ENDS"]
 
 
-def test_metadata_is_kept_for_the_results(talk: Callable[..., Talk], tmp_path: Path) -> None:
-    """The last word on a job stands in its column."""
-    told = talk(job(1)).say()
+def test_metadata_is_kept_for_the_results(open_session: Opener, tmp_path: Path) -> None:
+    """The jobs file has the metadata that the scheduler set last."""
+    session = open_session(job(1)).reply()
     for text in ("first", "last"):
         metadata = ("SET_JOB_METADATA", {"job_id": "w0!1", "metadata": text})
         if text == "first":
-            told.say(execute(1, "0"), metadata)
+            session.reply(execute(1, "0"), metadata)
         else:
-            told.say(metadata)
-    write_outputs(tmp_path / "o", results_of(told.bridge.run))
+            session.reply(metadata)
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
     assert [row["metadata"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["last"]
 
 
@@ -321,138 +342,152 @@ JOB = (
 FINISHED = ("NOTIFY", {"type": "registration_finished"})
 
 
-def test_registered_job_is_acknowledged(talk: Callable[..., Talk]) -> None:
-    """It comes back as if it had been submitted by a workload."""
-    told = talk(dynamic_jobs=True, acknowledge_dynamic_jobs=True)
-    told.say(PROFILE, JOB, FINISHED)
-    assert told.data("JOB_SUBMITTED") == {"job_id": "dyn!a", "job": JOB[1]["job"]}
-    told.say(("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}))
-    assert told.now_s == 3.0
+def test_registered_job_is_acknowledged(open_session: Opener) -> None:
+    """The scheduler gets JOB_SUBMITTED of a job it registers."""
+    session = open_session(dynamic_jobs=True, acknowledge_dynamic_jobs=True)
+    session.reply(PROFILE, JOB, FINISHED)
+    assert session.data("JOB_SUBMITTED") == {"job_id": "dyn!a", "job": JOB[1]["job"]}
+    session.reply(("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}))
+    assert session.now_s == 3.0
 
 
-def test_registered_job_may_be_run_at_once(talk: Callable[..., Talk]) -> None:
-    """Without acknowledgement it can be executed in the same reply."""
-    told = talk(dynamic_jobs=True)
-    told.say(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
-    assert told.kinds() == ["NOTIFY"]  # that there is no job in the workload
-    assert told.say().events[0][:2] == (3.0, "JOB_COMPLETED")
+def test_registered_job_can_start_at_once(open_session: Opener) -> None:
+    """Without acknowledgement a job can be executed in the reply that registers it."""
+    session = open_session(dynamic_jobs=True)
+    session.reply(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
+    assert session.kinds() == ["NOTIFY"]  # that there is no job in the workload
+    assert session.reply().events[0][:2] == (3.0, "JOB_COMPLETED")
 
 
-def test_registration_keeps_the_simulation_open(talk: Callable[..., Talk]) -> None:
-    """Without the word that it is finished there is no end; with it there is."""
-    told = talk(job(1), dynamic_jobs=True).say().say(execute(1, "0"))
-    assert told.kinds() == ["JOB_COMPLETED"]
+def test_registration_keeps_the_simulation_open(open_session: Opener) -> None:
+    """The simulation ends only after `registration_finished`."""
+    session = open_session(job(1), dynamic_jobs=True).reply().reply(execute(1, "0"))
+    assert session.kinds() == ["JOB_COMPLETED"]
     with pytest.raises(StuckError, match="NOTIFY registration_finished"):
-        told.say()
-    told = talk(job(1), dynamic_jobs=True).say().say(execute(1, "0"), FINISHED).say()
-    assert told.kinds() == ["SIMULATION_ENDS"]
+        session.reply()
+    session = (
+        open_session(job(1), dynamic_jobs=True).reply().reply(execute(1, "0"), FINISHED).reply()
+    )
+    assert session.kinds() == ["SIMULATION_ENDS"]
 
 
-def test_same_profile_may_be_registered_again(talk: Callable[..., Talk]) -> None:
-    """The same one changes nothing; another of the name is refused."""
-    told = talk(job(1), dynamic_jobs=True).say(PROFILE, PROFILE)
+def test_same_profile_may_be_registered_again(open_session: Opener) -> None:
+    """An equal profile has no effect; a different one of the same name is an error."""
+    session = open_session(job(1), dynamic_jobs=True).reply(PROFILE, PROFILE)
     other = ("REGISTER_PROFILE", {**PROFILE[1], "profile": {"type": "delay", "delay": 4}})
     with pytest.raises(BadReplyError, match="'dyn' has a different profile 'p'"):
-        told.say(other)
+        session.reply(other)
 
 
 # Power states and energy
 
 
-def test_switching_takes_its_time_and_is_acknowledged_once(talk: Callable[..., Talk]) -> None:
-    """Off and on again, each with one answer when the last host is there."""
-    told = talk(job(1, submit_s=100), energy=True).say(switch("0 2", 2))
+def test_switching_takes_time_and_is_acknowledged_once(
+    open_session: Opener,
+) -> None:
+    """A switch off and a switch on are acknowledged when the last host has arrived."""
+    session = open_session(job(1, submit_s=100), energy=True).reply(switch("0 2", 2))
     changed = {"resources": "0 2", "state": "2"}
-    assert told.events == [(4.0, "RESOURCE_STATE_CHANGED", changed)]
-    told.say(switch("0 2", 1))
+    assert session.events == [(4.0, "RESOURCE_STATE_CHANGED", changed)]
+    session.reply(switch("0 2", 1))
     changed = {"resources": "0 2", "state": "1"}
-    assert told.events == [(14.0, "RESOURCE_STATE_CHANGED", changed)]
+    assert session.events == [(14.0, "RESOURCE_STATE_CHANGED", changed)]
 
 
-def test_energy_of_sleeping_and_switching(talk: Callable[..., Talk]) -> None:
-    """A query is answered with what all hosts have used, to the joule."""
+def test_energy_of_sleeping_and_switching(open_session: Opener) -> None:
+    """A query returns the energy of all hosts, to the joule."""
     query: tuple[str, dict[str, Any]] = ("QUERY", {"requests": {"consumed_energy": {}}})
-    told = talk(job(1, submit_s=100), energy=True).say(switch("0", 2))
-    told.say(("CALL_ME_LATER", {"timestamp": 10.0})).say(query)
+    session = open_session(job(1, submit_s=100), energy=True).reply(switch("0", 2))
+    session.reply(("CALL_ME_LATER", {"timestamp": 10.0})).reply(query)
     # Three idle hosts; one that takes 4 s to fall asleep.
-    assert told.events == [(10.0, "ANSWER", {"consumed_energy": 3 * 1000 + 4 * 110 + 6 * 10.0})]
+    assert session.events == [(10.0, "ANSWER", {"consumed_energy": 3 * 1000 + 4 * 110 + 6 * 10.0})]
 
 
-def test_other_speed_takes_no_time_and_changes_run_times(talk: Callable[..., Talk]) -> None:
-    """In power state 1 hosts are half as fast; the change is acknowledged in the same instant."""
-    told = talk(job(1, "cpu"), energy=True).say().say(switch("1", 1))
-    assert told.events == [(0.0, "RESOURCE_STATE_CHANGED", {"resources": "1", "state": "1"})]
-    told.say(execute(1, "1"))
-    assert told.now_s == 20.0
-    (row,) = results_of(told.bridge.run).jobs
+def test_computation_pstate_changes_run_times_at_once(
+    open_session: Opener,
+) -> None:
+    """A change to another computation pstate takes no time and changes the speed."""
+    session = open_session(job(1, "cpu"), energy=True).reply().reply(switch("1", 1))
+    assert session.events == [(0.0, "RESOURCE_STATE_CHANGED", {"resources": "1", "state": "1"})]
+    session.reply(execute(1, "1"))
+    assert session.now_s == 20.0
+    (row,) = results_of(session.bridge.run).jobs
     assert row.energy_j == 20 * 90.0
 
 
-def test_delay_draws_idle_power_and_work_full_power(talk: Callable[..., Talk]) -> None:
-    """What jobs are charged is what their hosts drew."""
-    told = talk(job(1, "d10"), job(2, "cpu"), energy=True).say()
-    told.say(execute(1, "0"), execute(2, "1"))
-    used = {one.name: one.energy_j for one in results_of(told.bridge.run).jobs}
+def test_delay_draws_idle_power_and_work_full_power(
+    open_session: Opener,
+) -> None:
+    """A delay draws idle power, a computation full power, and each job is charged its part."""
+    session = open_session(job(1, "d10"), job(2, "cpu"), energy=True).reply()
+    session.reply(execute(1, "0"), execute(2, "1"))
+    used = {one.name: one.energy_j for one in results_of(session.bridge.run).jobs}
     assert used == {"1": 1000.0, "2": 2000.0}
 
 
-def test_host_that_waits_for_a_slower_one_draws_less(talk: Callable[..., Talk]) -> None:
-    """Of `parallel` the host with half the work is half loaded: 150 W."""
-    told = talk(job(1, "uneven", res=2), energy=True).say().say(execute(1, "0-1"))
-    assert [one.energy_j for one in results_of(told.bridge.run).jobs] == [10 * (200.0 + 150.0)]
+def test_host_that_waits_for_a_slower_one_draws_less(
+    open_session: Opener,
+) -> None:
+    """The host with half the work of a `parallel` job has half the load: 150 W."""
+    session = open_session(job(1, "uneven", res=2), energy=True).reply().reply(execute(1, "0-1"))
+    assert [one.energy_j for one in results_of(session.bridge.run).jobs] == [10 * (200.0 + 150.0)]
 
 
 @pytest.mark.parametrize(
     ("killed_s", "energy_j"), [(15.0, 1000 + 1000), (25.0, 3500), (40.0, 6000)]
 )
-def test_composed_job_draws_what_each_part_does(
-    talk: Callable[..., Talk], killed_s: float, energy_j: float
+def test_composed_job_draws_the_power_of_each_part(
+    open_session: Opener, killed_s: float, energy_j: float
 ) -> None:
-    """It waits 10 s, computes 10 s, and both again; energy is right at any time."""
-    told = talk(job(1, "both"), energy=True).say()
+    """Energy follows the load of each part of a composed job."""
+    session = open_session(job(1, "both"), energy=True).reply()
     if killed_s < 40:
         kill = (killed_s, "KILL_JOB", {"job_ids": ["w0!1"]})
-        told.say_at(killed_s, (0.0, *execute(1, "0")), kill)
+        session.reply_at(killed_s, (0.0, *execute(1, "0")), kill)
     else:
-        told.say(execute(1, "0"))
-    assert told.now_s == killed_s
-    outcome = results_of(told.bridge.run)
+        session.reply(execute(1, "0"))
+    assert session.now_s == killed_s
+    outcome = results_of(session.bridge.run)
     assert [one.energy_j for one in outcome.jobs] == [energy_j]
     assert outcome.energy is not None
     assert outcome.energy[-1].energy_j == energy_j + 3 * 100.0 * killed_s
-    assert told.say().kinds() == ["SIMULATION_ENDS"]
-    assert told.now_s == killed_s
+    assert session.reply().kinds() == ["SIMULATION_ENDS"]
+    assert session.now_s == killed_s
 
 
-def test_hosts_on_their_way_keep_the_simulation_alive(talk: Callable[..., Talk]) -> None:
-    """The end comes after the last acknowledgement."""
-    told = talk(job(1), energy=True).say().say(execute(1, "0")).say(switch("0-3", 2))
-    assert told.events == [(14.0, "RESOURCE_STATE_CHANGED", {"resources": "0-3", "state": "2"})]
-    assert told.say().events == [(14.0, "SIMULATION_ENDS", {})]
+def test_simulation_ends_after_the_last_switch(open_session: Opener) -> None:
+    """The simulation ends after the last switch is acknowledged."""
+    session = (
+        open_session(job(1), energy=True).reply().reply(execute(1, "0")).reply(switch("0-3", 2))
+    )
+    assert session.events == [(14.0, "RESOURCE_STATE_CHANGED", {"resources": "0-3", "state": "2"})]
+    assert session.reply().events == [(14.0, "SIMULATION_ENDS", {})]
 
 
 # External events
 
 
-def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., Talk]) -> None:
-    """Until they are available again; what runs there goes on."""
+def test_unavailable_hosts_are_notified_and_not_allocated(
+    open_session: Opener,
+) -> None:
+    """An unavailable host finishes its job and cannot be allocated until it is available."""
     events = (
         '{"type": "machine_unavailable", "timestamp": 3, "resources": "0-1"}\n'
         '{"type": "machine_available", "timestamp": 20, "resources": "0-1"}\n'
     )
-    told = talk(job(1), job(2), events=events).say().say(execute(1, "0"))
-    assert told.events == [
+    session = open_session(job(1), job(2), events=events).reply().reply(execute(1, "0"))
+    assert session.events == [
         (3.0, "NOTIFY", {"type": "event_machine_unavailable", "resources": "0-1"})
     ]
-    assert told.say().kinds() == ["JOB_COMPLETED"]
-    told.say()
-    assert [data["type"] for _, _, data in told.events] == [
+    assert session.reply().kinds() == ["JOB_COMPLETED"]
+    session.reply()
+    assert [data["type"] for _, _, data in session.events] == [
         "event_machine_available",
         "no_more_external_event_to_occur",
     ]
-    told.say(execute(2, "1"))
-    assert told.now_s == 30.0
-    outcome = results_of(told.bridge.run)
+    session.reply(execute(2, "1"))
+    assert session.now_s == 30.0
+    outcome = results_of(session.bridge.run)
     assert [(one.time_s, list(one.hosts), one.state) for one in outcome.states] == [
         (0.0, [0], "computing"),
         (3.0, [1], "unavailable"),
@@ -463,26 +498,30 @@ def test_unavailable_hosts_are_told_of_and_can_not_be_used(talk: Callable[..., T
     ]
 
 
-def test_job_on_an_unavailable_host_is_refused(talk: Callable[..., Talk]) -> None:
-    """The scheduler was told."""
+def test_job_on_an_unavailable_host_is_rejected(open_session: Opener) -> None:
+    """An allocation of an unavailable host is an error."""
     events = '{"type": "machine_unavailable", "timestamp": 0, "resources": "2"}'
-    told = talk(job(1), events=events).say()
+    session = open_session(job(1), events=events).reply()
     with pytest.raises(BadReplyError, match=r"host 2 \(host2\) is unavailable"):
-        told.say(execute(1, "2"))
+        session.reply(execute(1, "2"))
 
 
-def test_event_of_another_type_is_forwarded_as_it_is(talk: Callable[..., Talk]) -> None:
-    """With the option; all of it is the data of a notification."""
+def test_event_of_another_type_is_forwarded_as_it_is(
+    open_session: Opener,
+) -> None:
+    """With the option, the scheduler gets external events of unknown types unchanged."""
     event = {"type": "price", "timestamp": 1.5, "euros": [1, 2]}
-    told = talk(job(1), events=json.dumps(event), forward_unknown_events=True)
-    told.say().say()
-    assert told.events[0] == (1.5, "NOTIFY", event)
+    session = open_session(job(1), events=json.dumps(event), forward_unknown_events=True)
+    session.reply().reply()
+    assert session.events[0] == (1.5, "NOTIFY", event)
 
 
-def test_end_of_no_events_is_told_once(talk: Callable[..., Talk]) -> None:
-    """A file may be empty."""
-    told = talk(job(1), events="").say()
-    types = [data["type"] for _, kind, data in told.events if kind == "NOTIFY"]
+def test_end_of_an_empty_event_file_is_notified_once(
+    open_session: Opener,
+) -> None:
+    """The end of external events is notified once, also if their file is empty."""
+    session = open_session(job(1), events="").reply()
+    types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
     assert types == ["no_more_external_event_to_occur", "no_more_static_job_to_submit"]
 
 
@@ -501,7 +540,7 @@ def test_end_of_no_events_is_told_once(talk: Callable[..., Talk]) -> None:
     ],
 )
 def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> None:
-    """With its file and line."""
+    """The error names the file and the line of the event."""
     file = tmp_path / "events"
     file.write_text(f"\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError, match=wrong) as caught:
@@ -525,7 +564,7 @@ def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> N
         (execute(1, "0", mapping={"0": "7"}), "expected positions in alloc from 0 to 0"),
         (execute(1, "0", storage_mapping={"a": 1}), "storage_mapping and additional_io_job"),
         (("REJECT_JOB", {"job_id": "w0!3"}), "job w0!3 is not submitted yet"),
-        (("CALL_ME_LATER", {"timestamp": 0.0}), "set_alarm.at_s is 0.0"),
+        (("CALL_ME_LATER", {"timestamp": 0.0}), "CALL_ME_LATER: "),
         (("KILL_JOB", {"job_ids": ["w0!1"]}), "job w0!1 has not started"),
         (switch("0", 2), r"only with --energy \(-E\)"),
         (("QUERY", {"requests": {"consumed_energy": {}}}), r"requires --energy \(-E\)"),
@@ -540,12 +579,12 @@ def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> N
     ],
 )
 def test_bad_decision_is_named(
-    talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
+    open_session: Opener, decision: tuple[str, dict[str, Any]], wrong: str
 ) -> None:
-    """The message says which decision, and what is wrong with it."""
-    told = talk(job(1), job(2, res=2), job(3, submit_s=9)).say()
+    """The error names the decision and what is wrong with it."""
+    session = open_session(job(1), job(2, res=2), job(3, submit_s=9)).reply()
     with pytest.raises(BadReplyError, match=wrong) as caught:
-        told.say(decision)
+        session.reply(decision)
     assert f"at 0.0 s ($.events[0]): {decision[0]}: " in str(caught.value)
 
 
@@ -561,15 +600,15 @@ def test_bad_decision_is_named(
         (execute(2, "1"), "host 1 (host1) runs a job"),
     ],
 )
-def test_hosts_only_do_what_they_can(
-    talk: Callable[..., Talk], decision: tuple[str, dict[str, Any]], wrong: str
+def test_decision_that_a_host_state_forbids(
+    open_session: Opener, decision: tuple[str, dict[str, Any]], wrong: str
 ) -> None:
-    """Host 1 computes, host 2 sleeps, host 3 is on its way."""
-    told = talk(job(1), job(2), energy=True).say()
-    told.say(execute(1, "1"), switch("2", 2), now_s=4.0)
-    told.say(switch("3", 2), ("CALL_ME_LATER", {"timestamp": 5.0}))
+    """A decision that the state of a host does not allow is an error."""
+    session = open_session(job(1), job(2), energy=True).reply()
+    session.reply(execute(1, "1"), switch("2", 2), now_s=4.0)
+    session.reply(switch("3", 2), ("CALL_ME_LATER", {"timestamp": 5.0}))
     with pytest.raises(BadReplyError) as caught:
-        told.say(decision)
+        session.reply(decision)
     assert wrong in str(caught.value)
 
 
@@ -593,15 +632,15 @@ def test_hosts_only_do_what_they_can(
         (b'{"now": 0, "events": ' + b"[" * 100_000, r"\(\$"),
     ],
 )
-def test_reply_that_is_none_is_named(talk: Callable[..., Talk], reply: bytes, wrong: str) -> None:
-    """What is not Batsim's JSON is told from what is, field by field."""
+def test_malformed_reply_is_named(open_session: Opener, reply: bytes, wrong: str) -> None:
+    """The error names the invalid field of a reply."""
     with pytest.raises(BadReplyError, match=wrong):
-        talk(job(1)).bridge.next_message(reply)
+        open_session(job(1)).bridge.next_message(reply)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-def test_any_reply_is_followed_or_named(reply: bytes) -> None:
-    """No bytes bring a traceback."""
+def test_any_bytes_are_a_reply_or_an_error(reply: bytes) -> None:
+    """Any bytes are a reply or a `BadReplyError`."""
     with suppress(BadReplyError):
         read_reply(reply)
 
@@ -627,14 +666,14 @@ REPLIES = st.lists(
 
 
 @given(REPLIES, st.booleans())
-def test_whatever_is_decided_the_simulation_stays_sound(
+def test_random_decisions(
     tmp_path_factory: pytest.TempPathFactory,
     replies: list[tuple[list[tuple[float, tuple[str, dict[str, Any]]]], float]],
     events: bool,
 ) -> None:
-    """Bad decisions are named; time goes on; every job is told of once; results can be written.
+    """Random decisions are errors or have effect, and results are complete.
 
-    That no core and no joule is lost is checked of every simulation.
+    Every simulation of the tests also checks that cores and energy add up.
     """
     folder = tmp_path_factory.mktemp("any")
     jobs = [job(1), job(2, "cpu", 3), job(3, "both", 3, walltime=35), job(4, "total", 20, res=2)]
@@ -646,25 +685,25 @@ def test_whatever_is_decided_the_simulation_stays_sound(
         BatsimOptions(energy=True, dynamic_jobs=True, acknowledge_dynamic_jobs=True),
         read_external_events([folder / "events"], HOSTS, forward_unknown=False) if events else None,
     )
-    told = Talk(bridge)
-    heard: list[str] = []
+    session = BridgeSession(bridge)
+    received: list[str] = []
     before_s = 0.0
     for decided, ready_s in replies:
-        now_s = told.now_s
+        now_s = session.now_s
         timed = [(now_s + delay_s, decision) for delay_s, decision in decided]
         timed.sort(key=itemgetter(0))
         ready_s = max([now_s + ready_s, *(time_s for time_s, _ in timed)])
         try:
-            told.say_at(ready_s, *((time_s, *decision) for time_s, decision in timed))
+            session.reply_at(ready_s, *((time_s, *decision) for time_s, decision in timed))
         except (BadReplyError, StuckError):
             break
-        heard += [data["job_id"] for _, kind, data in told.events if kind == "JOB_SUBMITTED"]
-        assert told.now_s >= before_s
-        assert all(before_s <= time_s <= told.now_s for time_s, _, _ in told.events)
-        before_s = told.now_s
+        received += [data["job_id"] for _, kind, data in session.events if kind == "JOB_SUBMITTED"]
+        assert session.now_s >= before_s
+        assert all(before_s <= time_s <= session.now_s for time_s, _, _ in session.events)
+        before_s = session.now_s
         if bridge.ended:
             break
-    assert len(set(heard)) == len(heard)
+    assert len(set(received)) == len(received)
     outcome = results_of(bridge.run)
     write_outputs(folder / "o", outcome)
     assert [row["job_id"] for row in rows_of(folder / "o_jobs.csv")] == [
@@ -675,20 +714,20 @@ def test_whatever_is_decided_the_simulation_stays_sound(
     }
 
 
-def test_scheduler_that_lets_nothing_happen_is_stuck(talk: Callable[..., Talk]) -> None:
-    """It is said which jobs wait."""
+def test_simulation_without_progress_is_stuck(open_session: Opener) -> None:
+    """The error names the waiting jobs."""
     with pytest.raises(StuckError, match=r"stuck at 0.0 s: 2 jobs wait \(w0!1, w0!2\)"):
-        talk(job(1), job(2)).say().say()
+        open_session(job(1), job(2)).reply().reply()
 
 
-def test_shared_hosts_run_no_work(talk: Callable[..., Talk]) -> None:
-    """How jobs on one host slow each other down is not simulated, so it is refused at the start."""
+def test_compute_sharing_requires_delays(open_session: Opener) -> None:
+    """Compute sharing with a computing profile is an error at the start."""
     with pytest.raises(InputError, match="supports only delay profiles"):
-        talk(job(1, "both"), compute_sharing=True)
+        open_session(job(1, "both"), compute_sharing=True)
 
 
-def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
-    """With -E every host must say what it draws."""
+def test_energy_requires_power_of_hosts(tmp_path: Path) -> None:
+    """With -E a host without `wattage_per_state` is an error."""
     platform = read_platform(write_platform(tmp_path, HOSTS))
     workloads = read_workloads([write_workload(tmp_path, [job(1)], PROFILES)])
     with pytest.raises(InputError, match="host host0: has no wattage_per_state"):
@@ -696,8 +735,8 @@ def test_hosts_without_power_have_no_energy(tmp_path: Path) -> None:
 
 
 @given(st.sets(st.integers(0, 40), min_size=1))
-def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
-    """What results call hosts is what schedulers can."""
+def test_intervals_round_trip(hosts: set[int]) -> None:
+    """The parser reads the intervals that results contain."""
     assert parse_intervals(intervals(hosts), 41) == sorted(hosts)
 
 
@@ -705,7 +744,7 @@ def test_intervals_are_read_as_they_are_written(hosts: set[int]) -> None:
 
 
 class Scheduler(threading.Thread):
-    """A scheduler that gives certain replies, the last of them again and again.
+    """A scheduler that sends given replies, and then repeats the last one.
 
     Args:
         folder: for its socket.
@@ -714,25 +753,25 @@ class Scheduler(threading.Thread):
 
     Attributes:
         address: where it listens.
-        heard: the messages it got.
+        received: the messages it got.
     """
 
     def __init__(self, folder: Path, *replies: bytes, then: str = "go on") -> None:
         super().__init__(daemon=True)
         self.address = f"ipc://{folder}/s"
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self._replies = replies
         self._then = then
 
     def run(self) -> None:
-        """Serve one conversation."""
+        """Reply to the messages of one run."""
         with zmq.Context() as context, context.socket(zmq.REP) as socket:
             socket.linger, socket.rcvtimeo = 1000, 20_000
             socket.bind(self.address)
             while True:
-                self.heard.append(json.loads(socket.recv()))
-                said = len(self.heard) - 1
-                if self.heard[-1]["events"][0]["type"] == "SIMULATION_ENDS":
+                self.received.append(json.loads(socket.recv()))
+                said = len(self.received) - 1
+                if self.received[-1]["events"][0]["type"] == "SIMULATION_ENDS":
                     socket.send(READY)
                     return
                 if said >= len(self._replies) and self._then != "go on":
@@ -758,17 +797,17 @@ def command(folder: Path, *options: str, jobs: Sequence[dict[str, Any]] = (job(1
 
 
 def error_of(done: Any) -> str:
-    """Return the last line on standard error, of a command that had nothing else to say."""
+    """Return the last line on standard error, which must be an error."""
     line: str = done.stderr.splitlines()[-1]
     assert line.startswith("error: ")
     return line
 
 
 def test_command_runs_a_scheduler(tmp_path: Path) -> None:
-    """Jobs run, files are written, and nothing stands on standard output."""
-    with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
-    with_job.start()
-    done = command(tmp_path, "-s", with_job.address)
+    """The command runs the jobs, writes the files and prints nothing on standard output."""
+    scheduler = Scheduler(tmp_path, READY, EXECUTE, READY)
+    scheduler.start()
+    done = command(tmp_path, "-s", scheduler.address)
     assert (done.exit_code, done.stdout) == (0, "")
     assert [row["finish_time"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["10.000000"]
     assert sorted(path.name for path in tmp_path.glob("o_*")) == [
@@ -778,8 +817,8 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
     ]
 
 
-def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
-    """With dynamic jobs there need be no file of jobs."""
+def test_dynamic_jobs_require_no_workload(tmp_path: Path) -> None:
+    """With dynamic jobs no workload file is required."""
     data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
     events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
     busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
@@ -791,27 +830,27 @@ def test_workload_may_be_what_the_scheduler_registers(tmp_path: Path) -> None:
     assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
 
 
-def test_quiet_command_says_nothing(tmp_path: Path) -> None:
-    """A caller may never read what a quiet one says."""
-    with_job = Scheduler(tmp_path, READY, EXECUTE, READY)
-    with_job.start()
+def test_quiet_command_prints_nothing(tmp_path: Path) -> None:
+    """A quiet command prints nothing, and a disabled file is not written."""
+    scheduler = Scheduler(tmp_path, READY, EXECUTE, READY)
+    scheduler.start()
     done = command(
-        tmp_path, "-s", with_job.address, "-v", "quiet", "--disable-machine-state-tracing"
+        tmp_path, "-s", scheduler.address, "-v", "quiet", "--disable-machine-state-tracing"
     )
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "o_machine_states.csv").exists()
 
 
 @pytest.mark.slow
-def test_scheduler_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    """The message says where nobody listened."""
+def test_scheduler_that_does_not_connect(tmp_path: Path) -> None:
+    """The command ends after --hello-timeout-s and names the address."""
     done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-timeout-s", "0.3")
     assert done.exit_code == 1
     assert "no scheduler listens at ipc://" in error_of(done)
 
 
-def test_scheduler_that_dies_leaves_results(tmp_path: Path) -> None:
-    """It is noticed at once, and the jobs that were over are written."""
+def test_scheduler_that_disconnects(tmp_path: Path) -> None:
+    """The command notices a lost connection and writes the jobs that have ended."""
     dying = Scheduler(tmp_path, READY, EXECUTE, then="hang up")
     dying.start()
     done = command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
@@ -820,8 +859,8 @@ def test_scheduler_that_dies_leaves_results(tmp_path: Path) -> None:
     assert [row["job_id"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["1"]
 
 
-def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
-    """After the time given."""
+def test_scheduler_that_does_not_reply(tmp_path: Path) -> None:
+    """The command ends after --timeout-s."""
     slow = Scheduler(tmp_path, READY, then="be silent")
     slow.start()
     done = command(tmp_path, "-s", slow.address, "--timeout-s", "0.3")
@@ -829,8 +868,8 @@ def test_scheduler_that_thinks_for_ever_is_given_up(tmp_path: Path) -> None:
     assert "did not reply within 0.3 s" in error_of(done)
 
 
-def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
-    """The scheduler gets an end with the reason; the command says it, too, and keeps results."""
+def test_bad_decision_ends_the_run(tmp_path: Path) -> None:
+    """The scheduler gets SIMULATION_ENDS with the error, and the command prints it."""
     bad = EXECUTE.replace(b'"alloc":"0"', b'"alloc":"0-1"')
     wrong = Scheduler(tmp_path, READY, bad)
     wrong.start()
@@ -838,25 +877,25 @@ def test_bad_decision_is_told_to_both_sides(tmp_path: Path) -> None:
     wrong.join(SOON_S)
     assert done.exit_code == 1
     assert "EXECUTE_JOB: job w0!1 requests 1 hosts, got an allocation of 2" in error_of(done)
-    (last,) = wrong.heard[-1]["events"]
+    (last,) = wrong.received[-1]["events"]
     assert last["type"] == "SIMULATION_ENDS"
     assert "job w0!1 requests 1 hosts, got an allocation of 2" in last["data"]["error"]
     assert (tmp_path / "o_schedule.csv").exists()
 
 
-def test_stuck_simulation_is_told_to_both_sides(tmp_path: Path) -> None:
-    """A scheduler that does nothing is told so, and so is the user."""
+def test_stuck_simulation_ends_the_run(tmp_path: Path) -> None:
+    """The scheduler and the user get the error of a simulation without progress."""
     idle = Scheduler(tmp_path, READY)
     idle.start()
     done = command(tmp_path, "-s", idle.address)
     idle.join(SOON_S)
     assert done.exit_code == 1
     assert "stuck at 0.0 s: 1 job waits (w0!1)" in error_of(done)
-    assert "stuck" in idle.heard[-1]["events"][0]["data"]["error"]
+    assert "stuck" in idle.received[-1]["events"][0]["data"]["error"]
 
 
-def test_job_larger_than_the_platform_is_the_schedulers_to_reject(tmp_path: Path) -> None:
-    """As in Batsim it is told of the job; the user is warned."""
+def test_scheduler_rejects_a_job_larger_than_the_platform(tmp_path: Path) -> None:
+    """The scheduler gets a job that is too large, and the user gets a warning."""
     reject = b'{"now":0,"events":[{"timestamp":0,"type":"REJECT_JOB","data":{"job_id":"w0!1"}}]}'
     careful = Scheduler(tmp_path, READY, reject)
     careful.start()
@@ -868,8 +907,8 @@ def test_job_larger_than_the_platform_is_the_schedulers_to_reject(tmp_path: Path
 
 
 @pytest.mark.parametrize("option", UNSUPPORTED)
-def test_what_only_batsim_can_is_refused_by_name(tmp_path: Path, option: str) -> None:
-    """At the start, before anything is read or written."""
+def test_unsupported_option_is_named(tmp_path: Path, option: str) -> None:
+    """An unsupported option of Batsim is an error before files are read or written."""
     done = command(tmp_path, option, "x")
     assert done.exit_code == 2
     assert f"{option} is an option of Batsim that is not supported" in error_of(done)
@@ -891,21 +930,21 @@ def test_what_only_batsim_can_is_refused_by_name(tmp_path: Path, option: str) ->
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, options: list[str], wrong: str) -> None:
-    """In one line, with exit status 2, before the scheduler is called."""
+    """Invalid input ends the command with status 2 and one line."""
     done = command(tmp_path, *options)
     assert done.exit_code == 2
     assert wrong in error_of(done)
 
 
 def test_execution_context_is_dumped(tmp_path: Path) -> None:
-    """For Batsim's own tools, as JSON on standard output; nothing runs."""
+    """The execution context is printed as JSON, and no simulation runs."""
     done = command(tmp_path, "-s", "tcp://localhost:1", "--dump-execution-context")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["socket_endpoint"] == "tcp://localhost:1"
 
 
-def test_executable_is_only_written_where_there_is_none(tmp_path: Path) -> None:
-    """A program called batsim that is there is left alone."""
+def test_existing_executable_is_not_overwritten(tmp_path: Path) -> None:
+    """An existing program called batsim is not overwritten."""
     ours = install_as_batsim(tmp_path / "bin")
     assert install_as_batsim(tmp_path / "bin") == ours
     (tmp_path / "batsim").write_text("the real one")

@@ -1,4 +1,4 @@
-"""Schedulers of others that speak Batsim's protocol, unmodified, each in a process of its own."""
+"""Unmodified third-party schedulers that speak Batsim's protocol, each in its own process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 def started(
     said: Path, *command: str | Path, **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that says something into a file; end it if the test does not wait for it."""
+    """Start a program with its output in a file, and kill it at the end of the block."""
     with said.open("wb") as file:
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -48,7 +48,7 @@ def started(
 def run_pybatsim(
     batsim_programs: Path, scheduler: str, folder: Path, *options: str
 ) -> list[dict[str, str]]:
-    """Let one of pybatsim's schedulers run, and return the jobs' rows; both must end well."""
+    """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
     platform = write_platform(folder, HOSTS)
     workload = write_workload(folder, *delays(JOBS, HOSTS, np.random.default_rng(1)))
     address = f"ipc://{folder}/s"
@@ -68,7 +68,7 @@ def run_pybatsim(
 def test_scheduler_of_pybatsim_runs_all_jobs(
     batsim_programs: Path, scheduler: str, tmp_path: Path
 ) -> None:
-    """Every job is run for as long as it takes, on as many hosts as it asks for, one at a time."""
+    """Every job runs for its duration on its number of hosts, one job per host."""
     rows = run_pybatsim(batsim_programs, scheduler, tmp_path)
     assert len(rows) == JOBS
     busy_until_s = [0.0] * HOSTS
@@ -85,7 +85,7 @@ def test_scheduler_of_pybatsim_runs_all_jobs(
 def test_first_come_first_served_by_pybatsim_starts_jobs_in_order(
     batsim_programs: Path, tmp_path: Path
 ) -> None:
-    """With schedFcfs no job passes another."""
+    """The scheduler schedFcfs starts jobs in order of submission."""
     rows = run_pybatsim(batsim_programs, "schedFcfs", tmp_path)
     rows.sort(key=lambda row: (float(row["submission_time"]), f"w0!{row['job_id']}"))
     starts_s = [float(row["starting_time"]) for row in rows]
@@ -105,7 +105,7 @@ def test_backfilling_by_pybatsim_is_the_same_twice(batsim_programs: Path, tmp_pa
 
 
 def test_random_scheduler_of_pybatsim_shares_hosts(batsim_programs: Path, tmp_path: Path) -> None:
-    """With compute sharing randomSched starts every job at once, on hosts that run others."""
+    """With compute sharing randomSched starts every job at once."""
     rows = run_pybatsim(batsim_programs, "randomSched", tmp_path, "--enable-compute-sharing")
     assert len(rows) == JOBS
     assert {row["final_state"] for row in rows} == {"COMPLETED_SUCCESSFULLY"}
@@ -113,7 +113,7 @@ def test_random_scheduler_of_pybatsim_shares_hosts(batsim_programs: Path, tmp_pa
 
 
 def test_simulator_of_batsim_py_switches_hosts_off(batsim_programs: Path, tmp_path: Path) -> None:
-    """batsim-py starts our `batsim`, runs all jobs, and lets idle hosts sleep."""
+    """The simulator batsim-py starts our `batsim`, runs all jobs and switches idle hosts off."""
     platform = write_platform(tmp_path, HOSTS, energy=True)
     workload = write_workload(tmp_path, *delays(JOBS, HOSTS, np.random.default_rng(2)))
     ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "--install", tmp_path / "bin")

@@ -1,4 +1,4 @@
-"""Batsim's inputs: workloads in JSON, SimGrid's platforms, how long profiles take."""
+"""Batsim's inputs: workloads in JSON, SimGrid platforms, and durations of tasks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def inputs() -> Path:
 
 
 def workload_file(folder: Path, **changes: Any) -> Path:
-    """Write a workload of one job, with other fields or without those that are None."""
+    """Write a workload of one job with changed fields; None removes a field."""
     content: dict[str, Any] = {
         "nb_res": 4,
         "jobs": [{"id": 1, "subtime": 0, "res": 1, "profile": "d"}],
@@ -73,8 +73,8 @@ def workload_file(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_jobs_are_read_with_all_they_have(tmp_path: Path) -> None:
-    """A job's fields have their meaning, others are kept, and its id is the full one."""
+def test_fields_of_jobs(tmp_path: Path) -> None:
+    """Known fields are parsed, unknown ones are preserved, and the id is the full id."""
     job = {"id": "a", "subtime": 2.5, "res": 3, "walltime": 60, "profile": "d", "user": {"uid": 7}}
     workload = read_workload(workload_file(tmp_path, jobs=[job], comment="kept nowhere"), "w0")
     assert workload == BatsimWorkload(
@@ -99,13 +99,13 @@ def test_jobs_are_read_with_all_they_have(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("walltime", [{}, {"walltime": -1}, {"walltime": -1.0}])
 def test_a_job_may_have_no_walltime(walltime: dict[str, float]) -> None:
-    """A walltime of -1, or none, is none."""
+    """A walltime of -1 or a missing walltime means unlimited."""
     raw = {"id": 1, "subtime": 0, "res": 1, "profile": "d"} | walltime
     assert parse_job(raw, "w0").walltime_s is None
 
 
-def test_profiles_are_read_with_all_they_have() -> None:
-    """Every supported type has its fields; `ret` and further fields are kept."""
+def test_fields_of_profiles() -> None:
+    """Every supported profile type is read with `ret` and unknown fields."""
     raws: dict[str, dict[str, Any]] = {
         "delay": {"type": "delay", "delay": 2, "ret": 1, "note": "x"},
         "some": {"type": "parallel", "cpu": [1, 2], "com": [0, 1, 2, 0]},
@@ -128,8 +128,8 @@ def test_profiles_are_read_with_all_they_have() -> None:
     }
 
 
-def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> None:
-    """The files are w0, w1 and so on; jobs submitted at once go by full id as text."""
+def test_several_workloads(tmp_path: Path) -> None:
+    """Workloads are w0, w1, ...; jobs of the same time are sorted by full id."""
     paths = []
     for folder, times in (("a", (5, 0, 0)), ("b", (0, 5, 1))):
         (tmp_path / folder).mkdir()
@@ -161,10 +161,8 @@ def test_several_workloads_are_one_after_the_other_in_name(tmp_path: Path) -> No
         ({"jobs": [3]}, "jobs[0]: must be an object, not the number 3"),
     ],
 )
-def test_a_file_that_is_no_workload_is_refused(
-    tmp_path: Path, changes: dict[str, Any], says: str
-) -> None:
-    """The message names file and field, and what would be right."""
+def test_file_that_is_not_a_workload(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    """The error names the file and the field."""
     path = workload_file(tmp_path, **changes)
     with pytest.raises(InputError) as error:
         read_workload(path, "w0")
@@ -194,7 +192,7 @@ def test_a_file_that_is_no_workload_is_refused(
     ],
 )
 def test_a_bad_job_is_refused(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
-    """The message names the field of the job."""
+    """The error names the field of the job."""
     job = {"id": 1, "subtime": 0, "res": 1, "profile": "d"} | fields
     job = {key: value for key, value in job.items() if value is not None}
     path = workload_file(tmp_path, jobs=[job])
@@ -257,7 +255,7 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_profile_is_refused(tmp_path: Path, raw: Any, says: str) -> None:
-    """The message names the field; what Batsim has and we have not is named, too."""
+    """The error names the field, and an unsupported type by its name."""
     path = workload_file(tmp_path, profiles={"d": DELAY, "p": raw})
     with pytest.raises(InputError) as error:
         read_workload(path, "w0")
@@ -265,29 +263,29 @@ def test_a_bad_profile_is_refused(tmp_path: Path, raw: Any, says: str) -> None:
 
 
 def composed(**sequences: list[str]) -> dict[str, BatsimProfile]:
-    """Return profiles by name: composed ones of others, and the delay `d`."""
+    """Return composed profiles by name, and the delay `d`."""
     profiles: dict[str, BatsimProfile] = {"d": Delay(name="d", delay_s=1.0)}
     for name, parts in sequences.items():
         profiles[name] = Composed(name=name, sequence=tuple(parts))
     return profiles
 
 
-def test_profiles_that_make_up_each_other_are_refused() -> None:
-    """A circle of composed profiles has no end."""
+def test_cycle_of_composed_profiles() -> None:
+    """A cycle of composed profiles is an error."""
     profiles = composed(a=["d", "b"], b=["a"])
     with pytest.raises(InputError, match=r"profiles\.b\.seq\[0\]: 'a' contains itself"):
         check_sequences(profiles.values(), profiles)
 
 
-def test_a_small_profile_can_not_stand_for_billions_of_tasks() -> None:
-    """Forty profiles, each twice the one before, are refused at once."""
+def test_too_many_tasks_of_a_composed_profile() -> None:
+    """Forty profiles, each twice the one before, are an error at once."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] * 2 for i in range(40)}, p40=["d"])
     with pytest.raises(InputError, match=f"at most {MAX_TASKS}"):
         check_sequences(profiles.values(), profiles)
 
 
-def test_profiles_can_not_lie_in_each_other_without_end() -> None:
-    """A chain of thousands of profiles gives a message, not a traceback."""
+def test_too_deeply_nested_profiles() -> None:
+    """A chain of thousands of profiles is an error without a traceback."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] for i in range(5000)}, p5000=["d"])
     with pytest.raises(InputError, match="profiles deep"):
         check_sequences(profiles.values(), profiles)
@@ -304,8 +302,8 @@ def test_profiles_can_not_lie_in_each_other_without_end() -> None:
         ("\xff", "is not JSON"),
     ],
 )
-def test_what_is_not_json_is_refused(tmp_path: Path, text: str, says: str) -> None:
-    """The message names the line; nothing is a traceback."""
+def test_file_that_is_not_json(tmp_path: Path, text: str, says: str) -> None:
+    """The error names the line."""
     path = tmp_path / "workload.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError) as error:
@@ -315,14 +313,14 @@ def test_what_is_not_json_is_refused(tmp_path: Path, text: str, says: str) -> No
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    """Neither a workload nor a platform that is not there is a traceback."""
+    """A missing workload or platform is an error that names it."""
     for read in (lambda path: read_workload(path, "w0"), read_platform):
         with pytest.raises(InputError, match="cannot be read: No such file"):
             read(tmp_path / "none")
 
 
 def test_a_job_larger_than_the_platform_is_named(tmp_path: Path) -> None:
-    """The check names the job, what it asks for, and what there is."""
+    """The error has the job, its request and the number of hosts."""
     jobs = [{"id": 7, "subtime": 0, "res": 3, "profile": "d"}]
     workload = read_workload(workload_file(tmp_path, jobs=jobs), "w0")
     check_sizes([workload], platform_of(3))
@@ -334,7 +332,7 @@ def test_a_job_larger_than_the_platform_is_named(tmp_path: Path) -> None:
 
 
 def platform_file(folder: Path, inside: str, *, master: bool = True) -> Path:
-    """Write a platform with these elements in a zone, and a master."""
+    """Write a platform with these elements in a zone, and a master host."""
     host = '<host id="master_host" speed="1Gf"/>' if master else ""
     path = folder / "platform.xml"
     path.write_text(
@@ -347,14 +345,14 @@ def platform_file(folder: Path, inside: str, *, master: bool = True) -> Path:
 
 
 def one_host(folder: Path, attributes: str = 'speed="1Gf"', properties: str = "") -> Host:
-    """Return the host of a platform of one."""
+    """Return the host of a platform with one host."""
     inside = f'<host id="h" {attributes}>{properties}</host>'
     (host,) = read_platform(platform_file(folder, inside)).hosts
     return host
 
 
 def test_the_recorded_energy_platform_is_understood(inputs: Path) -> None:
-    """Speeds, watts and sleep states are numbers; switching takes what a flop takes."""
+    """Speeds, power and sleep pstates are read; a switch takes the time of 1 flop."""
     path = inputs / "platforms" / "energy_platform_homogeneous_no_net_128.xml"
     platform = read_platform(path)
     host = platform.hosts[0]
@@ -370,16 +368,16 @@ def test_the_recorded_energy_platform_is_understood(inputs: Path) -> None:
     assert host.properties["watt_per_state"] == host.properties["wattage_per_state"]
 
 
-def test_hosts_go_by_their_names_as_text(tmp_path: Path) -> None:
-    """As in every recording, a10 is before a2; the master is not among them."""
+def test_hosts_are_sorted_by_name_as_text(tmp_path: Path) -> None:
+    """Hosts are sorted by name as text, without the master host."""
     inside = '<cluster id="c" prefix="a" suffix="-x" radical="1-2,10" speed="1Gf"/>'
     platform = read_platform(platform_file(tmp_path, inside))
     assert [host.name for host in platform.hosts] == ["a1-x", "a10-x", "a2-x"]
     assert platform.master.name == "master_host"
 
 
-def test_only_so_many_hosts_are_taken(tmp_path: Path) -> None:
-    """The limit takes the first hosts by number, and can't be above their number."""
+def test_limit_of_hosts(tmp_path: Path) -> None:
+    """The limit takes the first hosts, and must not exceed their number."""
     path = platform_file(tmp_path, '<cluster id="c" prefix="a" radical="0-11" speed="1Gf"/>')
     assert [host.name for host in read_platform(path, limit=3).hosts] == ["a0", "a1", "a10"]
     with pytest.raises(InputError, match="has 12 compute hosts; --mmax requests 13"):
@@ -387,7 +385,7 @@ def test_only_so_many_hosts_are_taken(tmp_path: Path) -> None:
 
 
 def test_a_cluster_is_a_star_of_links(tmp_path: Path) -> None:
-    """Its links and backbone are kept if all hosts are on it, else there is no model."""
+    """Links and backbone are known if all hosts are in one cluster."""
     cluster = (
         '<cluster id="c{0}" prefix="{0}" radical="0-1" speed="2Gf" core="4" bw="125MBps" '
         'lat="1ms" bb_bw="2.25GBps" bb_lat="500us"/>'
@@ -400,8 +398,8 @@ def test_a_cluster_is_a_star_of_links(tmp_path: Path) -> None:
     assert (two.star, two.no_network) == (None, False)
 
 
-def test_zones_lie_in_each_other(tmp_path: Path) -> None:
-    """A host has the properties of all its zones, those of the innermost first."""
+def test_nested_zones(tmp_path: Path) -> None:
+    """A host has the properties of all its zones, inner ones override outer ones."""
     inside = (
         '<prop id="site" value="outer"/><prop id="room" value="1"/>'
         '<zone id="y" routing="Full"><prop id="site" value="inner"/><host id="h" speed="1"/></zone>'
@@ -412,8 +410,8 @@ def test_zones_lie_in_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["watt_per_state", "wattage_per_state"])
-def test_power_is_told_under_both_names(tmp_path: Path, name: str) -> None:
-    """Old clients look for `watt_per_state`, new ones for `wattage_per_state`."""
+def test_power_has_both_property_names(tmp_path: Path, name: str) -> None:
+    """Properties have both `watt_per_state` and `wattage_per_state`."""
     watts = "10:20:30, 5:15"
     host = one_host(tmp_path, 'speed="2Gf,1Gf" pstate="1"', f'<prop id="{name}" value="{watts}"/>')
     assert host.watts == (Watts(10.0, 20.0, 30.0), Watts(5.0, 5.0, 15.0))
@@ -422,7 +420,7 @@ def test_power_is_told_under_both_names(tmp_path: Path, name: str) -> None:
 
 
 def test_the_master_is_found_by_name_or_role(tmp_path: Path) -> None:
-    """A name given, or the role `master`, in the file or beside it, says which it is."""
+    """The name or the role `master` determines the master host."""
     inside = '<host id="a" speed="1"/><host id="b" speed="1"/>'
     path = platform_file(tmp_path, inside, master=False)
     assert read_platform(path, master="b").master.name == "b"
@@ -432,7 +430,7 @@ def test_the_master_is_found_by_name_or_role(tmp_path: Path) -> None:
 
 
 def test_hosts_of_storage_run_no_jobs(tmp_path: Path) -> None:
-    """A host with the role `storage` is apart from those that jobs run on."""
+    """A host with the role `storage` is not a compute host."""
     inside = '<host id="a" speed="1"/><host id="b" speed="1"/>'
     platform = read_platform(platform_file(tmp_path, inside), roles={"b": "storage"})
     assert [host.name for host in platform.hosts] == ["a"]
@@ -456,15 +454,15 @@ def test_hosts_of_storage_run_no_jobs(tmp_path: Path) -> None:
     ],
 )
 def test_amounts_have_simgrids_units(text: str, units: dict[str, float], value: float) -> None:
-    """An amount is a number and a unit; without one it is in the basic unit."""
+    """An amount without a unit is in the base unit."""
     assert amount(text, units, "1") == pytest.approx(value, rel=1e-15)
 
 
 @pytest.mark.parametrize(
     "text", ["", "Gf", "1.2.3Gf", "nan", "inf", "-1Gf", "1gf", "1Gf2", "1e999"]
 )
-def test_what_is_no_amount_is_refused(text: str) -> None:
-    """The message says what would be right."""
+def test_invalid_amount(text: str) -> None:
+    """The error has an example of a valid amount."""
     with pytest.raises(ValueError, match="1Gf"):
         amount(text, FLOPS, "1Gf")
 
@@ -555,7 +553,7 @@ POWERED = 'speed="2f,1f,1f,1f"'
     ],
 )
 def test_a_bad_platform_is_refused(tmp_path: Path, inside: str, says: str) -> None:
-    """The message names file and line, and what would be right."""
+    """The error names the file and the line."""
     path = platform_file(tmp_path, inside)
     with pytest.raises(InputError) as error:
         read_platform(path)
@@ -563,14 +561,14 @@ def test_a_bad_platform_is_refused(tmp_path: Path, inside: str, says: str) -> No
 
 
 def test_a_platform_without_a_master_is_refused(tmp_path: Path) -> None:
-    """The message says how to name one."""
+    """The error says how to name a master host."""
     path = platform_file(tmp_path, '<host id="a" speed="1"/>', master=False)
     with pytest.raises(InputError, match="expected a host named boss"):
         read_platform(path, master="boss")
 
 
-def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """The message names it."""
+def test_role_of_an_unknown_host(tmp_path: Path) -> None:
+    """The error names the unknown host."""
     path = platform_file(tmp_path, '<host id="a" speed="1"/>')
     with pytest.raises(InputError, match="has no host b; --add-role-to-hosts"):
         read_platform(path, roles={"b": "master"})
@@ -587,8 +585,8 @@ def test_a_role_for_a_host_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("<platform>" + "<zone>" * 1000 + "</zone>" * 1000 + "</platform>", f"{MAX_DEPTH} deep"),
     ],
 )
-def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) -> None:
-    """The message names the line; nothing is a traceback."""
+def test_file_that_is_not_a_platform(tmp_path: Path, text: str, says: str) -> None:
+    """The error names the line, or the format of the file."""
     path = tmp_path / "platform.xml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:
@@ -606,8 +604,8 @@ def test_what_is_no_platform_is_refused(tmp_path: Path, text: str, says: str) ->
         '<!ATTLIST host speed CDATA "1Gf">',
     ],
 )
-def test_nothing_is_expanded_and_nothing_else_is_read(tmp_path: Path, declared: str) -> None:
-    """A DOCTYPE that declares anything is refused before anything comes of it."""
+def test_doctype_with_internal_subset(tmp_path: Path, declared: str) -> None:
+    """A DOCTYPE with an internal subset is an error."""
     path = tmp_path / "platform.xml"
     path.write_text(f"<!DOCTYPE platform [{declared}]>\n<platform/>", encoding="utf-8")
     with pytest.raises(InputError, match="line 1: the DOCTYPE has an internal subset"):
@@ -617,20 +615,20 @@ def test_nothing_is_expanded_and_nothing_else_is_read(tmp_path: Path, declared: 
 def test_a_platform_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more is read than may be."""
+    """A file larger than the maximum is an error."""
     monkeypatch.setattr("hpcosim_batsim.inputs.xml_tree.MAX_BYTES", 100)
     path = platform_file(tmp_path, "<!-- " + "x" * 100 + " -->")
     with pytest.raises(InputError, match="is larger than"):
         read_platform(path)
 
 
-# How long profiles take
+# Durations of tasks
 
 
 def platform_of(
     hosts: int = 2, *, star: Star | None = None, no_network: bool = True, cores: int = 1
 ) -> BatsimPlatform:
-    """Return a platform of hosts of 100, 200, 300... flop/s, half of that in power state 1."""
+    """Return a platform of hosts of 100, 200, 300... flop/s, half of that in pstate 1."""
     return BatsimPlatform(
         path="p.xml",
         hosts=tuple(
@@ -655,17 +653,17 @@ def run_on(
     pstates: tuple[int, ...] = (0, 0, 0, 0),
     others: Mapping[str, BatsimProfile] = MappingProxyType({}),
 ) -> HostTask:
-    """Return what a profile does on hosts."""
+    """Return the task of a profile on hosts."""
     return task_of(profile, others, platform or platform_of(4), hosts, pstates)
 
 
 def test_a_delay_loads_nothing() -> None:
-    """A delay takes its time wherever it is."""
+    """A delay takes its duration on any host, without load."""
     assert run_on(Delay(name="d", delay_s=7.0), [0, 3]) == SimpleTask("d", 7.0, {})
 
 
 def test_a_task_is_over_when_its_slowest_host_is() -> None:
-    """The others compute at such a share of their speed that all end together."""
+    """Faster hosts run at the load with which all hosts finish together."""
     assert run_on(same(1000.0), [0, 1]) == SimpleTask("p", 10.0, {0: 1.0, 1: 0.5})
 
 
@@ -674,14 +672,14 @@ def test_a_total_is_spread_over_the_hosts() -> None:
     assert run_on(same(1000.0, total=True), [0, 1]) == SimpleTask("p", 5.0, {0: 1.0, 1: 0.5})
 
 
-def test_a_parallel_profile_tells_each_host_its_work() -> None:
-    """The first amount is for the first host given."""
+def test_a_parallel_profile_has_the_work_of_each_host() -> None:
+    """The first amount is for the first host of the allocation."""
     profile = Parallel(name="p", cpu_flop=(600.0, 0.0, 300.0))
     assert run_on(profile, [2, 0, 1]) == SimpleTask("p", 2.0, {2: 1.0, 1: 0.75})
 
 
-def test_power_states_have_their_own_speed() -> None:
-    """A host in a slower state takes longer."""
+def test_pstates_have_their_own_speed() -> None:
+    """A host in a slower pstate takes longer."""
     assert run_on(same(1000.0), [0], pstates=(1, 0)) == SimpleTask("p", 20.0, {0: 1.0})
 
 
@@ -691,17 +689,17 @@ def test_a_task_has_all_cores_of_its_host() -> None:
 
 
 def test_a_host_that_has_several_processes_does_the_work_of_all() -> None:
-    """As with a mapping of four processes to one host."""
+    """A host with four processes does the work of all four."""
     assert run_on(same(1000.0, 5.0), [0, 0, 0, 0]) == SimpleTask("p", 40.0, {0: 1.0})
 
 
 def test_no_work_takes_no_time() -> None:
-    """A profile of zeros is over at once."""
+    """A profile of zeros has a duration of 0."""
     assert run_on(same(0.0), [0, 1]) == SimpleTask("p", 0.0, {})
 
 
 def test_communication_takes_no_time_where_there_are_no_links() -> None:
-    """On a platform without a network only computation counts."""
+    """On a platform without a network only computation takes time."""
     assert run_on(same(1000.0, 1e12), [0, 1]) == SimpleTask("p", 10.0, {0: 1.0, 1: 0.5})
 
 
@@ -709,19 +707,19 @@ def test_communication_takes_no_time_where_there_are_no_links() -> None:
     ("star", "hosts", "seconds"),
     [
         (Star(10.0, True, 0.0), [0, 1, 2], 20.0),  # each sends 2 x 100 bytes
-        (Star(10.0, False, 0.0), [0, 1, 2], 40.0),  # and gets as many, on the same link
+        (Star(10.0, False, 0.0), [0, 1, 2], 40.0),  # and receives as many, on the same link
         (Star(10.0, True, 0.0, 20.0), [0, 1, 2], 30.0),  # 600 bytes in all
         (Star(10.0, True, 1.0, 20.0, 0.5), [0, 1, 2], 32.5),  # two links and the backbone
         (Star(10.0, True, 0.0), [0, 0, 1], 20.0),  # host 0 sends twice 100, within it nothing
         (Star(10.0, True, 0.0), [0, 0, 1, 1], 40.0),  # each of two sends 100 to each of two
-        (Star(10.0, True, 1.0), [0], 1.0),  # nobody to send to
+        (Star(10.0, True, 1.0), [0], 1.0),  # no other host
         (Star(1e9, True, 0.0), [0, 1], 1.0),  # computation takes longer
     ],
 )
 def test_communication_on_a_star_takes_what_its_busiest_link_does(
     star: Star, hosts: list[int], seconds: float
 ) -> None:
-    """It goes on beside computation, and latency comes on top."""
+    """Communication overlaps computation, and the latency is added."""
     platform = platform_of(3, star=star, no_network=False)
     task = run_on(same(100.0, 100.0), hosts, platform)
     assert task.duration_s == pytest.approx(seconds)
@@ -735,8 +733,8 @@ def test_a_matrix_of_communication_is_the_same_as_a_number() -> None:
     assert run_on(matrix, [2, 0, 1], platform) == run_on(same(100.0, 70.0), [2, 0, 1], platform)
 
 
-def test_communication_on_another_network_is_refused_by_name(tmp_path: Path) -> None:
-    """At the start by `check_profiles`, and for what comes later when it is to run."""
+def test_communication_on_an_unsupported_network(tmp_path: Path) -> None:
+    """The error occurs in `check_profiles`, and at the start of a registered job."""
     platform = platform_of(2, no_network=False)
     with pytest.raises(InputError, match=r"profile p: communicates, but the network of p\.xml"):
         run_on(same(1.0, 1.0), [0, 1], platform)
@@ -753,7 +751,7 @@ def test_communication_on_another_network_is_refused_by_name(tmp_path: Path) -> 
 
 
 def test_a_parallel_profile_for_other_hosts_is_refused(tmp_path: Path) -> None:
-    """At the start if its job asks for another number, and when it is to run on one."""
+    """A wrong number of hosts is an error in the check and at the start."""
     profiles = {
         "p": {"type": "parallel", "cpu": [1, 1], "com": []},
         "d": {"type": "composed", "seq": ["p"]},
@@ -770,20 +768,20 @@ PARTS: dict[str, BatsimProfile] = {"d": Delay(name="d", delay_s=2.0), "p": same(
 
 
 def test_a_composed_profile_does_one_part_after_the_other() -> None:
-    """Its parts are done in order, as often as it says."""
+    """The parts run in order, with repetitions."""
     task = run_on(SEQUENCE, [0], others=PARTS)
     parts = (SimpleTask("d", 2.0, {}), SimpleTask("p", 10.0, {0: 1.0}))
     assert task == SequentialTask("all", parts, 3, 36.0)
 
 
 def test_a_composed_profile_of_an_unknown_one_is_refused() -> None:
-    """As one may be that the scheduler registered."""
+    """An unknown part is an error at the start of a job."""
     with pytest.raises(InputError, match="profile all: there is no profile 'd'"):
         run_on(SEQUENCE, [0])
 
 
 def test_energy_is_idle_epsilon_all() -> None:
-    """No load draws the idle power, any load more than epsilon, full load all."""
+    """No load draws idle power, any load more than epsilon, full load all."""
     watts = Watts(10.0, 50.0, 100.0)
     assert [watts.at(load) for load in (0.0, 1e-12, 0.5, 1.0)] == [
         10.0,
@@ -808,7 +806,7 @@ def test_the_recorded_job_uses_the_recorded_energy(inputs: Path) -> None:
 
 
 def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
-    """A gigaflop on each of four hosts takes what Batsim's tests expect, 20.621958 s."""
+    """A gigaflop on each of four hosts takes 20.621958 s, as in Batsim's tests."""
     platform = read_platform(inputs / "platforms" / "small_platform.xml")
     for hosts, factor in (([0, 1, 2, 3], 1), ([0, 0, 2, 2], 2), ([0, 0, 0, 0], 4)):
         task = task_of(same(1e9), {}, platform, hosts, [0] * 4)
@@ -820,8 +818,10 @@ def test_the_time_of_batsims_own_test_of_moldable_jobs(inputs: Path) -> None:
     repeat=st.integers(1, 20),
     share=st.floats(0.0, 1.0),
 )
-def test_progress_is_where_the_time_is(seconds: list[int], repeat: int, share: float) -> None:
-    """What is done of a sequence, part by part, adds up to the time that has passed."""
+def test_progress_adds_up_to_the_elapsed_time(
+    seconds: list[int], repeat: int, share: float
+) -> None:
+    """The progress of a sequence, part by part, adds up to the elapsed time."""
     profiles: dict[str, BatsimProfile] = {
         str(i): Delay(name=str(i), delay_s=float(each)) for i, each in enumerate(seconds)
     }

@@ -1,4 +1,4 @@
-"""Batsim's output files, of runs of ours; evalys reads them."""
+"""Batsim's output files of hpcosim's runs, read by evalys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MANY = examples(150)
 
 
 def texts(outcome: BatsimOutcome) -> dict[str, str]:
-    """Return the text of each file by what it is of: `jobs` and so on."""
+    """Return the text of each file by its kind: `jobs` and so on."""
     return {
         name.removeprefix("out_").removesuffix(".csv"): "".join(lines)
         for name, lines in files_of(outcome).items()
@@ -72,7 +72,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def job(**changes: Any) -> JobOutcome:
-    """Return a job that ran, with other fields."""
+    """Return a job that ran, with changed fields."""
     fields: dict[str, Any] = {
         "name": "1",
         "workload": "w0",
@@ -94,7 +94,7 @@ def outcome_of_jobs(*jobs: JobOutcome) -> BatsimOutcome:
 
 
 def with_energy() -> BatsimOutcome:
-    """Return the outcome of a run of ours that has all five files, and 15,500 J."""
+    """Return the outcome of a run with all five files and 15,500 J."""
     return outcome_of(off_and_on()[0].record())
 
 
@@ -133,14 +133,14 @@ def with_energy() -> BatsimOutcome:
     ],
 )
 def test_a_row_of_jobs(changes: dict[str, Any], line: str) -> None:
-    """A row has all columns, empty ones for a job that never ran, and is one row for any reader."""
+    """A row has all columns, and those of a job that never ran are empty."""
     text = texts(outcome_of_jobs(job(**changes)))["jobs"]
     assert text.splitlines()[1:] == [line]
     assert len(next(iter(csv.reader([line])))) == 17
 
 
 def test_ways_to_end_are_counted() -> None:
-    """Killed are those at their walltime, too; rejected ones have not finished."""
+    """Jobs at their walltime count as killed, and rejected ones have not finished."""
     never = {"state": "REJECTED", "start_s": None, "end_s": None, "hosts": ()}
     jobs = [
         job(),
@@ -170,14 +170,14 @@ def test_no_jobs_are_no_error() -> None:
 
 
 def test_energy_before_the_first_submission_is_not_counted() -> None:
-    """The schedule's energy is that from the first submission to the end of the last job."""
+    """The schedule's energy is that from the first submission to the last end."""
     outcome = with_energy()
     outcome.energy_before_j = 500.0
     assert rows(texts(outcome)["schedule"])[0]["consumed_joules"] == "15000.000000"
 
 
 def test_unavailable_hosts_are_in_no_column_but_their_time_is() -> None:
-    """As in Batsim the rows of states do not sum to the hosts while some can't be had."""
+    """As in Batsim, unavailable hosts are in no column of the states."""
     outcome = outcome_of_jobs(job())
     outcome.states = [StateChange(1.0, [3], "unavailable"), StateChange(5.0, [3], "idle")]
     files = texts(outcome)
@@ -187,7 +187,7 @@ def test_unavailable_hosts_are_in_no_column_but_their_time_is() -> None:
 
 
 def test_times_of_states_keep_their_microseconds() -> None:
-    """After months a microsecond still tells two rows apart, where Batsim's six digits don't."""
+    """Times of states have microseconds after months, unlike Batsim's six digits."""
     outcome = outcome_of_jobs()
     outcome.states = [
         StateChange(12345678.000001, [0], "computing"),
@@ -206,7 +206,7 @@ def files_of_run(simulation: Simulation) -> dict[str, str]:
 
 
 def test_a_run_with_a_node_switched_off_and_on() -> None:
-    """The whole files of a small run, by hand."""
+    """The files of a small run equal those computed by hand."""
     simulation, _ = off_and_on()
     files = files_of_run(simulation)
     assert files["machine_states"].splitlines()[1:] == [
@@ -244,7 +244,7 @@ def test_a_run_with_a_node_switched_off_and_on() -> None:
 
 
 def test_hosts_are_cores() -> None:
-    """A job has the free cores of the lowest numbers on its nodes, and they are its alone."""
+    """A job has the free cores with the lowest numbers on its nodes, without other jobs."""
     platform = Platform((nodes_of(1, cores=2), nodes_of(2, cores=3)))
     simulation = Simulation(platform, jobs_of((0.0, 9.0, 1), (0.0, 5.0, 4), (1.0, 9.0, 2)))
     first: list[Decision] = [AllocateJob(1, [1], [1]), AllocateJob(2, [0, 1], [2, 2])]
@@ -257,7 +257,7 @@ def test_hosts_are_cores() -> None:
 
 
 def test_several_processors_are_filled_as_in_the_simulation() -> None:
-    """Cores are numbered through the processors of a node, the first filled first."""
+    """Cores are numbered over the processors of a node, in order of use."""
     group = NodeGroup(1, (Processor(1, 1.0, 10.0), Processor(2, 1.0, 20.0)))
     simulation = simulate(Platform((group,)), jobs_of((0.0, 5.0, 2), (0.0, 5.0, 1)))
     told = [row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])]
@@ -272,7 +272,7 @@ def test_a_job_that_waits_for_its_nodes_starts_when_they_are_on() -> None:
 
 
 def test_a_job_killed_before_its_nodes_were_on_never_ran() -> None:
-    """It was killed, and has no start."""
+    """A job killed before its nodes were on has no start time."""
     simulation, _ = killed_while_its_node_boots()
     killed = [
         row for row in rows(files_of_run(simulation)["jobs"]) if row["final_state"].endswith("ED")
@@ -281,7 +281,7 @@ def test_a_job_killed_before_its_nodes_were_on_never_ran() -> None:
 
 
 def test_jobs_are_in_the_order_they_were_over() -> None:
-    """Rejected ones stand where they were rejected; those at their walltime say so."""
+    """Jobs are sorted by the order in which they ended or were rejected."""
     simulation = Simulation(
         cluster_of(2),
         jobs_of((0, 9, 1), (0, 5, 9), (0, 5, 1, 3), (1, 5, 1)),
@@ -299,7 +299,7 @@ def test_jobs_are_in_the_order_they_were_over() -> None:
 
 
 def test_jobs_that_are_not_over_are_left_out() -> None:
-    """Of a run that was cut short there are the jobs that were over; the rest computes still."""
+    """The files of an incomplete run have only the jobs that have ended."""
     simulation = Simulation(cluster_of(2), jobs_of((0, 9, 1), (0, 5, 1), (0, 5, 1)))
     drive(simulation, (0.0, [AllocateJob(1, [0]), AllocateJob(2, [1])]), (5.0, []))
     files = files_of_run(simulation)
@@ -308,7 +308,7 @@ def test_jobs_that_are_not_over_are_left_out() -> None:
 
 
 def test_a_run_may_begin_late() -> None:
-    """Times are those of the run; power states are told from 0 on, as evalys wants it."""
+    """Times are those of the run, and pstates start at 0, as evalys requires."""
     simulation = simulate(cluster_of(1), jobs_of((1000.0, 5.0, 1)))
     files = files_of_run(simulation)
     assert files["pstate_changes"].splitlines()[1] == "0,0,0"
@@ -320,7 +320,7 @@ def test_a_run_may_begin_late() -> None:
 
 
 def test_switches_of_no_time_are_all_told() -> None:
-    """A node switched off and on at one instant goes through all its states."""
+    """A node that is switched off and on in one instant passes all its states."""
     simulation = Simulation(
         Platform((nodes_of(1, AT_ONCE),)), jobs_of((0.0, 5.0, 1), (9.0, 5.0, 1))
     )
@@ -341,7 +341,7 @@ def test_switches_of_no_time_are_all_told() -> None:
 @MANY
 @given(scenes(vary=True))
 def test_the_files_tell_the_energy_of_the_run(scene: Scene) -> None:
-    """The energy so far, at the last change, is the integral that the metrics have up to then."""
+    """The energy at the last change equals that of the metrics."""
     simulation = play(scene).simulation
     points = outcome_of(simulation.record()).energy or []
     assert [point.time_s for point in points] == sorted(point.time_s for point in points)
@@ -354,7 +354,7 @@ def test_the_files_tell_the_energy_of_the_run(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_the_energy_of_the_states_is_the_integral(scene: Scene) -> None:
-    """Idle, asleep and on the way, what nodes draw times how long they did is what was used."""
+    """Power in each state times its duration adds up to the energy."""
     group = NodeGroup(
         scene.platform.node_count,
         (Processor(1, 1.0, 100.0, 10.0, 0.5),),
@@ -386,7 +386,7 @@ def test_the_energy_of_the_states_is_the_integral(scene: Scene) -> None:
 @MANY
 @given(scenes(vary=True))
 def test_hosts_are_always_all_there_and_have_one_job(scene: Scene) -> None:
-    """Every row counts every core once; no core computes for two jobs; states follow each other."""
+    """Every row counts every core once, and a core has at most one job."""
     outcome = outcome_of(play(scene).simulation.record())
     for row in rows(texts(outcome)["machine_states"]):
         assert sum(int(row[name]) for name in COUNTS) == outcome.hosts
@@ -412,7 +412,7 @@ FOLLOWS: Mapping[HostState, tuple[HostState, ...]] = {
 @MANY
 @given(scenes(vary=True))
 def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
-    """The two files agree about which hosts sleep and which are on the way, at any time."""
+    """The files of pstates and of machine states agree at any time."""
     outcome = outcome_of(play(scene).simulation.record())
     of_pstate: dict[int, HostState] = {0: "idle", 1: "sleeping", -1: "switching_on"}
     of_pstate[-2] = "switching_off"
@@ -435,7 +435,7 @@ def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
 
 
 def test_files_are_written_with_a_prefix(tmp_path: Path) -> None:
-    """The prefix is a folder and the beginning of a name; folders are made; nothing else stays."""
+    """The prefix is a folder and the start of the names; folders are created."""
     write_outputs(tmp_path / "a" / "run1", with_energy())
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(
         f"run1_{suffix}.csv" for suffix in SUFFIXES
@@ -447,7 +447,7 @@ def test_files_are_written_with_a_prefix(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_all_files_are_written_or_none(tmp_path: Path, suffix: str) -> None:
-    """Where one can't be, the others stay what they were."""
+    """If one file cannot be written, no file changes."""
     for other in SUFFIXES:
         (tmp_path / f"o_{other}.csv").write_text("before")
     (tmp_path / f"o_{suffix}.csv").unlink()
@@ -487,7 +487,7 @@ def scenario(tmp_path: Path) -> Path:
 def test_the_format_is_written_for_any_run_and_any_transport(
     scenario: Path, tmp_path: Path
 ) -> None:
-    """`--format batsim` adds the five files, the same to the last byte; else there are none."""
+    """`--format batsim` adds the five files, equal on every transport."""
     transports: tuple[Transport, ...] = ("inproc", "ipc", "tcp")
     found = []
     for transport in transports:
@@ -504,14 +504,14 @@ def test_the_format_is_written_for_any_run_and_any_transport(
 
 
 def test_compared_schedulers_have_the_format_each(scenario: Path, tmp_path: Path) -> None:
-    """Every scheduler's folder has the files."""
+    """The folder of every compared scheduler has the files."""
     compare_schedulers(scenario, ["fcfs", "easy"], out=tmp_path / "out", formats=[BATSIM, BATSIM])
     for name in ("fcfs", "easy"):
         assert set(NAMES) <= set(read(tmp_path / "out" / name))
 
 
 def test_the_command_has_the_option(scenario: Path, tmp_path: Path) -> None:
-    """`hpcosim run --format batsim` writes them."""
+    """`hpcosim run --format batsim` writes the files."""
     words = ["run", str(scenario), "--transport", "inproc", "--out", str(tmp_path / "out")]
     assert CliRunner().invoke(app, [*words, "--format", "batsim"]).exit_code == 0
     assert set(NAMES) <= set(read(tmp_path / "out"))
@@ -554,7 +554,7 @@ print(json.dumps({
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # to install it takes a while, the first time
 def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_programs: Path) -> None:
-    """JobSet, utilisation, gantt, machine states and power states have the run's own numbers."""
+    """The package evalys reads jobs, utilisation, machine states and pstates of the run."""
     out = tmp_path / "out"
     metrics, _ = run_scenario(scenario, transport="inproc", out=out, formats=[BATSIM])
     picture = tmp_path / "gantt.png"

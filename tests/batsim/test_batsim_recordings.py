@@ -1,4 +1,4 @@
-"""What the real Batsim said and wrote, said and written again for the same decisions."""
+"""Recordings of Batsim: the bridge sends the recorded messages and writes the recorded files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ names = pytest.mark.parametrize("name", RUNS)
 
 
 class Replayed(NamedTuple):
-    """A recording played again."""
+    """A replayed recording."""
 
     recorded: Recording
     bridge: Bridge
@@ -70,7 +70,7 @@ class Replayed(NamedTuple):
 
 
 def replay(name: str) -> Replayed:
-    """Play a recording again: the same decisions, whatever comes of them."""
+    """Replay the decisions of a recording."""
     recorded, run = recording(name), RUNS[name]
     bridge = Bridge(
         read_workloads([INPUTS / "workloads" / f"{run.workload}.json"]),
@@ -87,7 +87,7 @@ def replay(name: str) -> Replayed:
 
 @names
 def test_scheduler_is_told_the_same_at_the_start(name: str) -> None:
-    """All fields of `SIMULATION_BEGINS` are Batsim's; properties may be more."""
+    """All fields of `SIMULATION_BEGINS` are equal; properties may have additional entries."""
     replayed = replay(name)
     ours, theirs = (events[0]["data"] for events in (replayed.events(), replayed.recorded.events()))
     for data in (ours, theirs):
@@ -102,7 +102,7 @@ def test_scheduler_is_told_the_same_at_the_start(name: str) -> None:
 
 @names
 def test_scheduler_is_told_of_the_same_events(name: str) -> None:
-    """Each event comes once, with the same data, at about the same time."""
+    """Each recorded event is sent once, with equal data and a time within the tolerance."""
     replayed = replay(name)
     theirs = {key(event): event["timestamp"] for event in replayed.recorded.events()[1:]}
     ours = {key(event): event["timestamp"] for event in replayed.events()[1:]}
@@ -114,7 +114,7 @@ def test_scheduler_is_told_of_the_same_events(name: str) -> None:
 
 @names
 def test_events_come_in_the_same_order(name: str) -> None:
-    """Where they are further apart than the tolerance; and all of them where there is no burst."""
+    """Events that are further apart than the tolerance have the recorded order."""
     replayed = replay(name)
     theirs = [key(event) for event in replayed.recorded.events()[1:]]
     ours = [key(event) for event in replayed.events()[1:]]
@@ -129,7 +129,7 @@ def test_events_come_in_the_same_order(name: str) -> None:
 
 @names
 def test_messages_hold_an_instant_each(name: str) -> None:
-    """No event is after its message's now, times never go back, and no two messages share one."""
+    """Each message has the events of one instant, and times never decrease."""
     last_s = -1.0
     for message in replay(name).messages[1:-1]:
         times_s = [event["timestamp"] for event in message["events"]]
@@ -142,7 +142,7 @@ def test_messages_hold_an_instant_each(name: str) -> None:
 
 @names
 def test_jobs_file_is_the_same(name: str, tmp_path: Path) -> None:
-    """The same jobs ended in the same way on the same hosts, at about the same times."""
+    """Jobs have the recorded states, hosts and, within the tolerance, times."""
     ours, theirs = files(name, "jobs", tmp_path)
     by_job = {(row["workload_name"], row["job_id"]): row for row in theirs}
     assert len(ours) == len(theirs)
@@ -152,7 +152,7 @@ def test_jobs_file_is_the_same(name: str, tmp_path: Path) -> None:
 
 @names
 def test_schedule_file_is_the_same(name: str, tmp_path: Path) -> None:
-    """All aggregates are the same, but for wall seconds and the version."""
+    """All aggregates are equal, except wall-clock times and version."""
     (ours,), (theirs,) = files(name, "schedule", tmp_path)
     hosts = int(theirs["nb_computing_machines"])
     for column in ("batsim_version", "scheduling_time", "simulation_time"):
@@ -162,7 +162,7 @@ def test_schedule_file_is_the_same(name: str, tmp_path: Path) -> None:
 
 @names
 def test_machine_states_file_is_the_same(name: str, tmp_path: Path) -> None:
-    """After each burst of changes as many hosts are in each state."""
+    """After each burst of changes the number of hosts in each state is equal."""
     ours, theirs = (
         settled(rows, tolerance_s(name)) for rows in files(name, "machine_states", tmp_path)
     )
@@ -172,7 +172,7 @@ def test_machine_states_file_is_the_same(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["jobs", "machine_states", "pstate_changes", "consumed_energy"])
 def test_energy_files_are_the_same_byte_by_byte(file: str, tmp_path: Path) -> None:
-    """Where Batsim's network takes no time nothing differs, to the last decimal."""
+    """Without network time the energy files are equal byte by byte."""
     replayed = replay("sleeper-no_net_128")
     write_outputs(tmp_path / "o", results_of(replayed.bridge.run))
     theirs = replayed.recorded.folder / f"o_{file}.csv"
@@ -180,7 +180,7 @@ def test_energy_files_are_the_same_byte_by_byte(file: str, tmp_path: Path) -> No
 
 
 def test_same_input_gives_the_same_bytes() -> None:
-    """Two runs say and write the same, byte by byte."""
+    """Two runs have equal messages and files."""
 
     def text(replayed: Replayed) -> str:
         return json.dumps(replayed.messages)
@@ -189,24 +189,24 @@ def test_same_input_gives_the_same_bytes() -> None:
 
 
 def key(event: Event) -> str:
-    """Return all of an event but when it was."""
+    """Return an event without its time."""
     return json.dumps([event["type"], event["data"]], sort_keys=True)
 
 
 def tolerance_s(name: str) -> float:
-    """Return how far apart times may be."""
+    """Return the tolerance of times, s."""
     return BURSTS_S.get(name, TOLERANCE_S)
 
 
 def files(name: str, file: str, folder: Path) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a file as written here, and as recorded."""
+    """Return the rows of a file of this run, and of the recording."""
     replayed = replay(name)
     write_outputs(folder / "o", results_of(replayed.bridge.run))
     return rows_of(folder / f"o_{file}.csv"), replayed.recorded.rows(file)
 
 
 def assert_near(row: Row, like: Row, tolerance: float) -> None:
-    """Fail unless two rows have the same columns and texts, and numbers near each other."""
+    """Check that two rows have equal columns and texts, and near numbers."""
     assert list(row) == list(like)
     for column, value in row.items():
         try:

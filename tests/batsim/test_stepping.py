@@ -1,4 +1,4 @@
-"""The engine, advanced instant by instant, and nodes that change their kind."""
+"""The engine, advanced by one instant at a time, and changes of a node's kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FAST = NodeGroup(1, (Processor(1, 2.0, 90.0, 30.0, 0.5),), 0.0, PowerStates(5.0,
 
 
 def test_step_brings_one_instant_at_a_time() -> None:
-    """Each step ends where the next thing happens, whatever woke schedulers before."""
+    """Each step processes the next instant."""
     simulation = SteppedEngine(
         cluster_of(2), jobs_of((0, 10, 1), (5, 10, 1)), Rules(initial_time_s=0.0)
     )
@@ -48,7 +48,7 @@ def test_step_brings_one_instant_at_a_time() -> None:
 
 
 def test_step_stops_where_nothing_happens_by_then() -> None:
-    """Time passes up to the time given, not beyond, and not at all without one."""
+    """A step advances up to the given time, or not at all without one."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((5, 10, 1)), Rules(initial_time_s=0.0))
     simulation.step(3.0)
     assert simulation.now_s == 3.0
@@ -59,7 +59,7 @@ def test_step_stops_where_nothing_happens_by_then() -> None:
 
 
 def test_steps_go_on_after_the_last_job() -> None:
-    """Alarms and nodes on the way outlive the jobs."""
+    """Alarms and power switches continue after the last job."""
     platform = cluster_of(1)
     simulation = SteppedEngine(platform, jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
@@ -74,7 +74,7 @@ def test_steps_go_on_after_the_last_job() -> None:
 
 
 def test_clock_starts_where_the_rules_say() -> None:
-    """With `initial_time_s` there is time, and energy is used, before the first submission."""
+    """With `initial_time_s` time and energy start before the first submission."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((5, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
     simulation.settle()
@@ -83,13 +83,13 @@ def test_clock_starts_where_the_rules_say() -> None:
 
 
 def test_job_that_can_never_run_joins_the_queue() -> None:
-    """The scheduler is told of it, and can reject it."""
+    """A job that is too large joins the queue and can be rejected."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 2)))
     assert JobSubmitted(0.0, 1, 2, 1.0) in simulation.step()
 
 
 def test_reshaped_job_runs_as_told() -> None:
-    """A job takes the nodes and the time it was reshaped to."""
+    """A job runs on the nodes and for the time it was reshaped to."""
     simulation = SteppedEngine(cluster_of(4), jobs_of((0, 10, 4, 99)), Rules())
     simulation.step()
     simulation.reshape(1, 2, 20.0)
@@ -98,7 +98,7 @@ def test_reshaped_job_runs_as_told() -> None:
 
 
 def test_running_job_is_not_reshaped() -> None:
-    """What runs stays as it is."""
+    """A running job cannot be reshaped."""
     simulation = SteppedEngine(cluster_of(2), jobs_of((0, 10, 1)), Rules())
     simulation.step()
     simulation.carry_out(AllocateJob(1, [0]))
@@ -107,7 +107,7 @@ def test_running_job_is_not_reshaped() -> None:
 
 
 def test_submitted_job_is_told_of_at_once() -> None:
-    """`submit` adds a job now."""
+    """`submit` adds a job at the current time."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 1)), Rules())
     simulation.step()
     simulation.step(9.0)
@@ -116,7 +116,7 @@ def test_submitted_job_is_told_of_at_once() -> None:
 
 
 def test_node_draws_the_power_of_its_new_kind() -> None:
-    """Idle, computing and again idle, each at what the kind says; a job is charged its share."""
+    """A node draws the power of its kind, idle and computing, and jobs are charged their part."""
     simulation = SteppedEngine(cluster_of(2), jobs_of((0, 10, 1)), Rules(initial_time_s=0.0))
     simulation.step()
     simulation.change_kind(1, SLOW)  # 20 W idle, 42 W computing; the other draws 50 W idle
@@ -132,7 +132,7 @@ def test_node_draws_the_power_of_its_new_kind() -> None:
 
 
 def test_node_sleeps_as_its_new_kind_does() -> None:
-    """The times and the powers of switching are those of the kind."""
+    """Switching times and powers are those of the new kind."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
     simulation.change_kind(0, FAST)
@@ -153,7 +153,7 @@ def test_node_sleeps_as_its_new_kind_does() -> None:
     st.integers(0, 1),
 )
 def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], which: int) -> None:
-    """However nodes change their kind under jobs that come and go, no joule is lost or won."""
+    """With random changes of kinds the energy is the sum over all nodes."""
     kinds = [SLOW, FAST]
     simulation = SteppedEngine(
         cluster_of(3), jobs_of(*[(0, 1e6, 1)] * 30), Rules(initial_time_s=0.0)

@@ -1,8 +1,19 @@
-"""Fixtures of the tests of the command line."""
+"""Fixtures of the tests of the command."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from support.commands import SCENARIO
+
+
+@pytest.fixture(autouse=True)
+def in_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in a new folder that holds `tiny.yaml`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""What the README shows works as shown."""
+"""The commands and programs of the README."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEMO = SCENARIOS / "demo.yaml"
 OURS = [sys.executable, "-m", "hpcosim_cli"]
 FEWER_JOBS = {"deep_eas": ["--set", "workload.synthetic.sequences=5"]}
-"""What is added to the commands of a paper whose scenario takes a minute as it is."""
+"""Options added to the commands of a paper, whose scenario would take a minute."""
 
 
 def shown_commands() -> list[str]:
-    """Return all `hpcosim` commands that the README shows."""
+    """Return all `hpcosim` commands in the README."""
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     lines = [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line.startswith(".venv/bin/hpcosim ")]
 
 
 def quick_commands() -> list[str]:
-    """Return the shown commands that need no job log, server or network, and end in seconds."""
+    """Return the commands that need no job log, server or network, and end within seconds."""
     elsewhere = r"traces get|nasa| reproduce | serve | schedule | conformance "
     return [line for line in shown_commands() if not re.search(elsewhere, f"{line} ")]
 
@@ -44,7 +44,7 @@ def server(processes: Processes, tmp_path: Path) -> Server:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", quick_commands())
 def test_command_runs_as_shown(command: str, tmp_path: Path) -> None:
-    """A command that the README shows succeeds."""
+    """A command of the README exits with status 0."""
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     arguments = shlex.split(command)[1:]
     for paper, options in FEWER_JOBS.items():
@@ -54,7 +54,7 @@ def test_command_runs_as_shown(command: str, tmp_path: Path) -> None:
 
 
 def test_studies_shown_exist() -> None:
-    """Each `hpcosim reproduce` of the README names a study; `tests/studies` runs them."""
+    """Each `hpcosim reproduce` of the README names a known study; `tests/studies` runs them."""
     shown = {line.split()[2] for line in shown_commands() if " reproduce " in line}
     assert shown
     assert shown <= set(STUDIES)
@@ -73,8 +73,8 @@ def test_scheduler_of_ten_lines_runs_as_shown(server: Server, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_minimal_client_equals_ours(server: Server, tmp_path: Path) -> None:
-    """`minimal.py`, under 80 lines and none of ours, gets the results of `fcfs`."""
+def test_minimal_client_equals_fcfs(server: Server, tmp_path: Path) -> None:
+    """`minimal.py` has fewer than 80 lines, uses no hpcosim package, and equals `fcfs`."""
     minimal = ROOT / "scheduler_client" / "minimal.py"
     text = minimal.read_text()
     assert text.count("\n") < 80
@@ -83,6 +83,6 @@ def test_minimal_client_equals_ours(server: Server, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert server.end() == 0
-    run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "ours")
-    metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "ours")]
+    run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "fcfs")
+    metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "fcfs")]
     assert metrics[0] == metrics[1]

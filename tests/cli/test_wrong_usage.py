@@ -28,6 +28,10 @@ WRONG = {
     "ping --timeout-s 3s": "--timeout-s: expected a number without a unit",
     "train deep_eas x": "no such command 'deep_eas'. Did you mean 'deep-eas'?",
     f"train pairing {DEMO}": "missing option '--out'",
+    "serve": "missing argument 'SCENARIO...'",
+    f"serve {DEMO} --idle-timeout-s 0": "--idle-timeout-s: expected a value greater than",
+    f"serve {DEMO} --max-decisions 0": "--max-decisions: expected a value greater than",
+    "schedule": "missing argument",
     # scenario files
     "run demo.yaml": "SCENARIO: demo.yaml: no such file or shipped scenario; did you mean demo?",
     "run dmo": "SCENARIO: dmo: no such file or shipped scenario; did you mean demo?",
@@ -67,9 +71,8 @@ WRONG = {
 
 
 @pytest.fixture(autouse=True)
-def _folder_with_scenarios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _folder_with_scenarios(tmp_path: Path) -> None:
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("words", WRONG)
@@ -80,7 +83,7 @@ def test_wrong_usage_is_one_line(words: str) -> None:
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("error: ")
     assert WRONG[words] in done.stderr
-    assert os.listdir() == ["scenarios"]
+    assert sorted(os.listdir()) == ["scenarios", "tiny.yaml"]
 
 
 def test_command_without_arguments_prints_help() -> None:

@@ -1,4 +1,4 @@
-"""The jobs of Deep-EAS: what their distributions are, what their columns promise, the scenarios."""
+"""The workload of Deep-EAS: distributions, columns and scenarios."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = (
 
 
 def table(seed: int = 1, **changed: Any) -> JobTable:
-    """Return a workload of the paper's arguments, but for those changed."""
+    """Return a workload with the paper's arguments, and changed ones."""
     arguments: dict[str, Any] = {
         "arrival_probability": 0.7,
         "short_probability": 0.5,
@@ -66,7 +66,7 @@ def rows(jobs: JobTable, *names: str) -> list[tuple[Any, ...]]:
 
 
 def check_share(hits: Any, share: float) -> None:
-    """Make sure that as large a share of them is true, within five sigmas."""
+    """Check that the share of true values is within five standard deviations."""
     sigma = math.sqrt(share * (1 - share) / len(hits))
     assert np.mean(hits) == pytest.approx(share, abs=SIGMAS * sigma)
 
@@ -95,7 +95,7 @@ def test_every_job_is_within_the_ranges(
     sequences: int,
     idle_s: float,
 ) -> None:
-    """Whatever the arguments, all columns keep to their ranges, and jobs come in order."""
+    """All columns are within their ranges, and jobs are sorted by submission."""
     short_s, long_s, sizes = (
         (least, least + more) for least, more in (short_run_s, long_run_s, cores)
     )
@@ -125,8 +125,8 @@ def test_every_job_is_within_the_ranges(
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_a_job_comes_at_each_step_with_the_probability_asked_for(rate: float) -> None:
-    """Over many sequences each step, the first and the last too, has its share of jobs."""
+def test_arrival_probability_at_each_step(rate: float) -> None:
+    """Each step, also the first and the last, has an arrival with the probability."""
     jobs = table(arrival_probability=rate)
     came = np.zeros((MANY, STEPS), dtype=bool)
     came[(jobs.submit_s // APART_S).astype(int), (jobs.submit_s % APART_S).astype(int)] = True
@@ -136,23 +136,23 @@ def test_a_job_comes_at_each_step_with_the_probability_asked_for(rate: float) ->
         check_share(came[:, step], rate)
 
 
-def test_whether_a_job_comes_says_nothing_of_the_next_step() -> None:
-    """Two jobs follow each other in as many steps as chance has it."""
+def test_arrivals_are_independent() -> None:
+    """Arrivals at consecutive steps are independent."""
     jobs = table()
     came = np.zeros((MANY, STEPS), dtype=bool)
     came[(jobs.submit_s // APART_S).astype(int), (jobs.submit_s % APART_S).astype(int)] = True
     check_share((came[:, ::2] & came[:, 1::2]).ravel(), 0.7 * 0.7)
 
 
-def test_a_job_is_sure_to_come() -> None:
-    """At the probability 1 one comes at every step, and at no other time."""
+def test_arrival_probability_of_1() -> None:
+    """With the probability 1 a job arrives at every step."""
     jobs = table(arrival_probability=1.0, sequences=2)
     assert jobs.submit_s.tolist() == [*range(60), *range(2000, 2060)]
 
 
 @pytest.mark.parametrize("short", [0.2, 0.5, 0.8])
 def test_each_mean_is_as_likely_as_uniform_makes_it(short: float) -> None:
-    """Short jobs are expected to take 1, 2 or 3 s, long ones 10 to 15 s, each as likely."""
+    """Mean run times are uniform: 1, 2 or 3 s for short jobs, 10 to 15 s for long ones."""
     requested_s = table(short_probability=short).requested_s
     for mean_s in (1, 2, 3):
         check_share(requested_s == mean_s, short / 3)
@@ -162,12 +162,12 @@ def test_each_mean_is_as_likely_as_uniform_makes_it(short: float) -> None:
 
 @pytest.mark.parametrize(("short", "means_s"), [(1.0, {1, 2, 3}), (0.0, set(range(10, 16)))])
 def test_all_jobs_may_be_of_one_kind(short: float, means_s: set[int]) -> None:
-    """At the probability 1 there are short jobs alone, at 0 long ones."""
+    """With the probability 1 all jobs are short, with 0 all are long."""
     assert set(table(short_probability=short, sequences=20).requested_s.tolist()) == means_s
 
 
 def test_each_size_is_as_likely() -> None:
-    """Cores are uniform, ends included, and short jobs have no others than long ones."""
+    """Cores are uniform, ends included, for short and long jobs."""
     jobs = table()
     for size in range(1, 11):
         check_share(jobs.cores == size, 0.1)
@@ -176,7 +176,7 @@ def test_each_size_is_as_likely() -> None:
 
 @pytest.mark.parametrize("accuracy", [1.0, 4.0, 100.0])
 def test_run_times_are_normal_about_their_mean(accuracy: float) -> None:
-    """A job of 12 s takes each number of seconds as often as a rounded normal variable does."""
+    """Run times of jobs of 12 s have a rounded normal distribution."""
     jobs = table(accuracy=accuracy)
     run_s = jobs.run_s[jobs.requested_s == 12]
     deviation_s = math.sqrt(12 / accuracy)
@@ -187,7 +187,7 @@ def test_run_times_are_normal_about_their_mean(accuracy: float) -> None:
 
 
 def test_a_run_time_is_never_below_a_second() -> None:
-    """What would be rounded to 0 or is below is 1 s: of jobs of 1 s, all up to 1.5 s."""
+    """Run times that would be rounded to 0 or below are 1 s."""
     jobs = table(accuracy=1.0)
     run_s = jobs.run_s[jobs.requested_s == 1]
     assert run_s.min() == 1
@@ -195,7 +195,7 @@ def test_a_run_time_is_never_below_a_second() -> None:
 
 
 def test_accuracy_changes_nothing_but_run_times() -> None:
-    """Jobs of one seed come at the same times with the same cores and requests."""
+    """Another accuracy keeps submission times, cores and requests."""
     names = ("job_id", "submit_s", "requested_s", "cores")
     perfect, rough = table(accuracy=None), table(accuracy=0.5)
     assert rows(perfect, *names) == rows(rough, *names)
@@ -204,7 +204,7 @@ def test_accuracy_changes_nothing_but_run_times() -> None:
 
 @pytest.mark.parametrize("accuracy", [None, 4.0])
 def test_slowdown_multiplies_both_times_and_nothing_else(accuracy: float | None) -> None:
-    """Run and requested times are so many times those of the fastest machine, to the bit."""
+    """Run and requested times are multiplied by the slowdown, exactly."""
     fastest, slowest = (table(accuracy=accuracy, slowdown=slowdown) for slowdown in (1.0, 2.5))
     assert rows(slowest, "job_id", "submit_s", "cores") == rows(
         fastest, "job_id", "submit_s", "cores"
@@ -214,7 +214,7 @@ def test_slowdown_multiplies_both_times_and_nothing_else(accuracy: float | None)
 
 
 def test_more_arrivals_have_all_jobs_of_less() -> None:
-    """The jobs of a lower rate are among those of a higher, of one seed."""
+    """With one seed the jobs of a lower rate are among those of a higher rate."""
     names = ("submit_s", "requested_s", "run_s", "cores")
     few, many = (set(rows(table(arrival_probability=rate), *names)) for rate in (0.3, 0.9))
     assert few < many
@@ -222,14 +222,14 @@ def test_more_arrivals_have_all_jobs_of_less() -> None:
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 12))
 def test_a_sequence_is_the_same_however_many_there_are(seed: int, some: int, more: int) -> None:
-    """The jobs of fewer sequences are the first of more."""
+    """The jobs of fewer sequences are the first of more sequences."""
     few, many = table(seed, sequences=some), table(seed, sequences=some + more)
     first = many.take(many.submit_s < some * APART_S)
     assert columns(first) == columns(few)
 
 
 def test_a_sequence_is_the_same_however_far_apart() -> None:
-    """But for its submit times."""
+    """Another `apart_s` changes only submission times."""
     names = ("job_id", "requested_s", "run_s", "cores")
     near, far = table(apart_s=60.0, sequences=5), table(apart_s=1e9, sequences=5)
     assert rows(near, *names) == rows(far, *names)
@@ -242,7 +242,7 @@ def test_a_sequence_is_the_same_however_far_apart() -> None:
         ({"arrival_probability": -0.1}, "it must be from 0 to 1"),
         ({"arrival_probability": 1.1}, "it must be from 0 to 1"),
         ({"arrival_probability": math.nan}, "it must be from 0 to 1"),
-        ({"arrival_probability": 0.0}, "the workload has no jobs: in 2 x 60 steps none came"),
+        ({"arrival_probability": 0.0}, "no arrival in 2 x 60 steps"),
         ({"short_probability": -0.1}, "it must be from 0 to 1"),
         ({"short_probability": 1.1}, "it must be from 0 to 1"),
         ({"short_run_s": (0, 3)}, "1 <= least <= greatest"),
@@ -260,21 +260,21 @@ def test_a_sequence_is_the_same_however_far_apart() -> None:
         ({"slowdown": 1e14}, "no requested time is above 1000000000000000.0 s"),
         ({"steps": 0}, "it must be 1 or more"),
         ({"sequences": 0}, "it must be 1 or more"),
-        ({"sequences": 3, "most_jobs": 179}, "180 jobs; 179 are allowed, so it must be less"),
+        ({"sequences": 3, "most_jobs": 179}, "180 jobs, the maximum is 179"),
         ({"apart_s": 59.0}, "at least the 60 steps of a sequence"),
         ({"apart_s": math.inf}, "finite"),
-        ({"apart_s": 1e15}, "end after the latest time there is"),
+        ({"apart_s": 1e15}, "end after the maximum time"),
     ],
 )
 def test_an_argument_out_of_range_is_refused(changed: dict[str, Any], right: str) -> None:
-    """The error names the argument and says what would be right."""
+    """The error names the argument and the valid range."""
     with pytest.raises(WorkloadError, match=right) as caught:
         table(**({"sequences": 2} | changed))
     assert str(caught.value).startswith(next(iter(changed)))
 
 
 def test_sequences_without_a_job_are_left_out() -> None:
-    """Where few jobs come some sequences have none, and the others keep their times."""
+    """Sequences without arrivals do not change the times of the others."""
     jobs = table(arrival_probability=0.02)
     numbers = jobs.submit_s // APART_S
     assert len(set(numbers.tolist())) < MANY
@@ -285,7 +285,7 @@ def test_sequences_without_a_job_are_left_out() -> None:
 
 
 def scenario(folder: Path, model: str) -> Path:
-    """Write a scenario of such jobs."""
+    """Write a scenario of the model."""
     path = folder / "x.yaml"
     path.write_text(
         "name: x\nseed: 3\nplatform:\n"
@@ -296,15 +296,15 @@ def scenario(folder: Path, model: str) -> Path:
 
 
 def test_a_scenario_draws_them_as_the_paper_has_them(tmp_path: Path) -> None:
-    """What a scenario does not say is the paper's, of one sequence, and the seed is its own."""
+    """The defaults of a scenario are the paper's, with one sequence."""
     path = scenario(tmp_path, "arrival_probability: 0.6")
     jobs = jobs_of(load_scenario(path), tmp_path)
     drawn = table(3, arrival_probability=0.6, sequences=1)
     assert columns(jobs) == columns(drawn) | {"placement": [1] * len(drawn)}
 
 
-def test_a_scenario_says_all_of_it(tmp_path: Path) -> None:
-    """Every argument can be said."""
+def test_a_scenario_sets_every_argument(tmp_path: Path) -> None:
+    """A scenario can set every argument."""
     model = (
         "arrival_probability: 1, short_probability: 0.1, short_run_s: [2, 4], "
         "long_run_s: [20, 30], cores: [2, 6], accuracy: null, slowdown: 3, steps: 7, sequences: 2, "
@@ -342,25 +342,25 @@ def test_a_scenario_says_all_of_it(tmp_path: Path) -> None:
         ("arrival_probability: 1, steps: 0", r"workload.synthetic.steps: expected"),
         ("arrival_probability: 1, sequence: 1", "did you mean 'sequences'?"),
         ("arrival_probability: 0", "the workload has no jobs"),
-        ("arrival_probability: 1, sequences: 17", "1020 jobs; 1000 are allowed"),
+        ("arrival_probability: 1, sequences: 17", "1020 jobs, the maximum is 1000"),
     ],
 )
 def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> None:
-    """The field stands in the message, and what would be right."""
+    """The error names the field and the valid range."""
     with pytest.raises((ScenarioError, WorkloadError), match=what):
         Library([scenario(tmp_path, model)], max_jobs=1000)
 
 
-def test_a_client_may_not_ask_for_more_than_is_allowed(tmp_path: Path) -> None:
-    """It is told so, before anything is drawn."""
+def test_a_client_cannot_request_too_many_jobs(tmp_path: Path) -> None:
+    """Too many jobs are an error before they are drawn."""
     library = Library([scenario(tmp_path, "arrival_probability: 1")], max_jobs=1000)
     overrides: dict[str, bool | int | float | str] = {"workload.synthetic.sequences": 10**8}
-    with pytest.raises(SessionRefused, match="1000 are allowed"):
+    with pytest.raises(SessionRefused, match="the maximum is 1000"):
         library.open(Hello(versions=[1], client="a client", overrides=overrides))
 
 
 def test_scenarios_are_those_of_the_paper() -> None:
-    """There is one for each rate and share of the paper, all on its cluster, of one seed."""
+    """There is a scenario for each rate and share of the paper, with its cluster and one seed."""
     found = {
         path.stem: load_scenario(path)
         for path in DEEP_EAS.glob("*.yaml")
@@ -386,7 +386,7 @@ def test_scenarios_are_those_of_the_paper() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_scenario_runs_sequence_by_sequence(name: str) -> None:
-    """Every job of a sequence is over before the next begins, on one machine and for its energy."""
+    """Every job of a sequence ends before the next sequence begins."""
     library = Library([DEEP_EAS / f"{name}.yaml"])
     opened = open_scenario(library.first, library.first_jobs, "fcfs")
     metrics = run_in_process(opened, make_policy("fcfs"))
@@ -405,8 +405,8 @@ def test_scenario_runs_sequence_by_sequence(name: str) -> None:
     assert metrics["energy_j"] == pytest.approx(sum(energies_j), rel=1e-9)
 
 
-def test_the_longest_sequence_there_can_be_is_over_in_time() -> None:
-    """Jobs of ten cores, one a step and all long, one after the other on the slower machine."""
+def test_longest_sequence_ends_before_the_next() -> None:
+    """The longest sequence ends before the next one: long jobs of ten cores, one by one."""
     jobs = table(
         arrival_probability=1.0,
         short_probability=0.0,

@@ -1,4 +1,4 @@
-"""Workloads that imitate a log: what they have of it, when they begin, and what they refuse."""
+"""Workloads that imitate a log: properties of the log, start times and errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Draw = Callable[..., JobTable]
 
 
 def log(*, weeks: int = WEEKS) -> JobTable:
-    """Return weeks of jobs whose larger ones run longer, and ask for twice as much."""
+    """Return weeks of jobs whose larger ones run longer and request twice their run time."""
     submit_s = [
         day * DAY_S + hour * HOUR_S + 60.0 * number
         for day in range(weeks * 7)
@@ -71,13 +71,13 @@ def log(*, weeks: int = WEEKS) -> JobTable:
 
 
 def draw_sampled(seed: int = 1, source: JobTable | None = None, **changed: Any) -> JobTable:
-    """Draw the model of usual arguments, but for those changed."""
+    """Draw `sampled` with default arguments, and changed ones."""
     source = log() if source is None else source
     return sampled(np.random.default_rng(seed), source, **({"jobs": 500} | changed))
 
 
 def draw_seasonal(seed: int = 1, source: JobTable | None = None, **changed: Any) -> JobTable:
-    """Likewise."""
+    """Draw `seasonal` with default arguments, and changed ones."""
     source = log() if source is None else source
     return seasonal(np.random.default_rng(seed), source, **({"days": DAYS} | changed))
 
@@ -91,7 +91,7 @@ def columns(table: JobTable) -> dict[str, bytes]:
 
 
 def rows(table: JobTable, *names: str) -> list[tuple[Any, ...]]:
-    """Return these columns, job by job."""
+    """Return columns, job by job."""
     return list(zip(*(getattr(table, name).tolist() for name in names), strict=True))
 
 
@@ -103,7 +103,7 @@ def farthest(values: NDArray[np.float64], law: Callable[[Any], Any]) -> float:
 
 
 def demanded_s(table: JobTable) -> float:
-    """Return the core-seconds that jobs take."""
+    """Return the core-seconds of the jobs."""
     return float((table.cores * table.run_s).sum())
 
 
@@ -112,7 +112,7 @@ def demanded_s(table: JobTable) -> float:
 
 @BOTH
 def test_the_log_stays_as_it_was(draw: Draw) -> None:
-    """Drawing changes nothing in the log."""
+    """Drawing does not change the log."""
     source = log()
     before = columns(source)
     draw(source=source)
@@ -121,13 +121,13 @@ def test_the_log_stays_as_it_was(draw: Draw) -> None:
 
 @BOTH
 def test_sizes_stay_powers_of_two(draw: Draw) -> None:
-    """Of a log whose sizes are powers of two, no other sizes come, and all of these."""
+    """The sizes of the drawn jobs are those of the log."""
     assert set(draw().cores.tolist()) == {1, 2, 4, 8, 16, 32, 64, 128}
 
 
 @BOTH
-def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
-    """The counts of the reader's rules go along."""
+def test_counts_of_the_log_are_kept(draw: Draw) -> None:
+    """The drawn jobs have the counts of the reader's rules."""
     rules = AppliedRules().plus("cores_unknown", [0, 1, 1], [0.0, 5.0, 5.0])
     assert draw(source=replace(log(), rules=rules)).skipped == {"cores_unknown": 3}
 
@@ -136,27 +136,27 @@ def test_what_was_left_out_of_the_log_is_still_told(draw: Draw) -> None:
 
 
 def test_sampled_jobs_are_jobs_of_the_log() -> None:
-    """All but number and submit time of a drawn job are those of one job of the log."""
+    """A drawn job equals a job of the log except for number and submission time."""
     names = [name for name in COLUMNS if name not in NOT_AS_IN_THE_LOG]
     assert set(rows(draw_sampled(), *names)) <= set(rows(log(), *names))
 
 
 def test_sampled_draws_without_replacement() -> None:
-    """As many jobs as the log has are all of its jobs, each once, in another order."""
+    """As many jobs as the log has are the jobs of the log in another order."""
     source = log()
     run_s = draw_sampled(source=source, jobs=len(source)).run_s.tolist()
     assert sorted(run_s) == source.run_s.tolist() != run_s
 
 
-def test_sampled_puts_all_back_when_all_are_drawn() -> None:
-    """Of twice the log and five jobs more, five come three times and the others twice."""
+def test_sampled_repeats_the_log_when_all_are_drawn() -> None:
+    """Of twice the log and five jobs more, five occur three times and the others twice."""
     source = log()
     run_s = draw_sampled(source=source, jobs=2 * len(source) + 5).run_s
     assert sorted(np.unique(run_s, return_counts=True)[1])[-6:] == [2, 3, 3, 3, 3, 3]
 
 
 def test_mean_interarrival_is_that_of_equation_14() -> None:
-    """It is the time from first to last over the number of gaps, wherever the first is."""
+    """The mean is the time from first to last job divided by the number of gaps."""
     source = job_table(job_id=[1, 2, 3], submit_s=[50.0, 60.0, 150.0])
     assert mean_interarrival_s(source) == 50.0
 
@@ -167,7 +167,7 @@ def test_sampled_begins_at_zero() -> None:
 
 
 def test_sampled_gaps_have_the_mean_of_the_log() -> None:
-    """The last of many jobs comes after as many mean gaps, within five sigmas."""
+    """The mean gap is within five standard deviations of the log's."""
     gaps = 50_000
     last_s = draw_sampled(jobs=gaps + 1).submit_s[-1]
     mean_s = mean_interarrival_s(log())
@@ -175,7 +175,7 @@ def test_sampled_gaps_have_the_mean_of_the_log() -> None:
 
 
 def test_sampled_gaps_are_exponential() -> None:
-    """Their Kolmogorov distance from the law is one that a sample in a thousand passes."""
+    """The gaps pass a Kolmogorov test for the exponential distribution at 0.1 %."""
     gap_s = np.diff(draw_sampled(jobs=20_001).submit_s)
     mean_s = mean_interarrival_s(log())
     # 1.95 is where Kolmogorov's distribution is 0.999; a cut second is at most 1/mean of the law.
@@ -187,31 +187,31 @@ def test_sampled_gaps_are_exponential() -> None:
 
 
 def test_weekly_pattern_is_the_mean_of_each_weekday() -> None:
-    """Monday's comes first."""
+    """The pattern has the mean of each weekday, Monday first."""
     assert weekly_pattern(log()).tolist() == list(A_DAY)
 
 
 def test_weekly_pattern_counts_the_weekdays_that_occurred() -> None:
-    """Of ten days from a Friday, the days from Friday to Sunday occurred twice."""
+    """In ten days from a Friday, Friday to Sunday occur twice."""
     days = [0, 0, 3, 4, 5, 6, 9, 9, 9, 9]
     source = job_table(job_id=days, submit_s=np.array(days) * DAY_S)
     assert weekly_pattern(source, start_s=4 * DAY_S).tolist() == [1, 1, 1, 1, 1, 0, 2]
 
 
 def test_days_without_a_job_count() -> None:
-    """A weekday with jobs in one week of two has half of them in the mean, and one without 0."""
+    """Days without jobs count in the mean of their weekday."""
     source = job_table(job_id=range(4), submit_s=[0.0, 1.0, 2.0, 7.5 * DAY_S])
     assert weekly_pattern(source).tolist() == [2.0, 0, 0, 0, 0, 0, 0]
 
 
 def test_hourly_pattern_is_the_share_of_each_hour() -> None:
-    """Shares are of all jobs, the first of those from 0:00 to 1:00."""
+    """Shares are of all jobs; the first is that of 0:00 to 1:00."""
     expected = [HOURS.get(hour, 0.0) for hour in range(24)]
     assert hourly_pattern(log()).tolist() == pytest.approx(expected)
 
 
 def test_patterns_are_those_of_the_logs_own_clock() -> None:
-    """A log that begins on a Tuesday at 2:00 has its patterns a day and two hours later."""
+    """The start time of a log shifts both patterns."""
     start_s = DAY_S + 2 * HOUR_S
     source = replace(log(), submit_s=log().submit_s - 2 * HOUR_S)
     assert weekly_pattern(source, start_s).tolist() == list(np.roll(A_DAY, 1))
@@ -219,13 +219,13 @@ def test_patterns_are_those_of_the_logs_own_clock() -> None:
 
 
 def test_seasonal_days_have_the_counts_of_their_weekday() -> None:
-    """Where the log's mean is a whole number, every such day has just as many jobs."""
+    """If the log's mean is a whole number, every such day has this number of jobs."""
     day = (draw_seasonal().submit_s // DAY_S).astype(int)
     assert np.bincount(day, minlength=DAYS).tolist() == [A_DAY[i % 7] for i in range(DAYS)]
 
 
 def test_seasonal_counts_that_are_not_whole_are_right_in_the_mean() -> None:
-    """A day has one job more or less than the mean of its weekday, and all have it in the mean."""
+    """A count is at most one job off, and exact in the mean."""
     source = log().take(np.arange(len(log())) % 3 > 0)
     day = (draw_seasonal(source=source, days=700).submit_s // DAY_S).astype(int)
     counts = np.bincount(day, minlength=700).reshape(100, 7)
@@ -235,7 +235,7 @@ def test_seasonal_counts_that_are_not_whole_are_right_in_the_mean() -> None:
 
 
 def test_seasonal_hours_have_the_shares_of_the_log() -> None:
-    """An hour is rounded by less than a job a day, fairly: by no more than half a job's sigma."""
+    """The count of an hour is at most one job off, and exact in the mean."""
     table = draw_seasonal()
     hour = (table.submit_s // HOUR_S % 24).astype(int)
     shares = np.bincount(hour, minlength=24) / len(table)
@@ -245,14 +245,14 @@ def test_seasonal_hours_have_the_shares_of_the_log() -> None:
 
 
 def test_seasonal_seconds_within_the_hour_are_uniform() -> None:
-    """Their Kolmogorov distance from the uniform law is one that a sample in a thousand passes."""
+    """Seconds pass a Kolmogorov test for the uniform distribution at 0.1 %."""
     within_s = draw_seasonal().submit_s % HOUR_S
     bound = 1.95 / math.sqrt(len(within_s)) + 1 / HOUR_S
     assert farthest(within_s, lambda x: x / HOUR_S) < bound
 
 
 def test_seasonal_run_times_are_distributed_as_in_the_log() -> None:
-    """Each is one of the log's, and their distribution is that of the log, as samples go."""
+    """Run times are those of the log, with its distribution."""
     run_s, source = draw_seasonal().run_s, np.sort(log().run_s)
     assert set(run_s.tolist()) <= set(source.tolist())
     values, counts = np.unique(run_s, return_counts=True)
@@ -262,7 +262,7 @@ def test_seasonal_run_times_are_distributed_as_in_the_log() -> None:
 
 
 def test_seasonal_sizes_are_distributed_as_in_the_log() -> None:
-    """The share of each size is the log's, within five sigmas."""
+    """The share of each size is the log's, within five standard deviations."""
     cores, source = draw_seasonal().cores, log().cores
     for size in np.unique(source):
         share = np.mean(source == size)
@@ -271,7 +271,7 @@ def test_seasonal_sizes_are_distributed_as_in_the_log() -> None:
 
 
 def test_what_goes_with_a_size_and_what_with_a_run_time() -> None:
-    """Placement and memory come with the size; the requested time and the rest with the run."""
+    """Placement and memory come with the size; all other properties with the run time."""
     table, source = draw_seasonal(), log()
     sizes = ("cores", "placement", "memory_mb")
     runs = ("run_s", "requested_s", "ops", "memory_volume_mb", "max_energy_j", "profile")
@@ -281,13 +281,13 @@ def test_what_goes_with_a_size_and_what_with_a_run_time() -> None:
 
 
 def test_pairs_are_jobs_of_the_log() -> None:
-    """Drawn together, all but number and submit time are those of one job of the log."""
+    """A drawn pair equals a job of the log except for number and submission time."""
     names = [name for name in COLUMNS if name not in NOT_AS_IN_THE_LOG]
     assert set(rows(draw_seasonal(pairs=True), *names)) <= set(rows(log(), *names))
 
 
 def test_pairs_keep_the_load() -> None:
-    """Core-seconds a day are the log's with pairs, and a good deal less without, here."""
+    """With pairs the core-seconds per day are the log's; without pairs they are fewer here."""
     a_day_s = demanded_s(log()) / (WEEKS * 7)
     assert demanded_s(draw_seasonal(pairs=True)) / DAYS == pytest.approx(a_day_s, rel=0.05)
     assert demanded_s(draw_seasonal()) / DAYS < 0.7 * a_day_s
@@ -303,7 +303,7 @@ def test_pairs_keep_the_load() -> None:
 def test_seasonal_jobs_come_within_its_days(
     seed: int, days: int, start_s: int, submit_s: list[int], pairs: bool
 ) -> None:
-    """Whatever the log, the jobs come within the days asked for, as many as its days have."""
+    """All jobs are submitted within the days, as many as the days have."""
     times_s = sorted([0, *submit_s, 7 * DAY_S])
     source = job_table(job_id=range(len(times_s)), submit_s=times_s, run_s=1.0)
     table = draw_seasonal(seed, source, days=days, start_s=start_s, pairs=pairs)
@@ -313,32 +313,30 @@ def test_seasonal_jobs_come_within_its_days(
     assert (abs(np.bincount(day, minlength=days) - expected) < 1).all()
 
 
-# --- what is refused ------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("draw", "jobs", "changed", "what"),
     [
         (draw_sampled, 9, {"jobs": 0}, "jobs is 0; it must be 1 or more"),
-        (draw_sampled, 0, {}, "the log has no jobs to draw from; a mean time between jobs needs"),
-        (draw_sampled, 1, {}, "the log has 1 job to draw from; a mean time between jobs needs"),
+        (draw_sampled, 0, {}, "the log has no jobs to draw from; the mean time between jobs needs"),
+        (draw_sampled, 1, {}, "the log has 1 job to draw from; the mean time between jobs needs"),
         (draw_seasonal, 999, {"days": 0}, "days is 0; it must be 1 or more"),
         (draw_seasonal, 999, {"days": -3}, "days is -3; it must be 1 or more"),
         (draw_seasonal, 0, {}, "the log has no jobs to draw from; a weekly pattern needs"),
-        (draw_seasonal, 9, {}, "the log covers 1 of 7 days"),
-        (draw_seasonal, 999, {"most_jobs": 99}, "400 days .* 99 are allowed, so days must be"),
+        (draw_seasonal, 9, {}, "the log covers 1 days"),
+        (draw_seasonal, 999, {"most_jobs": 99}, "400 days .* the maximum is 99"),
     ],
 )
-def test_bad_input_says_what_is_at_fault(
-    draw: Draw, jobs: int, changed: dict[str, Any], what: str
-) -> None:
-    """A log of too few jobs, or a number out of range, is told with what would be right."""
+def test_bad_input_is_named(draw: Draw, jobs: int, changed: dict[str, Any], what: str) -> None:
+    """The error of a small log or an invalid number says what was expected."""
     with pytest.raises(WorkloadError, match=what):
         draw(source=log().take(slice(0, jobs)), **changed)
 
 
 def test_hours_of_no_jobs_are_refused() -> None:
-    """A log without a job has no hourly pattern."""
+    """A log without jobs has no hourly pattern."""
     with pytest.raises(WorkloadError, match="the log has no jobs to draw from"):
         hourly_pattern(log().take(slice(0, 0)))
 
@@ -367,21 +365,21 @@ def test_hours_of_no_jobs_are_refused() -> None:
 def test_a_log_begins_when_its_header_says(
     tmp_path: Path, header: str, start_s: float | None
 ) -> None:
-    """Its own clock's reading goes before Unix time; None where neither is there to be read."""
+    """`StartTime` has priority over `UnixStartTime`; without both the start is None."""
     (tmp_path / "log.swf").write_text(f"{header}\n1 0 -1 5 1\n")
     assert log_start_s(tmp_path / "log.swf") == start_s
 
 
 def test_a_zipped_log_begins_when_its_header_says(tmp_path: Path) -> None:
-    """Compression makes no difference."""
+    """The start of a gzipped log is read."""
     (tmp_path / "log.swf.gz").write_bytes(gzip.compress(b"; UnixStartTime: 0\n"))
     assert log_start_s(tmp_path / "log.swf.gz") == 3 * DAY_S
 
 
-def test_a_log_cut_off_in_its_header_says_so(tmp_path: Path) -> None:
-    """A damaged file is named."""
+def test_damaged_header_names_the_file(tmp_path: Path) -> None:
+    """A damaged file is named in the error."""
     (tmp_path / "log.swf.gz").write_bytes(gzip.compress(b"; UnixStartTime: 0\n" * 99)[:-20])
-    with pytest.raises(WorkloadError, match=r"log.swf.gz: cannot be read on"):
+    with pytest.raises(WorkloadError, match=r"log.swf.gz: cannot be read further"):
         log_start_s(tmp_path / "log.swf.gz")
 
 
@@ -399,7 +397,7 @@ def swf(header: str = "") -> str:
 
 
 def scenario(folder: Path, model: str, more: str = "") -> Path:
-    """Write a scenario of a synthetic workload, and the log `log.swf` beside it."""
+    """Write a scenario of a synthetic workload and its log `log.swf`."""
     (folder / "log.swf").write_text(swf("; StartTime: Tue Oct 05 00:00:00 PDT 1993"))
     path = folder / "x.yaml"
     path.write_text(
@@ -416,14 +414,14 @@ def jobs_in(path: Path) -> JobTable:
 
 
 def test_a_scenario_draws_a_sample(tmp_path: Path) -> None:
-    """The model, its log, the jobs of that and the seed are the scenario's."""
+    """Model, log, part of the log and seed are those of the scenario."""
     path = scenario(tmp_path, "{model: sampled, swf: log.swf, of_jobs: [100, 200], jobs: 40}")
     expected = draw_sampled(3, read_swf(tmp_path / "log.swf").take(slice(100, 200)), jobs=40)
     assert columns(jobs_in(path)) == columns(expected)
 
 
 def test_a_scenario_draws_seasons(tmp_path: Path) -> None:
-    """Weekday and hour are those of the log's header, and of its jobs before a part was taken."""
+    """Weekday and hour are those of the log, also if only a part of it is used."""
     path = scenario(
         tmp_path, "{model: seasonal, swf: log.swf, of_jobs: [50, 900], days: 9, pairs: true}"
     )
@@ -433,7 +431,7 @@ def test_a_scenario_draws_seasons(tmp_path: Path) -> None:
 
 
 def test_a_log_without_a_start_begins_on_a_monday(tmp_path: Path) -> None:
-    """Where the header doesn't say, time 0 is a Monday, 00:00."""
+    """Without a start in the header, time 0 is Monday 00:00."""
     path = scenario(tmp_path, "{model: seasonal, swf: bare.swf, days: 9}")
     (tmp_path / "bare.swf").write_text(swf())
     expected = draw_seasonal(3, read_swf(tmp_path / "bare.swf"), days=9)
@@ -441,14 +439,14 @@ def test_a_log_without_a_start_begins_on_a_monday(tmp_path: Path) -> None:
 
 
 def test_placement_is_that_of_the_scenario(tmp_path: Path) -> None:
-    """Drawn jobs are laid over nodes as the workload says, like those of the log itself."""
+    """Drawn jobs have the placement of the workload section."""
     model = "{model: sampled, swf: log.swf, jobs: 4}"
     table = jobs_in(scenario(tmp_path, model, "  placement: one_node\n"))
     assert {job.placement for job in table.rows()} == {"one_node"}
 
 
 def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> None:
-    """`lenient` goes for it, too, and the count is told."""
+    """`lenient` applies to the log of a model, and the count is kept."""
     path = scenario(tmp_path, "{model: sampled, swf: bad.swf, jobs: 4}", "  lenient: true\n")
     (tmp_path / "bad.swf").write_text(swf() + "good morning\n")
     assert jobs_in(path).skipped == {"corrupt_lines": 1}
@@ -481,11 +479,11 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
         ),
         (
             "{model: seasonal, swf: log.swf, of_jobs: [0, 5], days: 5}",
-            r"x.yaml:6: workload.synthetic: the log covers 1 of 7 days",
+            r"x.yaml:6: workload.synthetic: the log covers 1 days",
         ),
         (
             "{model: seasonal, swf: log.swf, days: 36525}",
-            r"x.yaml:6: workload.synthetic: .* 1000 are allowed, so days must be less",
+            r"x.yaml:6: workload.synthetic: .* the maximum is 1000; reduce days",
         ),
         (
             "{model: sampled, swf: log.swf, jobs: 1001}",
@@ -494,15 +492,15 @@ def test_corrupt_lines_of_an_imitated_log_can_be_left_out(tmp_path: Path) -> Non
     ],
 )
 def test_a_bad_model_is_told_by_field(tmp_path: Path, model: str, what: str) -> None:
-    """The field, or the log's file, stands in the message, and what would be right."""
+    """The error names the field or the file, and what was expected."""
     path = scenario(tmp_path, model)
     with pytest.raises((ScenarioError, WorkloadError), match=what):
         Library([path], max_jobs=1000)
 
 
 @pytest.mark.parametrize("field", ["swf", "trace"])
-def test_a_client_may_not_name_the_log(tmp_path: Path, field: str) -> None:
-    """From afar nobody sets which file of the server is read."""
+def test_a_client_cannot_set_the_log(tmp_path: Path, field: str) -> None:
+    """A client cannot set which file the server reads."""
     library = Library([scenario(tmp_path, "{model: sampled, swf: log.swf, jobs: 5}")])
     hello = Hello(
         versions=[1], client="a client", overrides={f"workload.synthetic.{field}": "log.swf"}
@@ -511,12 +509,12 @@ def test_a_client_may_not_name_the_log(tmp_path: Path, field: str) -> None:
         library.open(hello)
 
 
-def test_a_client_may_not_ask_for_days_without_end(tmp_path: Path) -> None:
-    """More days than a session may have jobs for are refused before they are drawn."""
+def test_a_client_cannot_request_too_many_days(tmp_path: Path) -> None:
+    """Too many days are an error before jobs are drawn."""
     path = scenario(tmp_path, "{model: seasonal, swf: log.swf, days: 2}")
     library = Library([path], max_jobs=1000)
     hello = Hello(versions=[1], client="a client", overrides={"workload.synthetic.days": 36525})
-    with pytest.raises(SessionRefused, match="1000 are allowed, so days must be less"):
+    with pytest.raises(SessionRefused, match="the maximum is 1000; reduce days"):
         library.open(hello)
 
 
@@ -525,7 +523,7 @@ def test_a_client_may_not_ask_for_days_without_end(tmp_path: Path) -> None:
 
 @pytest.mark.trace
 def test_nasa_imitated(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the first 80 % of NASA's jobs, the models keep rate, sizes and, drawn as pairs, load."""
+    """From 80 % of NASA's jobs, models keep rate, sizes and, drawn as pairs, load."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
     of = "trace: nasa-ipsc, of_jobs: [0, 14453]"
     one = jobs_in(scenario(tmp_path, f"{{model: sampled, {of}, jobs: 14453}}"))

@@ -1,4 +1,4 @@
-"""The Lublin-Feitelson workload against the model's own mathematics and its authors' sample.
+"""The Lublin-Feitelson workload, against the model's mathematics and the authors' sample.
 
 The constants stand here a second time, as numbers, so that a slip in the generator is seen.
 """
@@ -33,17 +33,17 @@ FloatArray = NDArray[np.float64]
 
 @functools.cache
 def table(seed: int = 1, jobs: int = MANY, processors: int = 256) -> JobTable:
-    """Return a workload, drawn once for all tests that look at it."""
+    """Return a workload, drawn once for all tests."""
     return lublin(np.random.default_rng(seed), jobs=jobs, processors=processors)
 
 
 def share_tolerance(share: float, count: int = MANY) -> float:
-    """Return how far a share among `count` independent jobs can be off by chance."""
+    """Return the tolerance of a share among `count` independent jobs."""
     return SIGMAS * math.sqrt(share * (1 - share) / count)
 
 
 def log2_size_below(x: float, processors: int) -> float:
-    """Return the two-stage uniform's distribution function at log2 size `x`."""
+    """Return the distribution function of the two-stage uniform log2 size at `x`."""
     low, high = 0.8, math.log2(processors)
     stages = [0.0, 0.86, 1.0]
     return float(np.interp(x, [low, high - 2.5, high], stages))
@@ -68,7 +68,7 @@ def gamma_density(x: FloatArray, shape: float, scale: float) -> FloatArray:
 
 
 def middles(high: float, count: int) -> FloatArray:
-    """Return the middles of `count` equal parts of [0, high], for the midpoint rule."""
+    """Return the midpoints of `count` equal parts of [0, high]."""
     return (np.arange(count) + 0.5) * high / count
 
 
@@ -83,7 +83,7 @@ def log_run_moments(size: int) -> tuple[float, float]:
 
 
 def cycle_shares() -> FloatArray:
-    """Return the exact share of jobs of each half hour from midnight, float64 of (48,)."""
+    """Return the exact share of jobs of each half hour from midnight, float64[48]."""
     parts = 2000
     # Bucket number i, of [i - 0.5, i + 0.5], is the i-th half hour; those past 48 are next day's.
     x = 10.5 + middles(48.0, 48 * parts)
@@ -95,7 +95,7 @@ def cycle_shares() -> FloatArray:
 
 
 def test_requests_are_the_run_times() -> None:
-    """The model has no requested times: each is the run time, in a column of its own."""
+    """Requested times equal run times, in a column of their own."""
     jobs = table(3, 500, 128)
     assert jobs.requested_s.tolist() == jobs.run_s.tolist()
     assert not np.shares_memory(jobs.requested_s, jobs.run_s)
@@ -104,7 +104,7 @@ def test_requests_are_the_run_times() -> None:
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**32), jobs=st.integers(1, 300), processors=st.integers(2, 20_000))
 def test_every_job_fits_the_machine_and_the_limits(seed: int, jobs: int, processors: int) -> None:
-    """Whatever the machine, columns keep to their ranges and submit times are sorted."""
+    """All columns are within their ranges, and submission times are sorted."""
     drawn = lublin(np.random.default_rng(seed), jobs=jobs, processors=processors)
     assert len(drawn) == jobs
     assert np.all((drawn.cores >= 1) & (drawn.cores <= processors))
@@ -116,20 +116,20 @@ def test_every_job_fits_the_machine_and_the_limits(seed: int, jobs: int, process
 
 
 def test_serial_share() -> None:
-    """24.4 % of the jobs are of one processor."""
+    """Of all jobs 24.4 % have one processor."""
     share = float(np.mean(table().cores == 1))
     assert share == pytest.approx(SERIAL, abs=share_tolerance(SERIAL))
 
 
 @pytest.mark.parametrize("size", [2, 4, 8, 16, 32, 64, 128, 256])
 def test_share_of_each_power_of_two(size: int) -> None:
-    """Each power of two has its exact share, with those that are one by chance."""
+    """Each power of two has its exact share, including unrounded sizes."""
     share = size_share(size, 256)
     assert float(np.mean(table().cores == size)) == pytest.approx(share, abs=share_tolerance(share))
 
 
 def test_mean_size() -> None:
-    """The mean size is the exact one, of all sizes and their shares."""
+    """The mean size is the exact mean."""
     sizes = np.arange(1, 257)
     shares = np.array([SERIAL] + [size_share(size, 256) for size in range(2, 257)])
     mean = float(sizes @ shares)
@@ -139,7 +139,7 @@ def test_mean_size() -> None:
 
 
 def test_powers_of_two_fit_a_machine_that_is_none() -> None:
-    """On 100 processors what would round to 128 is 64, and not 100."""
+    """On 100 processors the largest power of two is 64."""
     cores = table(jobs=100_000, processors=100).cores
     assert np.mean(cores == 100) < 0.001
     assert np.mean(cores == 64) > 0.035
@@ -147,7 +147,7 @@ def test_powers_of_two_fit_a_machine_that_is_none() -> None:
 
 @pytest.mark.parametrize("processors", [2, 3, 8, 15])
 def test_a_small_machine_has_parallel_jobs_of_all_its_powers(processors: int) -> None:
-    """Below 16 processors, where UHi - 2.5 is no use, every power of two still has its jobs."""
+    """Below 16 processors every power of two occurs."""
     cores = table(jobs=100_000, processors=processors).cores
     for power in range(1, processors.bit_length()):
         assert np.mean(cores == 2**power) > 0.02, 2**power
@@ -155,7 +155,7 @@ def test_a_small_machine_has_parallel_jobs_of_all_its_powers(processors: int) ->
 
 @pytest.mark.parametrize("size", [1, 4, 32, 128, 256])
 def test_mean_log_run_time_of_a_size(size: int) -> None:
-    """The mean log run time of a size is the cut hyper-gamma's, whose p falls with the size."""
+    """The mean log run time is that of the truncated hyper-gamma distribution."""
     jobs = table()
     log_run = np.log(jobs.run_s[jobs.cores == size])
     mean, deviation = log_run_moments(size)
@@ -164,7 +164,7 @@ def test_mean_log_run_time_of_a_size(size: int) -> None:
 
 
 def test_great_jobs_are_all_long() -> None:
-    """From 145 processors on p is 0 and no less: the log run time is gamma(312, 0.03) alone."""
+    """From 145 processors the log run time is gamma(312, 0.03)."""
     jobs = table(jobs=100_000, processors=1024)
     log_run = np.log(jobs.run_s[jobs.cores >= 145])
     deviation = math.sqrt(312) * 0.03
@@ -173,7 +173,7 @@ def test_great_jobs_are_all_long() -> None:
 
 
 def test_mean_gap() -> None:
-    """The span is the exact mean of e^gamma, cut at e^13 s, times the number of jobs."""
+    """The span is the exact mean of the truncated e^gamma times the number of jobs."""
     x = middles(13.0, 200_000)
     density = gamma_density(x, 10.2303 * 1.0225, 0.4871)
     mean_s = float(np.average(np.exp(x), weights=density))
@@ -185,7 +185,7 @@ def test_mean_gap() -> None:
 
 
 def test_jobs_follow_the_daily_cycle() -> None:
-    """Each half hour has its exact share of the jobs, but for the chance of a long gap."""
+    """Each half hour has its exact share of the jobs, within the tolerance."""
     half_hour = (table().submit_s % 86_400 // HALF_HOUR_S).astype(np.int64)
     shares = np.bincount(half_hour, minlength=48) / MANY
     # Gaps of unequal length bunch the jobs, so the chance is wider than of independent ones.
@@ -210,13 +210,13 @@ def test_the_day_is_busiest_after_noon_and_quietest_before_dawn() -> None:
     ],
 )
 def test_an_argument_out_of_range_is_refused(jobs: int, processors: int, right: str) -> None:
-    """The error names the argument and says what would be right."""
+    """The error names the argument and the valid range."""
     with pytest.raises(WorkloadError, match=right):
         lublin(np.random.default_rng(1), jobs=jobs, processors=processors)
 
 
 def sample_columns() -> dict[str, FloatArray]:
-    """Return gaps, run times and sizes of the authors' sample, or skip the test without it."""
+    """Return gaps, run times and sizes of the authors' sample; skip the test if it is missing."""
     if not SAMPLE.exists():
         pytest.skip(f"the sample of the model's authors is missing: {SAMPLE}")
     with gzip.open(SAMPLE, "rt") as lines:
@@ -236,7 +236,7 @@ def greatest_distance(one: NDArray[Any], other: NDArray[Any]) -> float:
 @pytest.mark.trace
 @pytest.mark.parametrize("column", ["size", "run", "gap"])
 def test_like_the_authors_sample(column: str) -> None:
-    """A column of three workloads is as the sample's, by Kolmogorov and Smirnov at 0.1 %."""
+    """Columns of three workloads pass a Kolmogorov-Smirnov test with the sample at 0.1 %."""
     theirs = sample_columns()[column]
     for seed in range(3):
         jobs = table(seed, jobs=10_000)

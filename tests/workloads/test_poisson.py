@@ -1,4 +1,4 @@
-"""The Poisson workload: what its distributions are, and what its columns promise."""
+"""The Poisson workload: distributions and columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGMAS = 5.0
 
 
 def table(seed: int = 1, **changed: Any) -> JobTable:
-    """Return a workload of usual arguments, but for those changed."""
+    """Return a workload with default arguments, and changed ones."""
     arguments: dict[str, Any] = {
         "jobs": MANY,
         "mean_interarrival_s": 300.0,
@@ -31,7 +31,7 @@ def table(seed: int = 1, **changed: Any) -> JobTable:
 
 
 def test_every_job_is_laid_over_any_cores() -> None:
-    """The placement of every job is code 0, which means "cores"."""
+    """The placement of every job is "cores"."""
     assert {job.placement for job in table(jobs=50).rows()} == {"cores"}
 
 
@@ -56,7 +56,7 @@ def test_every_job_is_within_the_ranges(
     longer: float,
     overestimate: float,
 ) -> None:
-    """Whatever the arguments, all columns keep to their ranges and submit times are sorted."""
+    """All columns are within their ranges, and submission times are sorted."""
     longest_s = shortest_s * longer
     drawn = table(
         seed,
@@ -80,7 +80,7 @@ def test_every_job_is_within_the_ranges(
 
 
 def test_gaps_have_the_mean_asked_for() -> None:
-    """The last submit time is as many mean gaps as there are gaps, within five sigmas."""
+    """The mean gap is within five standard deviations of the argument."""
     gaps = MANY - 1
     assert table().submit_s[-1] == pytest.approx(300 * gaps, abs=SIGMAS * 300 * math.sqrt(gaps) + 1)
 
@@ -94,7 +94,7 @@ def test_gaps_are_exponential() -> None:
 
 
 def test_each_size_is_as_likely_as_log2_uniform_makes_it() -> None:
-    """Over 1 to 7 cores a size n has the share log((n + 1) / n) / log(8), ends included."""
+    """For 1 to 7 cores a size n has the share log((n + 1) / n) / log(8)."""
     cores = table(cores=(1, 7)).cores
     for size in range(1, 8):
         share = math.log2((size + 1) / size) / 3
@@ -112,7 +112,7 @@ def test_run_times_are_log_uniform() -> None:
 
 
 def test_the_overestimate_is_uniform() -> None:
-    """Requests for long runs exceed them by (1 + overestimate) / 2 in the mean."""
+    """Requests for long runs exceed them by (1 + overestimate) / 2 on average."""
     jobs = table(run_s=(1e7, 1e8))
     sigma = 3 / math.sqrt(12 * MANY)
     mean = float(np.mean(jobs.requested_s / jobs.run_s))
@@ -120,7 +120,7 @@ def test_the_overestimate_is_uniform() -> None:
 
 
 def test_without_overestimate_requests_are_the_next_whole_minute() -> None:
-    """A factor of 1 leaves the rounding alone: 60 s asks for 60 s, 61 s for 120 s."""
+    """With a factor of 1 a run time of 60 s requests 60 s, and 61 s requests 120 s."""
     exact = table(run_s=(60.0, 60.0), overestimate=1.0, jobs=10)
     above = table(run_s=(61.0, 61.0), overestimate=1.0, jobs=10)
     assert set(exact.requested_s.tolist()) == {60.0}
@@ -144,7 +144,7 @@ def test_without_overestimate_requests_are_the_next_whole_minute() -> None:
     ],
 )
 def test_an_argument_out_of_range_is_refused(changed: dict[str, Any], right: str) -> None:
-    """The error names the argument and says what would be right."""
+    """The error names the argument and the valid range."""
     with pytest.raises(WorkloadError, match=right) as caught:
         table(**({"jobs": 10} | changed))
     assert str(caught.value).startswith(next(iter(changed)))

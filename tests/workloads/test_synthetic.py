@@ -1,4 +1,4 @@
-"""What all synthetic workloads have in common: seeds, numbers and columns."""
+"""Properties of all synthetic workloads: seeds, numbers and columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DRAWS: dict[str, Draw] = {
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
 def test_a_seed_draws_one_table(draw: Draw) -> None:
-    """Two generators of one seed draw one; another seed changes every drawn column."""
+    """Equal seeds give equal tables; another seed changes every drawn column."""
     one, again, other = (
         {name: getattr(table, name).tobytes() for name in COLUMNS}
         for table in (draw(np.random.default_rng(seed)) for seed in (7, 7, 8))

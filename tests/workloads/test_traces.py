@@ -1,4 +1,4 @@
-"""The catalogue of known job logs, and the download of one from a server of our own."""
+"""The catalogue of job logs, and downloads from a test server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Archive(ThreadingHTTPServer):
-    """A server that answers as a test tells it to, and remembers what was asked of it."""
+    """A server that replies as a test sets, and records its requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -51,26 +51,26 @@ class Archive(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address that stands for the archive's."""
+        """The address of the test server."""
         return f"http://127.0.0.1:{self.server_port}"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Hands each request to the answer of the moment."""
+    """Passes each request to the current reply."""
 
     server: Archive
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Reply."""
         self.server.asked.append(self.path)
         self.server.answer(self)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base
-        """Say nothing on standard error."""
+        """Print no log."""
 
 
 def body(content: bytes, *, length: int | None = -1) -> Answer:
-    """Answer 200 with a body; `length` is the Content-Length, -1 the true one, None none."""
+    """Reply 200 with a body; `length` is the Content-Length, -1: the true one, None: none."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -84,7 +84,7 @@ def body(content: bytes, *, length: int | None = -1) -> Answer:
 
 @pytest.fixture
 def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
-    """Serve on 127.0.0.1 for as long as the test runs, and keep proxies out of it."""
+    """Serve on 127.0.0.1 during the test, without proxies."""
     monkeypatch.setenv("no_proxy", "*")
     with Archive() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -97,7 +97,7 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Make the two folders logs are looked for in: the user's own and the cache."""
+    """Create the user's own folder of logs and the cache."""
     own, cache = tmp_path / "own", tmp_path / "cache" / "traces"
     own.mkdir()
     cache.mkdir(parents=True)
@@ -108,13 +108,13 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> KnownTrace:
-    """Put a small log into the catalogue."""
+    """Add a small log to the catalogue."""
     monkeypatch.setitem(KNOWN, TINY.name, TINY)
     return TINY
 
 
 def failure(archive_url: str, into: Path) -> DownloadError:
-    """Download the small log, which must fail and leave no file, and return how it failed."""
+    """Download the small log, check that no file remains, and return the error."""
     before = sorted(into.iterdir())
     with pytest.raises(DownloadError) as caught:
         download(TINY, into, base_url=archive_url)
@@ -126,7 +126,7 @@ def failure(archive_url: str, into: Path) -> DownloadError:
 
 
 def test_good_download(archive: Archive, tmp_path: Path) -> None:
-    """A good download is kept as it came, alone in its folder, which is made for it."""
+    """A download is stored unchanged, alone in a new folder."""
     into = tmp_path / "a" / "b"
     path = download(TINY, into, base_url=archive.url + "/")
     assert archive.asked == [PATH]
@@ -137,7 +137,7 @@ def test_good_download(archive: Archive, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("length", "total"), [(-1, len(PACKED)), (None, None)])
 def test_progress(archive: Archive, tmp_path: Path, length: int | None, total: int | None) -> None:
-    """Progress grows to the compressed size, with the total where the server tells it."""
+    """Progress grows to the compressed size, with the total if the server states it."""
     archive.answer = body(PACKED, length=length)
     told: list[tuple[int, int | None]] = []
     download(TINY, tmp_path, base_url=archive.url, report=lambda *bytes_: told.append(bytes_))
@@ -146,7 +146,7 @@ def test_progress(archive: Archive, tmp_path: Path, length: int | None, total: i
 
 
 def test_small_chunks(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How the bytes are cut into chunks and pieces does not matter."""
+    """The sizes of chunks and pieces do not matter."""
     monkeypatch.setattr(download_module, "CHUNK_BYTES", 7)
     monkeypatch.setattr(download_module, "PIECE_BYTES", 11)
     assert download(TINY, tmp_path, base_url=archive.url).read_bytes() == PACKED
@@ -156,7 +156,7 @@ def test_small_chunks(archive: Archive, tmp_path: Path, monkeypatch: pytest.Monk
 def test_many_members(
     archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
-    """A log packed as several gzip members is one log, however the chunks fall."""
+    """A log of several gzip members is one log."""
     monkeypatch.setattr(download_module, "CHUNK_BYTES", chunk_bytes)
     packed = gzip.compress(LOG[:100]) + gzip.compress(b"") + gzip.compress(LOG[100:])
     archive.answer = body(packed)
@@ -164,19 +164,19 @@ def test_many_members(
 
 
 def test_short_body(archive: Archive, tmp_path: Path) -> None:
-    """A body shorter than its Content-Length is the network's fault and leaves nothing."""
+    """A body shorter than its Content-Length is a network error and leaves no file."""
     archive.answer = body(PACKED[:-20], length=len(PACKED))
     error = failure(archive.url, tmp_path)
     assert error.fault == "network"
-    assert f"cut after {len(PACKED) - 20} bytes of {len(PACKED)}" in str(error)
+    assert f"expected {len(PACKED)} bytes, got {len(PACKED) - 20}" in str(error)
 
 
 def test_gzip_ends_early(archive: Archive, tmp_path: Path) -> None:
-    """A log cut short that no Content-Length gives away leaves nothing."""
+    """An incomplete gzip file without Content-Length leaves no file."""
     archive.answer = body(PACKED[:-20], length=None)
     error = failure(archive.url, tmp_path)
     assert error.fault == "content"
-    assert "ends early" in str(error)
+    assert "is incomplete" in str(error)
 
 
 def test_nothing_came(archive: Archive, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_not_gzip(archive: Archive, tmp_path: Path, content: bytes) -> None:
     archive.answer = body(content)
     error = failure(archive.url, tmp_path)
     assert error.fault == "content"
-    assert "gzip was expected" in str(error)
+    assert "expected gzip data" in str(error)
 
 
 def test_bomb(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_bomb(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(download_module, "LIMIT_BYTES", len(LOG) - 1)
     error = failure(archive.url, tmp_path)
     assert error.fault == "content"
-    assert f"more than {len(LOG) - 1} bytes" in str(error)
+    assert f"at most {len(LOG) - 1} uncompressed bytes" in str(error)
 
 
 def test_too_much_comes(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_too_much_comes(archive: Archive, tmp_path: Path, monkeypatch: pytest.Mo
     archive.answer = body(gzip.compress(b"") * 100)
     error = failure(archive.url, tmp_path)
     assert error.fault == "content"
-    assert "more than 1000 bytes came" in str(error)
+    assert "at most 1000 bytes" in str(error)
 
 
 def test_not_found(archive: Archive, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_file_stays(archive: Archive, tmp_path: Path) -> None:
 
 
 def test_file_replaced(archive: Archive, tmp_path: Path) -> None:
-    """A good download replaces a file that was there before."""
+    """A download replaces an earlier file."""
     old = tmp_path / "Tiny-1.swf.gz"
     old.write_bytes(b"old")
     download(TINY, tmp_path, base_url=archive.url)
@@ -302,7 +302,7 @@ def test_file_replaced(archive: Archive, tmp_path: Path) -> None:
 
 
 def test_folder_is_a_file(archive: Archive, tmp_path: Path) -> None:
-    """A folder that cannot be written to is the disk's fault, and the message names it."""
+    """A folder that cannot be written to is a disk error that names it."""
     into = tmp_path / "into"
     into.write_bytes(b"")
     with pytest.raises(DownloadError, match=re.escape(str(into))) as caught:
@@ -314,12 +314,12 @@ def test_folder_is_a_file(archive: Archive, tmp_path: Path) -> None:
     "url", ["file:///etc", "ftp://127.0.0.1", "nonsense", "", "http://", "http://127.0.0.1:port"]
 )
 def test_no_web_address(tmp_path: Path, url: str) -> None:
-    """Only https and http addresses of a host are asked."""
+    """Only http and https addresses are requested."""
     assert failure(url, tmp_path).fault == "address"
 
 
 def test_address_of_the_archive() -> None:
-    """A log is asked of the archive over https, in the folder of its own."""
+    """The address of a log is its folder in the archive, over https."""
     assert address(KNOWN["nasa-ipsc"]) == (
         "https://www.cs.huji.ac.il/labs/parallel/workload/l_nasa_ipsc/NASA-iPSC-1993-3.1-cln.swf.gz"
     )
@@ -329,7 +329,7 @@ def test_address_of_the_archive() -> None:
 
 
 def test_lookup_order(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """The user's own folder comes before the cache, and the packed log before the unpacked."""
+    """The user's own folder has priority over the cache, and gzipped logs over plain ones."""
     places = [folder / name for folder in folders for name in ("Tiny-1.swf.gz", "Tiny-1.swf")]
     for place in reversed(places):
         place.write_bytes(b"")
@@ -340,7 +340,7 @@ def test_lookup_order(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
 def test_variable_not_set(
     folders: tuple[Path, Path], tiny: KnownTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unset or empty $HPCOSIM_TRACES is no folder, the working folder least of all."""
+    """An unset or empty $HPCOSIM_TRACES is no folder, also not the working folder."""
     own, cache = folders
     (own / "Tiny-1.swf").write_bytes(b"")
     monkeypatch.chdir(own)
@@ -353,13 +353,13 @@ def test_variable_not_set(
 
 
 def test_folder_is_no_log(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """A folder that has a log's name is not taken for the log."""
+    """A folder with the name of a log is not a copy of the log."""
     (folders[0] / "Tiny-1.swf.gz").mkdir()
     assert locate(tiny) is None
 
 
 def test_missing_log(folders: tuple[Path, Path]) -> None:
-    """A log that is not here names both places looked in, and the command that gets it."""
+    """The error of a missing log names both folders and the download command."""
     with pytest.raises(WorkloadError) as caught:
         find_trace("nasa-ipsc")
     for part in (*map(str, folders), "hpcosim traces get nasa-ipsc", "NASA-iPSC-1993-3.1-cln.swf"):
@@ -367,8 +367,8 @@ def test_missing_log(folders: tuple[Path, Path]) -> None:
 
 
 def test_missing_log_without_address(folders: tuple[Path, Path]) -> None:
-    """A log that cannot be downloaded is not said to be downloadable."""
-    with pytest.raises(WorkloadError, match="no known address") as caught:
+    """The error of a log without address does not offer a download."""
+    with pytest.raises(WorkloadError, match="no download address") as caught:
         find_trace("lublin-256")
     assert "traces get" not in str(caught.value)
 
@@ -378,7 +378,7 @@ def test_missing_log_without_address(folders: tuple[Path, Path]) -> None:
     [("nasa", "nasa-ipsc"), ("NASA_iPSC", "nasa-ipsc"), ("ctcsp2", "ctc-sp2"), ("zzzz", "known: ")],
 )
 def test_unknown_name(wrong: str, right: str) -> None:
-    """An unknown name is answered with the nearest names, or with all where none is near."""
+    """The error of an unknown name has the nearest names, or all names."""
     with pytest.raises(WorkloadError) as caught:
         find_trace(wrong)
     assert repr(wrong) in str(caught.value)
@@ -386,13 +386,13 @@ def test_unknown_name(wrong: str, right: str) -> None:
 
 
 def test_format_is_told_by_the_name() -> None:
-    """All logs are in the Standard Workload Format but the one that is not."""
+    """The suffix of the file name is the format."""
     assert [trace.name for trace in KNOWN.values() if trace.format != "swf"] == ["kit-fh2-25326"]
     assert KNOWN["kit-fh2-25326"].format == "cqsim"
 
 
 def test_catalogue_names() -> None:
-    """Each log stands under its own name, and no two share a file or a checksum."""
+    """Names, files and checksums are unique."""
     assert all(name == trace.name for name, trace in KNOWN.items())
     assert len({trace.file for trace in KNOWN.values()}) == len(KNOWN)
     assert len({trace.sha256 for trace in KNOWN.values()}) == len(KNOWN)
@@ -400,7 +400,7 @@ def test_catalogue_names() -> None:
 
 @pytest.mark.trace
 def test_catalogue_checksums() -> None:
-    """The catalogue's checksums are those that came with the real logs, as far as they did."""
+    """The checksums are those published with the logs."""
     sums = REAL_TRACES / "SHA256SUMS.uncompressed"
     if not sums.exists():
         pytest.skip(f"{sums} is missing")
@@ -412,7 +412,7 @@ def test_catalogue_checksums() -> None:
 @pytest.mark.trace
 @pytest.mark.parametrize("name", KNOWN)
 def test_catalogue_numbers(name: str) -> None:
-    """Jobs, days, processors, provider and checksum are those of the real log."""
+    """Jobs, days, processors, provider and checksum are those of the log."""
     trace = KNOWN[name]
     path = REAL_TRACES / f"{trace.file}.gz"
     if not path.exists():
@@ -442,7 +442,7 @@ def test_catalogue_numbers(name: str) -> None:
 
 
 def test_list(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """The list has each log with its numbers, and what the archive asks of its users."""
+    """The list has each log with its numbers, and the archive's conditions of use."""
     result = CliRunner().invoke(app, [], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     rows = {line.split()[1]: line for line in result.stdout.splitlines() if line.startswith("│")}
@@ -454,7 +454,7 @@ def test_list(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
 
 
 def test_list_says_where(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """The list says of each log in which folder it is, if any, and where the folders are."""
+    """The list has the folder of each local copy, and the paths of the folders."""
     own, cache = folders
 
     def tiny_row() -> str:
@@ -471,16 +471,16 @@ def test_list_says_where(folders: tuple[Path, Path], tiny: KnownTrace) -> None:
 
 
 def test_get(archive: Archive, folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """`get` puts the log where a scenario finds it, says where, and names whom to thank."""
+    """`get` stores the log where scenarios find it, and prints path and provider."""
     result = CliRunner().invoke(app, ["get", "tiny-log", "--base-url", archive.url])
     assert (result.exit_code, result.stderr) == (0, "")
     assert str(find_trace("tiny-log")) in result.stdout
     assert find_trace("tiny-log") == folders[1] / "Tiny-1.swf.gz"
-    assert "Thanks to Nobody" in result.stdout
+    assert "Provider: Nobody" in result.stdout
 
 
 def test_get_again(archive: Archive, folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """`get` of a log that is here says where, and asks the archive for nothing."""
+    """`get` of a local log prints its path and sends no request."""
     (folders[0] / "Tiny-1.swf").write_bytes(LOG)
     result = CliRunner().invoke(app, ["get", "tiny-log", "--base-url", archive.url])
     assert result.exit_code == 0
@@ -494,7 +494,7 @@ def test_get_bar(
     tiny: KnownTrace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a terminal, `get` shows its progress on standard error and nowhere else."""
+    """On a terminal, `get` shows a progress bar on standard error."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     result = CliRunner().invoke(app, ["get", "tiny-log", "--base-url", archive.url])
@@ -504,18 +504,18 @@ def test_get_bar(
 
 
 def assert_one_line(stderr: str, part: str) -> None:
-    """Standard error must be one line that starts as an error does, with this in it."""
+    """Check that standard error is one error line that contains a text."""
     assert stderr.startswith("error: ")
     assert stderr.count("\n") == 1
     assert part in stderr
 
 
 def test_get_fails(archive: Archive, folders: tuple[Path, Path], tiny: KnownTrace) -> None:
-    """A failed download exits with 1, says who is at fault in one line, and leaves nothing."""
+    """A failed download exits with 1, prints the cause in one line and leaves no file."""
     archive.answer = body(PACKED[:-20], length=len(PACKED))
     result = CliRunner().invoke(app, ["get", "tiny-log", "--base-url", archive.url])
     assert result.exit_code == 1
-    assert_one_line(result.stderr, "the network is at fault")
+    assert_one_line(result.stderr, "download failed (network)")
     assert list(folders[1].iterdir()) == []
 
 
@@ -523,12 +523,12 @@ def test_get_fails(archive: Archive, folders: tuple[Path, Path], tiny: KnownTrac
     ("arguments", "part"),
     [
         (["nasa"], "did you mean nasa-ipsc"),
-        (["lublin-256"], "none is known of lublin-256"),
+        (["lublin-256"], "lublin-256 has no download address"),
         (["nasa-ipsc", "--base-url", "file:///etc"], "file:///etc"),
     ],
 )
 def test_get_bad_input(folders: tuple[Path, Path], arguments: list[str], part: str) -> None:
-    """What cannot be asked for exits with 2 and says in one line what is wrong."""
+    """Invalid input exits with 2 and one line."""
     result = CliRunner().invoke(app, ["get", *arguments])
     assert result.exit_code == 2
     assert_one_line(result.stderr, part)

@@ -1,7 +1,6 @@
-"""Whole real job logs, against published figures, slow schedulers, and what they gave before.
+"""Whole job logs, against published figures, simple schedulers and earlier results.
 
-Figures under `PINNED` have no source but this simulator: they are here so that a change of them
-is seen, and wanted.
+The figures in `PINNED` come from this simulator. They detect unintended changes.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ PINNED = {
 
 
 def fcfs_starts(table: JobTable, nodes: int) -> list[float]:
-    """Return when each job starts under FCFS, by pushing time on from job to job."""
+    """Return the start of each job under FCFS, by a simple loop over the jobs."""
     running: list[tuple[float, int]] = []
     free, now_s, start_s = nodes, 0.0, []
     for job in table.rows():
@@ -85,7 +84,7 @@ def fcfs_starts(table: JobTable, nodes: int) -> list[float]:
 
 @pytest.mark.slow
 def test_nasa_always_on(traces: Path) -> None:
-    """128 nodes that always draw 190 W take over the whole NASA log just what is published."""
+    """The energy of 128 nodes at 190 W over the NASA log is the published one."""
     platform = cluster_of(128, static_w=190.0, dynamic_w=0.0, idle_fraction=1.0)
     simulation = simulate(platform, read_swf(traces / NASA), "easy")
     metrics = measure(simulation.record())
@@ -96,7 +95,7 @@ def test_nasa_always_on(traces: Path) -> None:
 
 @pytest.mark.slow
 def test_nasa_mean_wait(traces: Path) -> None:
-    """The first 10,000 NASA jobs wait 14.60 s on average under FCFS, as elsewhere."""
+    """The first 10,000 NASA jobs wait 14.60 s on average under FCFS, as published."""
     table = window_by_number(read_swf(traces / NASA), 0, 10_000)
     metrics = measure(simulate(cluster_of(128), table, "fcfs").record())
     assert round(metrics["mean_wait_s"], 2) == 14.60
@@ -105,7 +104,7 @@ def test_nasa_mean_wait(traces: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("log", "policy"), PINNED)
 def test_whole_log(traces: Path, log: str, policy: str) -> None:
-    """Every job of the log comes to its end, and the figures are those of before."""
+    """Every job of the log ends, and the figures are the pinned ones."""
     simulation = simulate(cluster_of(NODES[log]), read_swf(traces / log), policy)
     metrics = measure(simulation.record())
     pinned = PINNED[log, policy]
@@ -116,7 +115,7 @@ def test_whole_log(traces: Path, log: str, policy: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("log", NODES)
 def test_fcfs_start_for_start(traces: Path, log: str) -> None:
-    """Under FCFS every job of the log starts when a scheduler of a dozen lines starts it."""
+    """Under FCFS every job of the log starts when the simple loop starts it."""
     table = read_swf(traces / log)
     simulation = simulate(cluster_of(NODES[log]), table, "fcfs")
     assert list(simulation.recording.start_s) == fcfs_starts(table, NODES[log])
@@ -125,7 +124,7 @@ def test_fcfs_start_for_start(traces: Path, log: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("log", [SDSC, CTC])
 def test_easy_start_for_start(traces: Path, log: str) -> None:
-    """Under EASY 800 jobs of the log, one after the other, start when the slow scheduler says."""
+    """Under EASY 800 jobs of the log start when the simple scheduler starts them."""
     table = window_by_number(read_swf(traces / log), 20_000, 20_800)
     simulation = simulate(cluster_of(NODES[log]), table, "easy")
     rows = [(job.submit_s, job.run_s, job.cores, job.requested_s) for job in table.rows()]
@@ -133,7 +132,7 @@ def test_easy_start_for_start(traces: Path, log: str) -> None:
 
 
 def test_kit_can_be_read(traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scenario that names the part of KIT's log has all of its 25,326 jobs, cut as it says."""
+    """A scenario of the part of KIT's log has its 25,326 jobs, with reduced cores."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
     (tmp_path / "kit.yaml").write_text(
         "name: kit\n"
@@ -150,7 +149,7 @@ def test_kit_can_be_read(traces: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_thunder_can_be_read(traces: Path) -> None:
-    """All of Thunder's 121,039 lines are read: 7,426 have no run time, the others are jobs."""
+    """Of Thunder's 121,039 lines 7,426 have no run time, and the others are jobs."""
     table = read_swf(traces / THUNDER)
     assert table.skipped["run_time_unknown_or_zero"] == 7_426
     assert len(table) == 121_039 - 7_426

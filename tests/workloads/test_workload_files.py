@@ -1,4 +1,4 @@
-"""The workload readers, rule by rule on files of a few lines, and what shapes a workload."""
+"""Readers of workloads, rule by rule on short files, and shaping."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def swf_line(
     asked: object = 4,
     requested: object = 20,
 ) -> str:
-    """Return a line of a log, all else of it unlike what is read."""
+    """Return a line of a log; fields that are not read have distinct values."""
     return (
         f"{job_id} {submit} 777 {run} {used} 778 -1 {asked} {requested} -1 1 782 783 784 785 786 "
         "787 788\n"
@@ -48,13 +48,13 @@ def swf_line(
 
 
 def rows_of(table: JobTable) -> list[tuple[Any, ...]]:
-    """Return the rows, placement left out."""
+    """Return the first five columns of each row."""
     return [tuple(row)[:5] for row in table.rows()]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[..., Path]:
-    """Write lines into a log and return where it is."""
+    """Write lines into a log and return its path."""
 
     def write(*lines: str) -> Path:
         path = tmp_path / "log.swf"
@@ -78,7 +78,7 @@ def test_swf_fields(log: Log) -> None:
 
 
 def test_swf_columns_have_stated_types(log: Log) -> None:
-    """Columns have the types the table promises, also of an empty log."""
+    """Columns have the stated types, also for an empty log."""
     for table in (read_swf(log(swf_line())), read_swf(log(""))):
         types = [str(getattr(table, name).dtype) for name in JobTable.__slots__[:6]]
         assert types == ["int64", "float64", "float64", "float64", "int64", "int8"]
@@ -86,15 +86,15 @@ def test_swf_columns_have_stated_types(log: Log) -> None:
 
 @pytest.mark.parametrize("name", ["log.swf.gz", "log.swf", "log"])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_swf_gzip_is_told_by_content(tmp_path: Path, name: str, zipped: bool) -> None:
-    """A gzipped log and a plain one are read alike, whatever the name says."""
+def test_swf_gzip_is_detected_by_content(tmp_path: Path, name: str, zipped: bool) -> None:
+    """The content decides whether a log is gzipped, not its name."""
     path, content = tmp_path / name, swf_line(7).encode()
     path.write_bytes(gzip.compress(content) if zipped else content)
     assert rows_of(read_swf(path)) == [(7, 0.0, 10.0, 20.0, 4)]
 
 
 def test_swf_comments(log: Log) -> None:
-    """Header lines in Latin-1, comments between jobs and empty lines are passed over."""
+    """Header lines in Latin-1, comments between jobs and empty lines are ignored."""
     path = log("; Installation: Universität Zürich\n", ";\n", "\n", swf_line(), "  ; x\n", "  \n")
     assert b"\xe4" in path.read_bytes()
     assert len(read_swf(path)) == 1
@@ -102,14 +102,14 @@ def test_swf_comments(log: Log) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_swf_line_ends(log: Log, end: str) -> None:
-    """Lines may end as on any system, and the last need not end."""
+    """Line ends of any system are read, and the last line may have none."""
     path = log(swf_line(1).rstrip() + (end or "\n"), "\t" + swf_line(2).rstrip() + end)
     assert [row[0] for row in rows_of(read_swf(path))] == [1, 2]
 
 
 @pytest.mark.parametrize("run", [0, -1, "0.0"])
 def test_swf_no_run_time(log: Log, run: object) -> None:
-    """A job of no or unknown run time is left out and counted."""
+    """A job of run time 0 or unknown run time is dropped and counted."""
     table = read_swf(log(swf_line(1, run=run), swf_line(2)))
     assert [row[0] for row in rows_of(table)] == [2]
     assert table.skipped == {"run_time_unknown_or_zero": 1}
@@ -150,20 +150,20 @@ def test_swf_sizes(
     ("used", "asked", "cores"), [(2, 4, 4), (2, -1, 2), (2, 0, 2), (-1, 4, 4), (8, 4, 4)]
 )
 def test_swf_processors(log: Log, used: int, asked: int, cores: int) -> None:
-    """Processors are those asked for, or where unknown those used."""
+    """Cores are requested processors, or if unknown allocated ones."""
     assert rows_of(read_swf(log(swf_line(used=used, asked=asked))))[0][4] == cores
 
 
 @pytest.mark.parametrize(("used", "asked"), [(-1, -1), (0, -1), (-1, 0)])
 def test_swf_no_processors(log: Log, used: int, asked: int) -> None:
-    """A job of no known processors is left out and counted."""
+    """A job without known processors is dropped and counted."""
     table = read_swf(log(swf_line(used=used, asked=asked)))
     assert len(table) == 0
     assert table.skipped == {"cores_unknown": 1}
 
 
 def test_swf_no_submission(log: Log) -> None:
-    """A job without submission time is left out and counted, and is not out of order."""
+    """A job without submission time is dropped and counted, but not as out of order."""
     table = read_swf(log(swf_line(1), swf_line(2, submit=-1)))
     assert [row[0] for row in rows_of(table)] == [1]
     assert table.skipped == {"submit_time_unknown": 1}
@@ -171,19 +171,19 @@ def test_swf_no_submission(log: Log) -> None:
 
 @pytest.mark.parametrize("requested", [-1, 0])
 def test_swf_no_requested_time(log: Log, requested: int) -> None:
-    """An unknown requested time is the run time; the job is kept and counted."""
+    """An unknown requested time becomes the run time; the job is kept and counted."""
     table = read_swf(log(swf_line(1, run=10, requested=requested), swf_line(2)))
     assert rows_of(table) == [(1, 0.0, 10.0, 10.0, 4), (2, 0.0, 10.0, 20.0, 4)]
     assert table.skipped == {"requested_time_unknown": 1}
 
 
 def test_swf_request_below_run_time(log: Log) -> None:
-    """A job that overran its request is kept as it is."""
+    """A job with a requested time below its run time is kept unchanged."""
     assert rows_of(read_swf(log(swf_line(run=30, requested=20))))[0][2:4] == (30.0, 20.0)
 
 
 def test_swf_unsorted(log: Log) -> None:
-    """Jobs are sorted by submission, those of one time stay in order; each backward is counted."""
+    """Jobs are sorted by submission, stably, and each line out of order is counted."""
     submits = [(1, 5), (2, 3), (3, 5), (4, 4), (5, 9), (6, 3)]
     table = read_swf(log(*[swf_line(job_id, submit) for job_id, submit in submits]))
     assert [row[0] for row in rows_of(table)] == [2, 6, 4, 1, 3, 5]
@@ -191,7 +191,7 @@ def test_swf_unsorted(log: Log) -> None:
 
 
 def test_swf_placement(log: Log) -> None:
-    """All jobs of a log are laid out as the caller says."""
+    """All jobs of a log have the caller's placement."""
     table = read_swf(log(swf_line(1), swf_line(2)), placement="whole_nodes")
     assert [job.placement for job in table.rows()] == ["whole_nodes"] * 2
 
@@ -221,7 +221,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("line", BROKEN.values(), ids=list(BROKEN))
 def test_swf_corrupt_line(log: Log, line: str) -> None:
-    """A corrupt line is named with file and number, comments counted, or left out if lenient."""
+    """The error names file and line; with `lenient` the line is dropped and counted."""
     path = log("; header\n", "\n", swf_line(5), line, swf_line(6))
     with pytest.raises(WorkloadError) as caught:
         read_swf(path)
@@ -232,35 +232,35 @@ def test_swf_corrupt_line(log: Log, line: str) -> None:
     assert table.skipped == {"corrupt_lines": 1}
 
 
-def test_swf_corrupt_line_of_a_job_left_out(log: Log) -> None:
-    """A job without a run time whose line is corrupt is corrupt all the same."""
+def test_swf_corrupt_line_of_a_dropped_job(log: Log) -> None:
+    """A corrupt line of a job without run time is an error."""
     with pytest.raises(WorkloadError):
         read_swf(log(swf_line(run=-1, asked="x")))
 
 
 def test_swf_repeated_number(log: Log) -> None:
-    """The error names the number and the line of its second job; jobs left out don't count."""
+    """The error names the line of the second job with a number; dropped jobs do not count."""
     path = log(swf_line(4, run=-1), swf_line(4), swf_line(4, submit=3), swf_line(4, run=-1))
-    with pytest.raises(WorkloadError, match="job 4 is there twice") as caught:
+    with pytest.raises(WorkloadError, match="a second job has the number 4") as caught:
         read_swf(path)
     assert (caught.value.path, caught.value.line) == (path, 3)
 
 
 def test_swf_repeated_number_lenient(log: Log) -> None:
-    """Under `lenient` the first in the file stays, also where the second was submitted before."""
+    """With `lenient` the first job in the file is kept."""
     path = log(swf_line(4, submit=9), swf_line(5, submit=9), swf_line(4, submit=9, run=3))
     table = read_swf(path, lenient=True)
     assert rows_of(table) == [(4, 9.0, 10.0, 20.0, 4), (5, 9.0, 10.0, 20.0, 4)]
     assert table.skipped == {"repeated_job_ids": 1}
 
 
-def test_swf_number_of_a_job_left_out_may_come_again(log: Log) -> None:
-    """Only jobs that are kept count as there."""
+def test_swf_number_of_a_dropped_job_may_occur_again(log: Log) -> None:
+    """The number of a dropped job may occur again."""
     assert len(read_swf(log(swf_line(4, run=-1), swf_line(4)))) == 1
 
 
 def test_swf_empty(log: Log) -> None:
-    """An empty log, or one of comments, is a workload of no jobs."""
+    """An empty log, or one of comments, has no jobs."""
     assert len(read_swf(log(""))) == 0
     assert len(read_swf(log("; nothing\n"))) == 0
 
@@ -275,12 +275,12 @@ def cqsim_line(
     run: object = 10.0,
     submit: object = 0.0,
 ) -> str:
-    """Return a line of a result file, all else of it unlike what is read."""
+    """Return a line of a result file; fields that are not read have distinct values."""
     return f"{job_id};{procs};777;{requested};{run};778.0;{submit};779.0;780.0\n"
 
 
 def test_cqsim_fields(log: Log) -> None:
-    """Number, processors, requested and run time and submission are read, and nothing else."""
+    """Number, processors, requested time, run time and submission are read."""
     path = log("# a comment\n", cqsim_line(7, 4, 20.0, 10.0, 3.0), "\n", cqsim_line(9, 1, 3, 2, 5))
     table = read_cqsim(path, placement="one_node")
     assert list(table.rows()) == [
@@ -291,7 +291,7 @@ def test_cqsim_fields(log: Log) -> None:
 
 
 def test_cqsim_rules(log: Log) -> None:
-    """What can't be run is left out, and all is sorted and counted, as in SWF."""
+    """The rules are those of SWF."""
     path = log(
         cqsim_line(1, submit=9),
         cqsim_line(2, run=0),
@@ -331,7 +331,7 @@ BROKEN_CQSIM = {
 
 @pytest.mark.parametrize("line", BROKEN_CQSIM.values(), ids=list(BROKEN_CQSIM))
 def test_cqsim_corrupt_line(log: Log, line: str) -> None:
-    """A corrupt line is named with its file and its number, or left out if lenient."""
+    """The error names file and line; with `lenient` the line is dropped."""
     path = log("# header\n", cqsim_line(5), line, cqsim_line(6))
     with pytest.raises(WorkloadError) as caught:
         read_cqsim(path)
@@ -341,7 +341,7 @@ def test_cqsim_corrupt_line(log: Log, line: str) -> None:
     assert sum(table.skipped.values()) == 1
 
 
-# --- files that can't be read, in all formats -------------------------------------------------
+# --- unreadable files, in all formats ---------------------------------------------------------
 
 READERS = pytest.mark.parametrize("read", [read_swf, read_jsonl, read_cqsim])
 Reader = Callable[..., JobTable]
@@ -349,7 +349,7 @@ Reader = Callable[..., JobTable]
 
 @READERS
 def test_missing_file(tmp_path: Path, read: Reader) -> None:
-    """A missing file is an error that names it, lenient or not."""
+    """A missing file is an error that names it, also with `lenient`."""
     for lenient in (False, True):
         with pytest.raises(WorkloadError, match="there is no such file") as caught:
             read(tmp_path / "none", lenient=lenient)
@@ -365,7 +365,7 @@ def test_folder(tmp_path: Path, read: Reader) -> None:
 
 
 def many_lines(read: Reader) -> bytes:
-    """Return a file of so many jobs that gzip has it in several blocks."""
+    """Return a file whose gzip data has several blocks."""
     if read is read_swf:
         return "".join(swf_line(i, i * 7919 % 10_007) for i in range(5000)).encode()
     if read is read_cqsim:
@@ -378,7 +378,7 @@ def many_lines(read: Reader) -> bytes:
 @READERS
 @pytest.mark.parametrize("lenient", [True, False])
 def test_truncated_gzip(tmp_path: Path, read: Reader, lenient: bool) -> None:
-    """A gzip file that ends too soon is an error even if lenient, and says how far it got."""
+    """An incomplete gzip file is an error that names the last line, also with `lenient`."""
     path = tmp_path / "log.gz"
     packed = gzip.compress(many_lines(read))
     path.write_bytes(packed[: len(packed) // 2])
@@ -402,7 +402,7 @@ def test_altered_gzip(tmp_path: Path, read: Reader, at: int) -> None:
 
 @READERS
 def test_empty_gzip(tmp_path: Path, read: Reader) -> None:
-    """A gzipped empty file is a workload of no jobs."""
+    """A gzipped empty file has no jobs."""
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(b""))
     assert len(read(path)) == 0
@@ -412,7 +412,7 @@ def test_empty_gzip(tmp_path: Path, read: Reader) -> None:
 
 
 def test_jsonl_fields(log: Log) -> None:
-    """Every field is read, whatever the order of the fields and the kind of the numbers."""
+    """Every field is read, in any order and with integers or floats."""
     path = log(
         '{"job_id": 1, "submit_s": 0, "cores": 4, "run_s": 3600, "requested_s": 7200}\n',
         '{"run_s": 1.5, "cores": 1, "submit_s": 2.5, "placement": "one_node", "job_id": 0}\n',
@@ -427,7 +427,7 @@ def test_jsonl_fields(log: Log) -> None:
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_jsonl_placement(log: Log, placement: Placement) -> None:
-    """A job that names no placement has the caller's, one that names one has its own."""
+    """A job without placement has the caller's."""
     line = '{{"job_id": {}, "submit_s": 0, "cores": 1, "run_s": 1{}}}\n'
     path = log(line.format(1, ""), line.format(2, ', "placement": "whole_nodes"'))
     table = read_jsonl(path, placement=placement)
@@ -435,19 +435,19 @@ def test_jsonl_placement(log: Log, placement: Placement) -> None:
 
 
 def json_line(job_id: int = 1, submit_s: float = 0, **more: object) -> str:
-    """Return a line, with these fields of it as given, in JSON."""
+    """Return a JSON line with these fields."""
     fields = {"job_id": job_id, "submit_s": submit_s, "cores": 1, "run_s": 1, **more}
     return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}\n"
 
 
 def test_jsonl_unsorted(log: Log) -> None:
-    """Jobs are sorted by submission, those of one time stay in the file's order."""
+    """Jobs are sorted by submission, stably."""
     lines = [json_line(*pair) for pair in [(1, 5), (2, 3), (3, 5), (4, 4), (6, 3)]]
     assert [row[0] for row in rows_of(read_jsonl(log(*lines)))] == [2, 6, 4, 1, 3]
 
 
 def test_jsonl_empty_lines(log: Log) -> None:
-    """Empty lines are passed over but counted in line numbers."""
+    """Empty lines are ignored and count in line numbers."""
     path = log("\n", "  \n", json_line(1), "\n", "x\n")
     with pytest.raises(WorkloadError) as caught:
         read_jsonl(path)
@@ -455,7 +455,7 @@ def test_jsonl_empty_lines(log: Log) -> None:
 
 
 def test_jsonl_empty(log: Log) -> None:
-    """An empty file is a workload of no jobs."""
+    """An empty file has no jobs."""
     assert len(read_jsonl(log(""))) == 0
 
 
@@ -483,9 +483,9 @@ BROKEN_JSON = {
 
 @pytest.mark.parametrize("line", BROKEN_JSON.values(), ids=list(BROKEN_JSON))
 def test_jsonl_corrupt_line(log: Log, line: str) -> None:
-    """A corrupt line, or one that repeats a number, is named, or left out and counted if lenient.
+    """A corrupt or repeated line is an error; with `lenient` it is dropped and counted.
 
-    Then the first of one number stays.
+    Of jobs with one number the first is kept.
     """
     path = log(json_line(5), line, json_line(6, run_s=3))
     with pytest.raises(WorkloadError) as caught:
@@ -516,14 +516,14 @@ def ids(table: JobTable) -> list[int]:
     ],
 )
 def test_window_by_time(from_s: float, to_s: float, expected: list[int]) -> None:
-    """A window has the jobs submitted in [from, to), counted from the first of them."""
+    """A window has the jobs submitted in [from, to), with the first one at 0."""
     window = window_by_time(TABLE, from_s, to_s)
     assert ids(window) == expected
     assert window.submit_s.tolist() == [10.0 * i for i in range(len(expected))]
 
 
-def test_window_keeps_all_else() -> None:
-    """A window changes nothing of a job but its submission time, and nothing of its source."""
+def test_window_changes_only_submission_times() -> None:
+    """A window changes only submission times, and not the source table."""
     before = [tuple(row) for row in TABLE.rows()]
     window = window_by_time(TABLE, 110.0, 131.0)
     assert [row[2:] for row in window.rows()] == [row[2:] for row in before[1:4]]
@@ -532,14 +532,14 @@ def test_window_keeps_all_else() -> None:
 
 @pytest.mark.parametrize(("first", "last", "expected"), [(0, 2, [1, 2]), (3, 99, [4, 5])])
 def test_window_by_number(first: int, last: int, expected: list[int]) -> None:
-    """A window by number is a slice in submission order, counted from its first."""
+    """A window by number is a slice in order of submission, with the first job at 0."""
     window = window_by_number(TABLE, first, last)
     assert ids(window) == expected
     assert window.submit_s.tolist() == [0.0, 10.0]
 
 
 def test_empty_window() -> None:
-    """A window of no jobs is an error that says which."""
+    """The error of a window without jobs names the window."""
     with pytest.raises(WorkloadError, match=r"from 110\.5 s to 119\.0 s"):
         window_by_time(TABLE, 110.5, 119.0)
     with pytest.raises(WorkloadError, match="5 to 9"):
@@ -548,14 +548,14 @@ def test_empty_window() -> None:
 
 @pytest.mark.parametrize(("factor", "step_s"), [(2.0, 5.0), (0.5, 20.0), (1.0, 10.0)])
 def test_scale_load(factor: float, step_s: float) -> None:
-    """Times between submissions are divided by the factor; the first, and all else, stays."""
+    """Times between submissions are divided by the factor; nothing else changes."""
     scaled = scale_load(TABLE, factor)
     assert scaled.submit_s.tolist() == [100.0 + step_s * i for i in range(5)]
     assert [row[2:] for row in scaled.rows()] == [row[2:] for row in TABLE.rows()]
 
 
 def test_scale_load_of_no_jobs() -> None:
-    """A workload of no jobs stays one."""
+    """A workload without jobs can be scaled."""
     assert len(scale_load(TABLE.take(slice(0, 0)), 2.0)) == 0
 
 
@@ -568,7 +568,7 @@ def test_cap_cores() -> None:
 
 
 def test_cap_that_cuts_nothing() -> None:
-    """A cap no job exceeds counts nothing."""
+    """A cap that no job exceeds has no count."""
     assert cap_cores(TABLE, 16).skipped == {}
 
 
@@ -576,7 +576,7 @@ def test_cap_that_cuts_nothing() -> None:
     ("by", "cores"), [(1, [1, 2, 4, 8, 16]), (3, [1, 1, 2, 3, 6]), (99, [1] * 5)]
 )
 def test_divide_cores(by: int, cores: list[int]) -> None:
-    """Cores are divided and rounded up, so that none is left with none; nothing is counted."""
+    """Cores are divided and rounded up, without a count."""
     divided = divide_cores(TABLE, by)
     assert (divided.cores.tolist(), divided.skipped) == (cores, {})
     assert TABLE.cores.tolist() == [1, 2, 4, 8, 16]
@@ -658,7 +658,7 @@ def test_empty_window_names_dropped_jobs() -> None:
 
 
 def test_rows_past_the_first_block() -> None:
-    """Rows come whole and in order however many there are."""
+    """Rows are complete and in order beyond the first block."""
     count = 10_000
     table = jobs_of(*[(float(i), 1.0, 1) for i in range(count)])
     table.placement[:] = np.arange(count) % 3

@@ -8,12 +8,11 @@ from hpcosim_cli.train.adaptive import adaptive
 from hpcosim_cli.train.deep_eas import deep_eas
 from hpcosim_cli.train.pairing import pairing
 from hpcosim_cli.train.power import power
+from hpcosim_cli.usage import help_of
 
 app = typer.Typer(
     help="Train a scheduler or power manager on a scenario. Needs the extra `rl`.",
     no_args_is_help=True,
 )
-app.command()(power)
-app.command()(adaptive)
-app.command()(pairing)
-app.command("deep-eas")(deep_eas)
+for command in (power, adaptive, pairing, deep_eas):
+    app.command(command.__name__.replace("_", "-"), help=help_of(command))(command)

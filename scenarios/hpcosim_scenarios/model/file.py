@@ -16,7 +16,7 @@ from hpcosim_scenarios.model.overrides import located as located_in
 from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scenario
 from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, line_of, parse_yaml
-from hpcosim_workloads.logs.job_line import Profile
+from hpcosim_workloads.logs.job_line import JobProfile
 
 MOST_BYTES = 2**20
 
@@ -112,7 +112,7 @@ def _with_profile(error: ScenarioError, tree: Any) -> ScenarioError:
 
 def _bad(profile: Any) -> bool:
     try:
-        msgspec.convert(profile, Profile)
+        msgspec.convert(profile, JobProfile)
     except msgspec.ValidationError:
         return True
     return False

@@ -15,7 +15,7 @@ from hpcosim_scenarios.model.workload import (
     Seasonal,
     Workload,
 )
-from hpcosim_workloads.logs.job_line import JobLine, Profile
+from hpcosim_workloads.logs.job_line import JobLine, JobProfile
 
 Scalar = bool | int | float | str | None
 """A value that a client can set over the wire."""
@@ -57,7 +57,7 @@ KINDS: tuple[type[Struct], ...] = (
     Processor,
     Contention,
     Workload,
-    Profile,
+    JobProfile,
     JobLine,
     Lublin,
     Poisson,

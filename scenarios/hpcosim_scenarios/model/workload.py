@@ -19,7 +19,7 @@ from hpcosim_scenarios.model.bounds import (
     Steps,
     WholeSeconds,
 )
-from hpcosim_workloads.logs.job_line import JobLine, Profile
+from hpcosim_workloads.logs.job_line import JobLine, JobProfile
 from hpcosim_workloads.logs.job_log import ZeroRunTime
 from hpcosim_workloads.logs.swf import Sizes
 
@@ -196,7 +196,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     trace: str | None = None
     synthetic: Lublin | Poisson | Bernoulli | Sampled | Seasonal | None = None
     inline: Annotated[tuple[JobLine, ...], Meta(max_length=MOST_LINES)] | None = None
-    profiles: dict[str, Profile] = {}
+    profiles: dict[str, JobProfile] = {}
     lenient: bool = False
     zero_run_time: ZeroRunTime = "drop"
     sizes: Sizes = "requested"

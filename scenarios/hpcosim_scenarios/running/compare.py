@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hpcosim_client import PolicyError, expand
@@ -13,12 +14,17 @@ from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
+from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.folder import prepare
+
+Metrics = dict[str, int | float]
+OnResult = Callable[[str, Mapping[str, int | float]], None]
+"""Takes the name of a scheduler in results and its metrics."""
 
 
 def compare_schedulers(
@@ -31,7 +37,8 @@ def compare_schedulers(
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
-) -> dict[str, dict[str, int | float]]:
+    on_result: OnResult = lambda name, metrics: None,
+) -> dict[str, Metrics]:
     """Run a scenario with several schedulers, and return the metrics by scheduler.
 
     Args:
@@ -44,7 +51,9 @@ def compare_schedulers(
         force: replace the results in folders that are not empty.
         overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
-        warn: called with each warning, once for all schedulers.
+        warn: called with each warning; a warning about several schedulers comes once.
+        on_result: called with the name and the metrics of a scheduler when its run has ended, even
+            if its results cannot be written.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError, OracleError, RunError, ResultsFolderError,
@@ -61,26 +70,55 @@ def compare_schedulers(
     for folder in folders:
         if folder is not None:
             prepare(folder, force=force)
-    warn = once(warn)
-    if transport != "inproc":
-        return {
-            chosen.called: run_scenario(
-                path,
-                scheduler=chosen.called,
-                transport=transport,
-                out=folder,
-                force=True,  # checked above
-                overrides=overrides,
-                formats=formats,
-                warn=warn,
-            )[0]
-            for chosen, folder in zip(compared, folders, strict=True)
-        }
-    loaded, metrics = Library([path], overrides).default, {}
+    run: Callable[[Chosen, Path | None], Metrics]
+    if transport == "inproc":
+        loaded = Library([path], overrides).default
+        run = partial(_run_in_process, loaded, formats, once(warn))
+    else:
+        run = partial(_run_over, transport, path, overrides, formats, once(warn))
+    metrics = {}
     for chosen, folder in zip(compared, folders, strict=True):
-        check_seed(scenario, overrides or {}, chosen.name, warn)
-        with shown(f"{scenario.name} {chosen.called}") as report:
-            metrics[chosen.called] = run_chosen(chosen, loaded, folder, report, formats, warn)
+        try:
+            metrics[chosen.called] = run(chosen, folder)
+        except ResultsError as error:
+            if error.metrics is not None:
+                on_result(chosen.called, error.metrics)
+            raise
+        on_result(chosen.called, metrics[chosen.called])
+    return metrics
+
+
+def _run_in_process(
+    loaded: LoadedScenario,
+    formats: Sequence[Format],
+    warn: Warn,
+    chosen: Chosen,
+    folder: Path | None,
+) -> Metrics:
+    check_seed(loaded.scenario, loaded.overrides, chosen.name, warn)
+    with shown(f"{loaded.scenario.name} {chosen.called}") as report:
+        return run_chosen(chosen, loaded, folder, report, formats, warn)
+
+
+def _run_over(
+    transport: Transport,
+    path: Path,
+    overrides: Overrides | None,
+    formats: Sequence[Format],
+    warn: Warn,
+    chosen: Chosen,
+    folder: Path | None,
+) -> Metrics:
+    metrics, _ = run_scenario(
+        path,
+        scheduler=chosen.called,
+        transport=transport,
+        out=folder,
+        force=True,  # the folders are checked before the first run
+        overrides=overrides,
+        formats=formats,
+        warn=warn,
+    )
     return metrics
 
 

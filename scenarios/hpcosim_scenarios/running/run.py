@@ -28,6 +28,7 @@ from hpcosim_scenarios.running.warnings import (
     recorded_warnings,
 )
 from hpcosim_server.record.folder import prepare
+from hpcosim_server.record.results import WorkloadSource
 from hpcosim_workloads.table import JobTable
 
 
@@ -178,28 +179,30 @@ class Checked(NamedTuple):
     """A valid scenario.
 
     Attributes:
-        scenario: the scenario.
+        scenario: the scenario after overrides.
         jobs: its jobs.
-        chosen: its policy.
+        source: the origin of the jobs.
+        chosen: its scheduler and power manager.
     """
 
     scenario: Scenario
     jobs: JobTable
+    source: WorkloadSource
     chosen: Chosen
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
-    """Read a scenario, its workload and the files of its policy.
+    """Return a scenario with its jobs and its scheduler.
 
     Args:
-        path: the scenario's file.
-        overrides: values to change in the scenario, by dotted path.
+        path: the scenario file.
+        overrides: values of the scenario to replace, by dotted path.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError: the scenario, its workload or its policy is
+        ScenarioError, WorkloadError, PolicyError: the scenario, its workload or its scheduler is
             invalid.
     """
-    library = Library([path], overrides)
-    chosen = chosen_by(library.first, path)
+    loaded = Library([path], overrides).default
+    chosen = chosen_by(loaded.scenario, path)
     chosen.check()
-    return Checked(library.first, library.first_jobs, chosen)
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)

@@ -93,8 +93,8 @@ def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
             `killed` (by a decision, also before the start) or `node_failed`.
         jobs_rejected: Number of jobs with final state `rejected`: by a decision, or at submission
             because the empty cluster cannot run them.
-        jobs_skipped: Number of jobs that the workload reader dropped. `skipped` in `run.json` has
-            the counts by rule of the reader.
+        jobs_skipped: Number of jobs that the workload reader dropped in the selected window.
+            `skipped` in `run.json` has the counts by rule of the reader.
     """
     counts = np.bincount(np.array(record.recording.state), minlength=len(STATES)).tolist()
     by_state = dict(zip(STATES, counts, strict=True))

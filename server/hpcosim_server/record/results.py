@@ -94,13 +94,13 @@ class Run(msgspec.Struct, kw_only=True):
 Also = Callable[[RunRecord], Files]
 """An additional result writer: returns the files of a run in another format."""
 
-# Rules of the readers that change a job but keep it.
-_KEPT = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+KEPT_RULES = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+"""Rules of the readers that change a job but keep it."""
 
 
 def metrics_of(record: RunRecord, run: Run) -> Metrics:
     """Return the metrics of a run, finished or not."""
-    left_out = sum(count for rule, count in run.skipped.items() if rule not in _KEPT)
+    left_out = sum(count for rule, count in run.skipped.items() if rule not in KEPT_RULES)
     return measure(record, left_out)
 
 

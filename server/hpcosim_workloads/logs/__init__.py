@@ -1,1 +1,1 @@
-"""Jobs from files: the Standard Workload Format, JSON lines, results of CQSim; known traces."""
+"""Readers of job files (SWF, JSON lines, CQSim results), and the catalogue of known logs."""

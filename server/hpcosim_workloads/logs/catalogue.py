@@ -1,4 +1,4 @@
-"""The job logs that are known by name, and where a copy of one is looked for."""
+"""Catalogue of job logs by name, and the search for local copies."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TRACES_VARIABLE = "HPCOSIM_TRACES"
 
 @dataclass(frozen=True, slots=True)
 class KnownTrace:
-    """One job log of the Parallel Workloads Archive, or a part of one; itself never bundled.
+    """A job log of the Parallel Workloads Archive, or a part of one. hpcosim does not ship it.
 
     Attributes:
-        name: what a scenario calls it.
-        file: the name of the log, uncompressed, as the archive has it; its end tells the format.
-        folder: its folder in the archive; None where no sure address is known.
-        jobs: how many jobs the log has, before any rule leaves some out.
-        processors: the processors of the machine, as the log's header has them.
-        span_days: from the first submission to the last, in days.
-        provider: whom the archive asks to thank.
-        sha256: of the uncompressed log, in hexadecimal.
+        name: name in scenarios.
+        file: file name of the uncompressed log in the archive; the suffix is the format.
+        folder: its folder in the archive; None: its address is unknown.
+        jobs: number of jobs in the log, before the reader's rules.
+        processors: number of processors of the machine, from the log's header.
+        span_days: time from the first to the last submission, days.
+        provider: people whom the archive asks to acknowledge.
+        sha256: SHA-256 of the uncompressed log, hexadecimal.
     """
 
     name: str
@@ -42,11 +42,11 @@ class KnownTrace:
 
     @property
     def format(self) -> Literal["swf", "cqsim"]:
-        """Standard Workload Format, or results of the CQSim simulator."""
+        """Format of the log: Standard Workload Format or results of CQSim."""
         return "cqsim" if self.file.endswith(".csv") else "swf"
 
 
-# Only logs whose every number was checked against the log itself stand here.
+# The numbers of every entry were checked against the log.
 KNOWN: dict[str, KnownTrace] = {
     trace.name: trace
     for trace in (
@@ -63,7 +63,7 @@ KNOWN: dict[str, KnownTrace] = {
         KnownTrace(
             name="lublin-256",
             file="lublin_256.swf",
-            folder=None,  # a sample of a model; the archive's models have no l_ folder
+            folder=None,  # a sample of a model; the archive has no folder for it
             jobs=10_000,
             processors=256,
             span_days=89.2,
@@ -113,7 +113,7 @@ KNOWN: dict[str, KnownTrace] = {
         KnownTrace(
             name="kit-fh2-25326",
             file="KIT-FH2-2016-1.first25326.csv",
-            folder=None,  # the archive has the whole log, not this part, from another simulator
+            folder=None,  # a part of a log, in CQSim's format; the archive has the whole log
             jobs=25_326,
             processors=24_048,
             span_days=283.5,
@@ -125,42 +125,42 @@ KNOWN: dict[str, KnownTrace] = {
 
 
 def known_trace(name: str) -> KnownTrace:
-    """Look a log up by its name.
+    """Return a log by name.
 
     Args:
-        name: as in `KNOWN`, such as "nasa-ipsc".
+        name: a key of `KNOWN`, such as "nasa-ipsc".
 
     Raises:
-        WorkloadError: no log has that name; the nearest names are in the message.
+        WorkloadError: there is no such log; the message has the nearest names.
     """
     if name in KNOWN:
         return KNOWN[name]
-    # Half of the letters right is little, but a needless suggestion costs the reader nothing.
+    # A low cutoff, because a wrong suggestion does no harm.
     near = difflib.get_close_matches(name.lower().replace("_", "-"), KNOWN, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(KNOWN)}"
-    raise WorkloadError(f"no job log is known as {name!r}; {advice}")
+    raise WorkloadError(f"there is no job log {name!r} in the catalogue; {advice}")
 
 
 def user_folder() -> Path | None:
-    """Name the folder of the user's own logs, $HPCOSIM_TRACES; None where it is not set."""
+    """Return the folder of the user's own logs, $HPCOSIM_TRACES; None: it is not set."""
     value = os.environ.get(TRACES_VARIABLE, "")
     return Path(value).expanduser() if value else None
 
 
 def cache_folder() -> Path:
-    """Name the folder downloaded logs go to, in the user's cache; it need not exist."""
+    """Return the folder of downloaded logs in the user's cache; it may not exist yet."""
     return platformdirs.user_cache_path("hpcosim") / "traces"
 
 
 def locate(trace: KnownTrace) -> Path | None:
-    """Find a copy of a log on this machine, the user's own before the downloaded one.
+    """Return the path of a local copy of a log, in $HPCOSIM_TRACES or in the cache.
 
     Args:
-        trace: the log; a copy is its file, or its file with ".gz" behind.
+        trace: the log; a copy has its file name, with or without the suffix ".gz".
 
     Returns:
-        The copy, unchecked: one in the cache was verified when it was downloaded, and one in
-        $HPCOSIM_TRACES is the user's own. None where there is no copy.
+        The copy, or None. Its checksum is not verified here: `download` verifies the logs in the
+        cache, and the logs in $HPCOSIM_TRACES are the user's own.
     """
     own = user_folder()
     for folder in (own, cache_folder()) if own else (cache_folder(),):
@@ -171,25 +171,25 @@ def locate(trace: KnownTrace) -> Path | None:
 
 
 def find_trace(name: str) -> Path:
-    """Find the copy on this machine of a log that is known by name.
+    """Return the path of the local copy of a log of the catalogue.
 
     Args:
-        name: as in `KNOWN`, such as "nasa-ipsc".
+        name: a key of `KNOWN`, such as "nasa-ipsc".
 
     Returns:
-        The log, in the format that `KnownTrace.format` tells, compressed with gzip or not.
+        The log in the format `KnownTrace.format`, plain or gzipped.
 
     Raises:
-        WorkloadError: no log has that name, or this machine has no copy of it; the message
-            says where it was looked for and how to get one.
+        WorkloadError: there is no such log, or no local copy; the message names the folders and
+            how to get a copy.
     """
     trace = known_trace(name)
     if (path := locate(trace)) is not None:
         return path
     looked_in = f"${TRACES_VARIABLE} ({user_folder() or 'not set'}) and {cache_folder()}"
-    advice = f"to download it: hpcosim traces get {name}"
+    advice = f"download it with: hpcosim traces get {name}"
     if trace.folder is None:
-        advice = "it has no known address to download it from: put a copy in either folder"
+        advice = "it has no download address: copy the file to one of these folders"
     raise WorkloadError(
-        f"this machine has no {trace.file}.gz and no {trace.file} in {looked_in}; {advice}"
+        f"this machine has no {trace.file}.gz or {trace.file} in {looked_in}; {advice}"
     )

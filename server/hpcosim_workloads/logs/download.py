@@ -1,4 +1,4 @@
-"""Download a known job log, so that a cut or altered one leaves nothing behind."""
+"""Download of job logs of the catalogue, with verification."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hpcosim_workloads.logs.catalogue import ARCHIVE, KnownTrace
 SILENCE_LIMIT_S = 30.0
 CHUNK_BYTES = 64 * 1024
 PIECE_BYTES = 1024 * 1024
-# The largest known log unpacks to some 50 MB; this only keeps a bomb from filling the disk.
+# The largest known log has 50 MB; the limit keeps a decompression bomb from filling the disk.
 LIMIT_BYTES = 4 * 1024**3
 GZIP_WBITS = 16 + zlib.MAX_WBITS
 
@@ -33,62 +33,62 @@ def download(
     base_url: str = ARCHIVE,
     report: Callable[[int, int | None], None] = lambda _received, _total: None,
 ) -> Path:
-    """Download a log, check it, and only then give it its name.
+    """Download a log and verify its checksum.
 
-    A file that was there before is replaced by a good download and left alone by a bad one.
+    An existing file is replaced only after the verification.
 
     Args:
         trace: the log.
-        into: the folder it goes to; made where it does not exist.
-        base_url: the archive, or a mirror laid out as it is.
-        report: told after each chunk the bytes received and, where the server said so, the
-            bytes to come in all; both compressed.
+        into: target folder; it is created if it does not exist.
+        base_url: the archive, or a mirror with the same folders.
+        report: called after each chunk with the compressed bytes received and the total of
+            compressed bytes; None: the server does not state it.
 
     Returns:
-        The log, as the archive compressed it.
+        Path of the gzipped log.
 
     Raises:
-        DownloadError: it was not downloaded; says who is at fault.
+        DownloadError: the download failed; names the cause.
     """
     url = address(trace, base_url)
     target = into / f"{trace.file}.gz"
     try:
-        with _opened(url) as response, _made_whole(target) as part:
+        with _opened(url) as response, _complete_file(target) as part:
             checksum = hashlib.sha256()
-            for piece in _unpacked(_kept(_chunks(response, url, report), part), url):
+            for piece in _unpacked(_written(_chunks(response, url, report), part), url):
                 checksum.update(piece)
-            if (came := checksum.hexdigest()) != trace.sha256:
-                what = f"sha256 {trace.sha256} was expected of {trace.file}, {came} came"
+            if (found := checksum.hexdigest()) != trace.sha256:
+                what = f"{trace.file}: expected sha256 {trace.sha256}, got {found}"
                 raise DownloadError("content", what, url)
-    except OSError as error:  # those of the network have become DownloadError by now
+    except OSError as error:  # errors of the network are DownloadError already
         what = f"{target.name} cannot be written: {error}"
         raise DownloadError("disk", what, str(into)) from error
     return target
 
 
 def address(trace: KnownTrace, base_url: str = ARCHIVE) -> str:
-    """Say where a log is to be had.
+    """Return the address of a log.
 
     Raises:
-        DownloadError: no address of the log is known, or `base_url` is no web address.
+        DownloadError: the log has no known address, or `base_url` is not a web address.
     """
     if trace.folder is None:
         raise DownloadError(
             "address",
-            f"none is known of {trace.name}: get {trace.file} by hand, "
-            "and put it in $HPCOSIM_TRACES",
+            f"{trace.name} has no download address; get {trace.file} from its provider and put it "
+            "in $HPCOSIM_TRACES",
             base_url,
         )
-    # Plain http is let through for mirrors: the checksum guards what comes.
+    # Plain http is allowed for mirrors, because the checksum is verified.
     if not re.match("https?://[^/]", base_url):
-        raise DownloadError("address", "https://HOST or http://HOST was expected", base_url)
+        raise DownloadError("address", "expected https://HOST or http://HOST", base_url)
     return f"{base_url.rstrip('/')}/{trace.folder}/{trace.file}.gz"
 
 
 def _opened(url: str) -> http.client.HTTPResponse:
-    """Ask for an address; the answer is open, and its status is a good one."""
+    """Request an address and return the open response, whose status is OK."""
     try:
-        # Bandit fears file: addresses here; `address` lets none through.
+        # S310 warns of file: addresses; `address` returns none.
         request = urllib.request.Request(url, headers={"User-Agent": "hpcosim"})  # noqa: S310
         response: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310
             request, timeout=SILENCE_LIMIT_S
@@ -96,56 +96,56 @@ def _opened(url: str) -> http.client.HTTPResponse:
     except urllib.error.HTTPError as error:
         error.close()
         raise DownloadError(
-            "server", f"it answered {error.code} {error.reason}, 200 OK was expected", url
+            "server", f"expected status 200 OK, got {error.code} {error.reason}", url
         ) from error
     except urllib.error.URLError as error:
         raise DownloadError("network", f"no connection: {error.reason}", url) from error
-    except (ValueError, http.client.InvalidURL) as error:  # a port that is no number, say
+    except (ValueError, http.client.InvalidURL) as error:  # for example an invalid port
         raise DownloadError("address", str(error), url) from error
     except (OSError, http.client.HTTPException) as error:
-        raise DownloadError("network", f"no answer: {_in_words(error)}", url) from error
+        raise DownloadError("network", f"no response: {_text_of(error)}", url) from error
     return response
 
 
 def _chunks(
     response: http.client.HTTPResponse, url: str, report: Callable[[int, int | None], None]
 ) -> Iterator[bytes]:
-    """Yield the body as it comes, and make sure that all of it came."""
+    """Yield the body in chunks, and check that it is complete."""
     total_bytes = response.length
     received_bytes = 0
     while True:
         try:
             chunk = response.read(CHUNK_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            what = f"cut after {received_bytes} bytes: {_in_words(error)}"
+            what = f"connection lost after {received_bytes} bytes: {_text_of(error)}"
             raise DownloadError("network", what, url) from error
         if not chunk:
             break
         received_bytes += len(chunk)
-        # Empty gzip members unpack to nothing for ever, so that this must be bounded as well.
+        # Empty gzip members unpack to nothing, so the compressed size needs a limit, too.
         if received_bytes > LIMIT_BYTES:
-            raise DownloadError("content", f"more than {LIMIT_BYTES} bytes came", url)
+            what = f"expected at most {LIMIT_BYTES} bytes, got more"
+            raise DownloadError("content", what, url)
         report(received_bytes, total_bytes)
         yield chunk
-    # http.client takes an early end for the end, when it reads by the chunk.
+    # http.client does not report an early end of the connection when it reads in chunks.
     if total_bytes is not None and received_bytes < total_bytes:
-        raise DownloadError(
-            "network", f"cut after {received_bytes} bytes of {total_bytes} expected", url
-        )
+        what = f"expected {total_bytes} bytes, got {received_bytes}"
+        raise DownloadError("network", what, url)
 
 
-def _kept(chunks: Iterable[bytes], part: BinaryIO) -> Iterator[bytes]:
-    """Pass chunks on, and write each to a file on its way."""
+def _written(chunks: Iterable[bytes], part: BinaryIO) -> Iterator[bytes]:
+    """Write chunks to a file and yield them."""
     for chunk in chunks:
         part.write(chunk)
         yield chunk
 
 
 def _unpacked(chunks: Iterable[bytes], url: str) -> Iterator[bytes]:
-    """Unpack gzip, of one member or of many, in pieces of bounded size.
+    """Decompress gzip data of one or more members, in pieces of bounded size.
 
     Raises:
-        DownloadError: it is not gzip, it ends within a member, or it unpacks to too much.
+        DownloadError: the data is not gzip, is incomplete, or is too large.
     """
     member = zlib.decompressobj(GZIP_WBITS)
     unpacked_bytes = 0
@@ -157,24 +157,24 @@ def _unpacked(chunks: Iterable[bytes], url: str) -> Iterator[bytes]:
             try:
                 piece = member.decompress(rest, PIECE_BYTES)
             except zlib.error as error:
-                raise DownloadError("content", f"gzip was expected: {error}", url) from error
+                what = f"expected gzip data: {error}"
+                raise DownloadError("content", what, url) from error
             unpacked_bytes += len(piece)
             if unpacked_bytes > LIMIT_BYTES:
-                raise DownloadError("content", f"it unpacks to more than {LIMIT_BYTES} bytes", url)
+                what = f"expected at most {LIMIT_BYTES} uncompressed bytes, got more"
+                raise DownloadError("content", what, url)
             yield piece
             rest = member.unconsumed_tail or member.unused_data
     if not member.eof:
-        raise DownloadError("content", f"gzip ends early, {unpacked_bytes} bytes unpacked", url)
+        what = f"the gzip data is incomplete after {unpacked_bytes} uncompressed bytes"
+        raise DownloadError("content", what, url)
 
 
 @contextmanager
-def _made_whole(target: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes a name only when all went well, and is else removed.
-
-    The block may end by any exception, KeyboardInterrupt among them.
-    """
+def _complete_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that becomes `target` at the end, or is removed after any exception."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, for a rename is atomic only within one file system.
+    # In the same folder, because a rename is atomic only within one file system.
     descriptor, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
     try:
         with os.fdopen(descriptor, "wb") as part:
@@ -186,6 +186,6 @@ def _made_whole(target: Path) -> Iterator[BinaryIO]:
         Path(name).unlink(missing_ok=True)
 
 
-def _in_words(error: Exception) -> str:
-    """Repeat what an exception says, or else name its kind: some say nothing."""
+def _text_of(error: Exception) -> str:
+    """Return the message of an exception, or its type if it has none."""
     return str(error) or type(error).__name__

@@ -20,7 +20,7 @@ from hpcosim_workloads.logs.job_line import (
     NO_PROFILE,
     NO_PROFILES,
     NOT_OF_LOGS,
-    Profile,
+    JobProfile,
     not_of_logs,
 )
 from hpcosim_workloads.logs.log_file import numbered_lines
@@ -59,7 +59,7 @@ def read_log(
     comment: str = ";",
     placement: Placement = "cores",
     lenient: bool = False,
-    profiles: Mapping[str, Profile] = NO_PROFILES,
+    profiles: Mapping[str, JobProfile] = NO_PROFILES,
     zero_run_time: ZeroRunTime = "drop",
 ) -> JobTable:
     """Return the jobs of a log with one job per line.
@@ -168,7 +168,7 @@ class _Reading:
         repeated = np.delete(np.arange(len(table)), firsts)
         if repeated.size and not self._lenient:
             row = int(repeated[0])
-            what = f"job {table.job_id[row]} is there twice; expected unique job numbers"
+            what = f"a second job has the number {table.job_id[row]}; job numbers must be unique"
             raise WorkloadError(what, self._path, self._lines[row])
         if repeated.size:
             self._dropped_s["repeated_job_ids"].extend(table.submit_s[repeated].tolist())
@@ -204,7 +204,7 @@ def _drop_rule(job: LogJob, zero_run_time: ZeroRunTime) -> str:
 
 
 def _filled(
-    table: JobTable, kinds: Sequence[Profile], placement: Placement, path: Path
+    table: JobTable, kinds: Sequence[JobProfile], placement: Placement, path: Path
 ) -> JobTable:
     """Return a table in which profiles and `placement` supply what the log lacks.
 

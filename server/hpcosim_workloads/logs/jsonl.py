@@ -21,7 +21,7 @@ import numpy as np
 from hpcosim_protocol import Placement
 from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, Profile
+from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, JobProfile
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.table import JobTable
 
@@ -31,7 +31,7 @@ def read_jsonl(
     *,
     placement: Placement = "cores",
     lenient: bool = False,
-    profiles: Mapping[str, Profile] = NO_PROFILES,
+    profiles: Mapping[str, JobProfile] = NO_PROFILES,
 ) -> JobTable:
     """Return the jobs of a file in order of submission.
 

@@ -1,4 +1,4 @@
-"""The lines of a file, gzipped or not."""
+"""Lines of a plain or gzipped file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1; it may be gzipped, whatever its name.
+    """Yield the lines of a file with their numbers, counted from 1.
+
+    The content decides whether the file is gzipped, not its name.
 
     Raises:
-        WorkloadError: the file cannot be read; names the last line that could.
+        WorkloadError: the file cannot be read; names the last line that was read.
     """
     number = 0
     try:
@@ -26,7 +28,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(file, start=1):
                 yield number, line
     except (OSError, EOFError, zlib.error) as error:
-        what = f"cannot be read on: {_plain(error)}"
+        what = f"cannot be read further: {_plain(error)}"
         raise WorkloadError(what, path, number or None) from None
 
 
@@ -40,7 +42,7 @@ def _opened(path: Path) -> io.BufferedIOBase:
         raise WorkloadError(f"cannot be opened: {_plain(error)}", path) from None
     if not zipped:
         return path.open("rb")
-    # GzipFile reads lines in Python, BufferedReader in C.
+    # BufferedReader splits lines in C, GzipFile in Python.
     return io.BufferedReader(cast("io.RawIOBase", gzip.open(path, "rb")), 2**13)
 
 

@@ -1,4 +1,4 @@
-"""On what weekday, and at what hour of it, a log begins: what its header says."""
+"""Weekday and hour at which a log begins, from its header."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ EPOCH = datetime(1970, 1, 1)
 
 
 def log_start_s(path: Path) -> float | None:
-    """Return when time 0 of an SWF log is, in seconds after a Monday, 00:00, by its local clock.
+    """Return local time at time 0 of an SWF log, in seconds after Monday 00:00.
 
-    Source: SWF 2.2, header comments. `StartTime` is that clock's own reading and is taken
-    first; else `UnixStartTime`, with the seconds of `TimeZone` or, without it, at UTC.
-    `TimeZoneString` is passed over: what it means depends on the tables of each machine. So a
-    change to or from summer time within the log isn't followed, and moves its hours by one.
+    Source: SWF 2.2, header comments. `StartTime` is local time and has priority. Otherwise the
+    result is `UnixStartTime` plus `TimeZone` seconds (default 0). `TimeZoneString` is ignored,
+    because its meaning depends on the machine. Changes to and from summer time within the log are
+    ignored.
 
     Args:
-        path: the log, plain or gzipped; its lines that begin with ';' are looked at, up to the
-            first job.
+        path: the log, plain or gzipped; only the lines before the first job are read.
 
     Returns:
-        Seconds of [0, 604800). None where the header doesn't say, or not so that it can be read.
+        Seconds in [0, 604800); None: the header has no valid start time.
 
     Raises:
-        WorkloadError: the file can't be read.
+        WorkloadError: the file cannot be read.
     """
     lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path))
-    header: dict[str, str] = {}  # of a label that is there twice, the first
+    header: dict[str, str] = {}  # the first value of each label
     for line in takewhile(lambda line: not line or line.startswith(";"), lines):
         label, _, value = line.lstrip("; \t").partition(":")
         header.setdefault(label.strip(), value.strip())
     try:
-        # Such as "Fri Oct 01 00:00:03 PDT 1993"; a mail's date is written alike.
+        # The form is that of a mail's date: "Fri Oct 01 00:00:03 PDT 1993".
         if (read := parsedate(header.get("StartTime", ""))) is not None:
             start = datetime(*read[:6])
         elif "UnixStartTime" in header:
@@ -45,6 +44,6 @@ def log_start_s(path: Path) -> float | None:
             start = EPOCH + timedelta(seconds=since_s)
         else:
             return None
-    except (ValueError, OverflowError):  # no such day, or one beyond the calendar
+    except (ValueError, OverflowError):  # the date does not exist or is out of range
         return None
     return start.weekday() * DAY_S + start.hour * 3600.0 + start.minute * 60.0 + start.second

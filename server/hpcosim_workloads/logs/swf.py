@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_line import MOST_MB, NO_PROFILES, Profile
+from hpcosim_workloads.logs.job_line import MOST_MB, NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
 from hpcosim_workloads.table import MOST_CORES, JobTable
 
@@ -26,7 +26,7 @@ def read_swf(
     *,
     placement: Placement = "cores",
     lenient: bool = False,
-    profiles: Mapping[str, Profile] = NO_PROFILES,
+    profiles: Mapping[str, JobProfile] = NO_PROFILES,
     zero_run_time: ZeroRunTime = "drop",
     sizes: Sizes = "requested",
 ) -> JobTable:
@@ -79,7 +79,7 @@ def read_swf(
     )
 
 
-def _parse(line: str, profiles: Mapping[str, Profile], sizes: Sizes) -> LogJob:
+def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJob:
     fields = line.replace("_", "?").split()  # int("1_000") is valid in Python
     if len(fields) != FIELDS:
         raise ValueError(f"expected {FIELDS} fields, got {len(fields)}")

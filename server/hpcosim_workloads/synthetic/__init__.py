@@ -1,1 +1,1 @@
-"""Jobs that are drawn at random: by a model of its own, or from the jobs of a log."""
+"""Synthetic workloads: random models, and models that draw from the jobs of a log."""

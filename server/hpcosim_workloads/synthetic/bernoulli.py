@@ -1,4 +1,4 @@
-"""Sequences of short and long jobs that come as a Bernoulli process: the jobs of Deep-EAS.
+"""Sequences of short and long jobs with Bernoulli arrivals: the workload of Deep-EAS.
 
 A. Esmaili, M. Pedram, "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
 reinforcement learning" (the paper), sections II-A and III-A.
@@ -36,42 +36,40 @@ def bernoulli(
     apart_s: float,
     most_jobs: int = MOST_JOBS,
 ) -> JobTable:
-    """Draw sequences of jobs, in each of which a job comes, or none, at every step of 1 s.
+    """Draw sequences of jobs. At each step of 1 s at most one job arrives.
 
-    A job is short or long. Its mean run time is a whole number of seconds, and what the scheduler
-    is told (the requested time). Its true run time is drawn from a normal distribution of that
-    mean and the variance mean / `accuracy`, and rounded to whole seconds, 1 s at least, of which
-    the paper says nothing: its time passes in whole steps. Both are drawn for the fastest machine,
-    and the workload has them for the slowest, `slowdown` times as long: requested times hold there
-    (section 5.3 of the specification), so its clock must be the one of reference. The variance
-    grows as the square of that, where the paper's, a ratio of the mean, grows as the multiple.
+    A job is short or long. Its mean run time is a whole number of seconds, and it is the requested
+    time. The true run time has a normal distribution with this mean and the variance mean /
+    `accuracy`. It is rounded to whole seconds, at least 1 s, because time in the paper passes in
+    whole steps; the paper does not state the rounding. Both times are drawn for the fastest machine
+    and multiplied by `slowdown`, because requested times hold on the slowest machine (section 5.3
+    of the specification). So its clock must be the reference clock. The variance is multiplied by
+    `slowdown` squared; in the paper it is a ratio of the mean, multiplied by `slowdown`.
 
-    The sequences are drawn one after the other. For each are drawn, of every step whether a job
-    comes at it or not: whether one comes; whether it is short; a short mean run time; a long one;
-    the cores; and how far the run time is off, in standard deviations. So a sequence is the same
-    however many follow it, and workloads of one seed that differ in `accuracy` alone have the
-    same jobs but for their run times, and of two that differ in `arrival_probability` alone the
-    one with more jobs has all those of the other.
+    For each sequence, one after the other, these values are drawn for every step, with or without
+    an arrival: the arrival, the class, a short mean run time, a long mean run time, the cores, and
+    the deviation of the run time. So a sequence does not depend on the number of sequences.
+    Workloads with the same seed and another `accuracy` differ only in their run times. With
+    another `arrival_probability`, the larger workload contains the jobs of the smaller one.
 
     Args:
-        rng: the only source of randomness.
-        arrival_probability: that a job comes at a step, 0 to 1; the paper's lambda.
-        short_probability: that a job is a short one, 0 to 1; the paper's beta.
-        short_run_s: least and greatest mean run time of a short job on the fastest machine, both
-            possible, uniform.
-        long_run_s: the same of a long job.
-        cores: least and most cores of a job, both possible, uniform.
-        accuracy: of what the scheduler is told, above 0; the paper's c. None: perfect, every job
-            runs as long as it is told.
-        slowdown: how many times as long a job takes on the slowest machine as on the fastest.
-        steps: of a sequence; a job may come at 0 s, 1 s and so on, up to `steps` - 1 s.
-        sequences: how many; job ids count from 1 through all of them.
-        apart_s: a sequence begins so long after the one before, `steps` seconds at the least.
-        most_jobs: workloads that might have more are refused.
+        rng: source of all randomness.
+        arrival_probability: probability of an arrival at a step, 0 to 1; lambda in the paper.
+        short_probability: probability of a short job, 0 to 1; beta in the paper.
+        short_run_s: minimum and maximum mean run time of a short job on the fastest machine, s;
+            uniform, both inclusive.
+        long_run_s: minimum and maximum mean run time of a long job, as `short_run_s`.
+        cores: minimum and maximum cores of a job; uniform, both inclusive.
+        accuracy: accuracy of the requested times, > 0; c in the paper. None: run times equal
+            requested times.
+        slowdown: run time on the slowest machine divided by that on the fastest, >= 1.
+        steps: steps of a sequence; jobs arrive at 0 s, 1 s, ..., `steps` - 1 s.
+        sequences: number of sequences; job ids count from 1 over all of them.
+        apart_s: time between the starts of two sequences, s; at least `steps` seconds.
+        most_jobs: maximum of `sequences` * `steps`.
 
     Raises:
-        WorkloadError: an argument is out of its range, the jobs might be more than `most_jobs`, or
-            not one came.
+        WorkloadError: an argument is out of range, or there is no arrival at all.
     """
     _check_draws(
         arrival_probability, short_probability, short_run_s, long_run_s, cores, accuracy, slowdown
@@ -90,8 +88,8 @@ def bernoulli(
     requested_s = np.concatenate(mean_s)
     if not requested_s.size:
         raise WorkloadError(
-            f"arrival_probability is {arrival_probability}, and the workload has no jobs: in "
-            f"{sequences} x {steps} steps none came"
+            f"arrival_probability is {arrival_probability}, and the workload has no jobs: there "
+            f"was no arrival in {sequences} x {steps} steps; raise one of the three"
         )
     return job_table(
         job_id=np.arange(1, requested_s.size + 1, dtype=np.int64),
@@ -103,7 +101,13 @@ def bernoulli(
 
 
 def _run_s(mean_s: FloatArray, off: FloatArray, accuracy: float | None) -> FloatArray:
-    """Return true run times that are so many standard deviations off their mean."""
+    """Return true run times on the fastest machine, s.
+
+    Args:
+        mean_s: mean run times, s.
+        off: deviation of each run time, in standard deviations.
+        accuracy: see `bernoulli`.
+    """
     if accuracy is None:
         return mean_s
     exact_s = mean_s + off * np.sqrt(mean_s / accuracy)
@@ -141,11 +145,10 @@ def _check_sequences(steps: int, sequences: int, apart_s: float, most_jobs: int)
     check(steps <= apart_s < math.inf, "apart_s", apart_s, expected)
     if sequences * steps > most_jobs:
         raise WorkloadError(
-            f"sequences is {sequences}, which with {steps} steps each may have "
-            f"{sequences * steps} jobs; {most_jobs} are allowed, so it must be less"
+            f"sequences is {sequences}; with {steps} steps each the workload may have "
+            f"{sequences * steps} jobs, the maximum is {most_jobs}"
         )
     if sequences * apart_s > LATEST_S:
         raise WorkloadError(
-            f"apart_s is {apart_s}; {sequences} sequences so far apart end after the latest time "
-            f"there is, {LATEST_S} s"
+            f"apart_s is {apart_s}; {sequences} sequences end after the maximum time, {LATEST_S} s"
         )

@@ -1,9 +1,9 @@
-"""Workloads that imitate a log: the "sampled" and the "synthetic" datasets of a paper.
+"""Synthetic workloads from a log: the "sampled" and the "synthetic" datasets of a paper.
 
 "Improving the Efficiency of a Deep Reinforcement Learning-Based Power Management System for HPC
-Clusters Using Curriculum Learning", section 3.2. Both draw jobs that occur in a log; `sampled`
-has them come at random at the log's mean rate, `seasonal` (the paper's "synthetic") by the weekday
-and the hour as they came in the log.
+Clusters Using Curriculum Learning", section 3.2. Both draw jobs from a log. The arrivals of
+`sampled` are a Poisson process with the log's mean rate. Those of `seasonal` (the paper's
+"synthetic") follow the log's weekly and daily pattern.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ MOST_JOBS = 100_000_000
 
 
 def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
-    """Draw jobs of a log at random, to come as a Poisson process at the log's mean rate.
+    """Draw jobs of a log, with Poisson arrivals at the log's mean rate.
 
     Source: the paper's section 3.2.2 and Algorithm 1. It draws "a subset", so jobs are drawn
-    without replacement; when every job of the log has been drawn, all are put back. They come in
-    the order they are drawn, so nothing is left of what followed what in the log.
+    without replacement; after all jobs of the log, drawing starts again with all of them. The
+    order of the jobs is random.
 
-    The first is submitted at 0, and submit times are cut to whole seconds. Time 0 is no hour of
-    any day. What is known of a job but its number and submit time stays with it.
+    The first job is submitted at 0, and submission times are rounded down to whole seconds. Time 0
+    has no weekday and no hour. A drawn job keeps all its properties except number and submission
+    time. `JobTable.skipped` is that of the log.
 
     Args:
-        rng: the only source of randomness.
-        log: the jobs to draw from, in order of submission.
-        jobs: how many jobs, with ids from 1.
+        rng: source of all randomness.
+        log: jobs to draw from, in order of submission.
+        jobs: number of jobs, >= 1; ids count from 1.
 
     Raises:
-        WorkloadError: `jobs` is below 1, or the log has less than two jobs.
+        WorkloadError: `jobs` is below 1, or the log has fewer than two jobs.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
     mean_s = mean_interarrival_s(log)
@@ -53,13 +54,13 @@ def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
 
 
 def mean_interarrival_s(log: JobTable) -> float:
-    """Return the mean time between submissions, seconds: the paper's equation (14).
+    """Return the mean time between submissions, s: the paper's equation (14).
 
     Raises:
-        WorkloadError: the log has less than two jobs.
+        WorkloadError: the log has fewer than two jobs.
     """
     if len(log) <= 1:
-        raise WorkloadError(f"{_counted(log)}; a mean time between jobs needs two or more")
+        raise WorkloadError(f"{_counted(log)}; the mean time between jobs needs at least two")
     return float(log.submit_s[-1] - log.submit_s[0]) / (len(log) - 1)
 
 
@@ -72,39 +73,39 @@ def seasonal(
     pairs: bool = False,
     most_jobs: int = MOST_JOBS,
 ) -> JobTable:
-    """Draw jobs that come by the weekday and the hour as a log's do: the paper's "synthetic".
+    """Draw jobs of a log, with the log's arrivals by weekday and hour: the paper's "synthetic".
 
-    Source: the paper's section 3.2.3. A day has the log's mean count of its weekday, and an
-    hour its share of that; minutes and seconds are uniform. Counts are seldom whole: each is
-    rounded up or down at random, so that it is the pattern's in the mean and those of the hours
-    make up the day's. So one Monday is like another; in a log they differ far more.
+    Source: the paper's section 3.2.3. The number of jobs of a day is the log's mean of its
+    weekday, and each hour has the log's share of the day. Minutes and seconds are uniform. These
+    numbers are rounded up or down at random, so that their mean is exact and the hours add up to
+    the day. All Mondays are alike, while those of a log differ more.
 
-    Sizes and run times are drawn with replacement from those of the log's jobs. With a size goes
-    what else says where a job runs (placement, memory a task), with a run time what else says how
-    it runs (requested time, operations, memory volume, maximum energy, profile).
+    Sizes and run times are drawn with replacement from the log's jobs. Placement and memory per
+    task are those of the job that supplies the size; requested time, operations, memory volume,
+    maximum energy and profile are those of the job that supplies the run time. `JobTable.skipped`
+    is that of the log.
 
-    Time 0 is a Monday, 00:00; submit times are whole seconds. The last day need not be a Sunday.
+    Time 0 is Monday 00:00. Submission times are whole seconds. The last day may be any weekday.
 
     Args:
-        rng: the only source of randomness.
-        log: the jobs to draw from, in order of submission.
-        days: how many days to fill; job ids count from 1.
-        start_s: when time 0 of the log is, in seconds after a Monday, 00:00; see `log_start_s`.
-        pairs: draw size and run time together, of one job of the log, and the load is the log's
-            in the mean. The paper draws them apart, and where large jobs run longer than small
-            ones the load falls: by 52 % with NASA iPSC's log, 27 % with SDSC SP2's; with CTC
-            SP2's it rises by 15 %.
-        most_jobs: more are refused.
+        rng: source of all randomness.
+        log: jobs to draw from, in order of submission.
+        days: number of days, >= 1; job ids count from 1.
+        start_s: time 0 of the log in seconds after Monday 00:00, see `log_start_s`.
+        pairs: draw size and run time from the same job, so that the mean load is the log's. The
+            paper draws them independently, which changes the load where size and run time are
+            correlated: -52 % with NASA iPSC, -27 % with SDSC SP2, +15 % with CTC SP2.
+        most_jobs: maximum number of jobs.
 
     Raises:
-        WorkloadError: `days` is below 1, the log has no jobs or less than a week of them, or the
-            jobs would be more than `most_jobs`.
+        WorkloadError: `days` is below 1, the log has no jobs or covers less than a week, or there
+            would be more than `most_jobs` jobs.
     """
     check(days >= 1, "days", days, "1 or more")
     a_day = np.floor(np.resize(weekly_pattern(log, start_s), days) + rng.random(days))
     if a_day.sum() > most_jobs:
-        many = f"{days} days like those of the log have {a_day.sum():.0f} jobs"
-        raise WorkloadError(f"{many}; {most_jobs} are allowed, so days must be less")
+        what = f"{days} days have {a_day.sum():.0f} jobs, the maximum is {most_jobs}; reduce days"
+        raise WorkloadError(what)
     submit_s = _spread(rng, a_day, hourly_pattern(log, start_s))
     sizes, runs = rng.integers(len(log), size=(2, submit_s.size))
     jobs = log.take(runs)
@@ -116,24 +117,24 @@ def seasonal(
 
 
 def weekly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
-    """Return the mean count of jobs of each weekday, Monday first, float64 of (7,).
+    """Return the mean number of jobs of each weekday, Monday first, float64[7].
 
-    Source: the paper's section 3.2.3, (1). Every day counts whole, from that of the first job to
-    that of the last.
+    Source: the paper's section 3.2.3, (1). Every day from that of the first job to that of the
+    last counts as a whole day.
 
     Args:
         log: jobs in order of submission.
         start_s: see `seasonal`.
 
     Raises:
-        WorkloadError: the log has no jobs, or they cover less than seven days.
+        WorkloadError: the log has no jobs, or covers less than seven days.
     """
     if not len(log):
-        raise WorkloadError(f"{_counted(log)}; a weekly pattern needs a week of them")
+        raise WorkloadError(f"{_counted(log)}; a weekly pattern needs jobs of a week")
     day = np.floor((log.submit_s + start_s) / DAY_S).astype(np.int64)
     first, covered = int(day[0]), int(day[-1] - day[0]) + 1
     if covered < WEEK_DAYS:
-        raise WorkloadError(f"the log covers {covered} of 7 days; a weekly pattern needs them all")
+        raise WorkloadError(f"the log covers {covered} days; a weekly pattern needs at least 7")
     whole_weeks, more = divmod(covered, WEEK_DAYS)
     since_first = (np.arange(WEEK_DAYS) - first) % WEEK_DAYS
     occurred = whole_weeks + (since_first < more)
@@ -142,30 +143,34 @@ def weekly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
 
 
 def hourly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
-    """Return each hour's share of all jobs, from 0:00 on, float64 of (24,) of sum 1.
+    """Return the share of each hour of the day in all jobs, from 0:00, float64[24] of sum 1.
 
-    Source: the paper's section 3.2.3, (2). Arguments are those of `weekly_pattern`.
+    Source: the paper's section 3.2.3, (2).
+
+    Args:
+        log: see `weekly_pattern`.
+        start_s: see `seasonal`.
 
     Raises:
         WorkloadError: the log has no jobs.
     """
     if not len(log):
-        raise WorkloadError(f"{_counted(log)}; an hourly pattern needs some")
+        raise WorkloadError(f"{_counted(log)}; an hourly pattern needs at least one")
     hour = np.floor((log.submit_s + start_s) / HOUR_S).astype(np.int64) % DAY_HOURS
     pattern: FloatArray = np.bincount(hour, minlength=DAY_HOURS) / len(log)
     return pattern
 
 
 def _spread(rng: np.random.Generator, a_day: FloatArray, shares: FloatArray) -> FloatArray:
-    """Draw submit times, sorted, whole seconds.
+    """Draw submission times, s, whole numbers in ascending order.
 
     Args:
-        rng: the only source of randomness.
-        a_day: how many jobs each day has, whole numbers.
-        shares: of each hour in the jobs of a day.
+        rng: source of all randomness.
+        a_day: number of jobs of each day, whole numbers.
+        shares: share of each hour in the jobs of a day.
     """
     up_to = np.concatenate(([0.0], np.cumsum(shares)))
-    # One draw for all hours of a day: each is rounded fairly, and their sum not at all.
+    # One draw for all hours of a day: the mean of each hour is exact, and so is the sum of the day.
     sums = np.floor(np.outer(a_day, up_to / up_to[-1]) + rng.random((a_day.size, 1)))
     an_hour = np.diff(sums).astype(np.int64).ravel()
     hours_s = np.repeat(np.arange(an_hour.size) * HOUR_S, an_hour)
@@ -173,7 +178,7 @@ def _spread(rng: np.random.Generator, a_day: FloatArray, shares: FloatArray) -> 
 
 
 def _submitted(jobs: JobTable, submit_s: FloatArray) -> JobTable:
-    """Return these jobs, submitted then, and numbered from 1."""
+    """Return the jobs with these submission times, numbered from 1."""
     return replace(jobs, job_id=np.arange(1, len(jobs) + 1, dtype=np.int64), submit_s=submit_s)
 
 

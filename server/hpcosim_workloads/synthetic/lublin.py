@@ -1,10 +1,10 @@
-"""The Lublin-Feitelson model of the jobs of a parallel supercomputer.
+"""The Lublin-Feitelson model of rigid jobs on a parallel supercomputer.
 
 U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics
 of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003. The model has three parts: job sizes, run
-times that depend on the size, and arrivals with a daily cycle. This is the variant for all jobs
-together, without a distinction of batch and interactive jobs; where the paper leaves a choice open,
-it is made as the authors' published program lublin99.c makes it.
+times that depend on the size, and arrivals with a daily cycle. This is the variant without a
+distinction of batch and interactive jobs. Where the paper leaves a choice open, this module follows
+the authors' program lublin99.c.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ SMALLEST_PARALLEL = 2
 SERIAL_PROBABILITY = 0.244  # share of jobs of one processor
 # Share, of all jobs, of parallel ones whose log2 size is rounded to an integer.
 POWER_OF_TWO_PROBABILITY = 0.576
-U_LOW = 0.8  # ULow: least log2 size of a parallel job; below 1, so that 2 gets its due
-U_MED_BELOW_HIGH = 2.5  # UHi - UMed: how far the change of density is below the top
+U_LOW = 0.8  # ULow: minimum log2 size of a parallel job; below 1, so that size 2 is not too rare
+U_MED_BELOW_HIGH = 2.5  # UHi - UMed: distance of the change of density from the maximum
 U_PROB = 0.86  # Uprob: share of parallel log2 sizes drawn from [ULow, UMed]
 
 # Run times: gammas of the natural log of seconds
 A1, B1 = 4.2, 0.94  # shape and scale of short jobs
 A2, B2 = 312.0, 0.03  # shape and scale of long jobs
-PA, PB = -0.0054, 0.78  # slope, per processor of the job, and intercept of the share of short jobs
-GREATEST_LOG_RUN = 12.0  # logs above are drawn again; e^12 s is not quite two days
+PA, PB = -0.0054, 0.78  # slope (per processor) and intercept of the probability of short jobs
+GREATEST_LOG_RUN = 12.0  # greater values are drawn again; e^12 s is about two days
 
 # Arrivals
 A_ARR, B_ARR = 10.2303, 0.4871  # shape, scale of the natural log of a gap in the rush hours
-ARAR = 1.0225  # arrive-rush-to-all ratio: what turns `A_ARR` into that of the whole day
-GREATEST_LOG_GAP = 13.0  # logs above are drawn again; e^13 s is five days
-# Daily cycle: shape of the gamma density of jobs over buckets of the day, and scale in buckets.
+ARAR = 1.0225  # arrive-rush-to-all ratio: factor from `A_ARR` to the shape of the whole day
+GREATEST_LOG_GAP = 13.0  # greater values are drawn again; e^13 s is about five days
+# Daily cycle: shape and scale (in buckets) of the gamma density of arrivals over the day.
 A_NUM, B_NUM = 8.1737, 3.9631
 FIRST_BUCKET = 11  # number, from 1 at midnight, of the half hour in which the daily cycle starts
 
@@ -54,19 +54,20 @@ FIRST_BUCKET = 11  # number, from 1 at midnight, of the half hour in which the d
 def lublin(rng: np.random.Generator, *, jobs: int, processors: int) -> JobTable:
     """Draw a workload of the Lublin-Feitelson model.
 
-    Time 0 is a midnight, and the first job comes one gap after it. Submit and run times are cut to
-    whole seconds, as in lublin99.c. The model has no requested times: `requested_s` is `run_s`.
+    Time 0 is midnight, and the first job arrives one gap later. Submission and run times are
+    rounded down to whole seconds, as in lublin99.c. The model has no requested times, so
+    `requested_s` equals `run_s`.
 
     Args:
-        rng: the only source of randomness.
-        jobs: how many jobs, with ids from 1.
-        processors: size of the machine, and the most cores a job can ask for; 2 or more.
+        rng: source of all randomness.
+        jobs: number of jobs, >= 1; ids count from 1.
+        processors: size of the machine and maximum cores of a job, >= 2.
 
     Raises:
         WorkloadError: `jobs` or `processors` is too small.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
-    expected = "2 or more, for the model has parallel jobs"
+    expected = "2 or more, because the model has parallel jobs"
     check(processors >= SMALLEST_PARALLEL, "processors", processors, expected)
     cores = _sizes(rng, jobs, processors)
     run_s = _run_times_s(rng, cores)
@@ -80,10 +81,10 @@ def lublin(rng: np.random.Generator, *, jobs: int, processors: int) -> JobTable:
 
 
 def _sizes(rng: np.random.Generator, jobs: int, processors: int) -> NDArray[np.int64]:
-    """Draw the processors of each job, int64 of [1, processors].
+    """Draw the processors of each job, int64[jobs] in [1, processors].
 
-    Paper, job sizes: one draw says whether a job is serial, of a power of two, or any; the log2 of
-    a parallel job's size is two-stage uniform.
+    Paper, job sizes: one draw decides whether the size is 1, a power of two or any. The log2 of
+    the size of a parallel job is two-stage uniform.
     """
     kind = rng.random(jobs)
     serial = kind < SERIAL_PROBABILITY
@@ -94,17 +95,17 @@ def _sizes(rng: np.random.Generator, jobs: int, processors: int) -> NDArray[np.i
     log2_size = rng.uniform(
         np.where(first_stage, U_LOW, u_med), np.where(first_stage, u_med, u_high)
     )
-    # On a machine of 100, 2^6.64 would be rounded up to 128: the greatest that fits is 64.
+    # On 100 processors 2^6.64 would be rounded to 128, but the largest power of two is 64.
     powers = np.clip(np.floor(log2_size + 0.5), 1, processors.bit_length() - 1)
     size = np.floor(np.exp2(np.where(rounded, powers, log2_size)) + 0.5).astype(np.int64)
     return np.where(serial, 1, np.clip(size, SMALLEST_PARALLEL, processors))
 
 
 def _upper_log2_sizes(processors: int) -> tuple[float, float]:
-    """Return UMed and UHi of a machine: UHi is its log2 size, UMed is UHi - 2.5.
+    """Return UMed and UHi of a machine: UHi is the log2 of its size, UMed is UHi - 2.5.
 
-    Below 16 processors that would come close to ULow and pass it. There UMed is 1.5, what the
-    authors advise for 8 processors, or half way from ULow to UHi if that is less.
+    Below 16 processors this UMed is close to ULow or below it. There UMed is the minimum of 1.5,
+    which the authors advise for 8 processors, and the mean of ULow and UHi.
     """
     u_high = math.log2(processors)
     least = min(1.5, (U_LOW + u_high) / 2)
@@ -112,10 +113,10 @@ def _upper_log2_sizes(processors: int) -> tuple[float, float]:
 
 
 def _run_times_s(rng: np.random.Generator, cores: NDArray[np.int64]) -> FloatArray:
-    """Draw the run time of each job, whole seconds of 1 or more, float64 of the length of `cores`.
+    """Draw the run time of each job, s, whole numbers >= 1, float64[jobs].
 
-    Paper, run times: the natural log is hyper-gamma, of gamma(a1, b1) with probability
-    p = pa * size + pb and of gamma(a2, b2) otherwise, p kept in [0, 1].
+    Paper, run times: the natural log is hyper-gamma, gamma(a1, b1) with probability
+    p = pa * size + pb, clipped to [0, 1], and gamma(a2, b2) otherwise.
     """
     p = np.clip(PA * cores + PB, 0.0, 1.0)
 
@@ -128,14 +129,14 @@ def _run_times_s(rng: np.random.Generator, cores: NDArray[np.int64]) -> FloatArr
 
 
 def _arrivals_s(rng: np.random.Generator, jobs: int) -> FloatArray:
-    """Draw submit times, whole seconds after a midnight, never decreasing, float64 of (jobs,).
+    """Draw submission times, whole seconds after midnight, never decreasing, float64[jobs].
 
-    Paper, arrivals: the natural log of a gap is gamma(a_arr * arar, b_arr). Such a gap is of a
-    clock that runs through a day in a day, but through each half hour in proportion to the jobs
-    that come in it; inverting the clock's cumulated daily cycle gives the time of the job.
+    Paper, arrivals: the natural log of a gap is gamma(a_arr * arar, b_arr). Gaps are measured by a
+    clock whose time in each half hour is proportional to the arrivals of that half hour. The
+    inverse of the cumulative daily cycle converts this clock to the time of day.
 
-    lublin99.c cuts its running time at every job, which slips the cycle by half a second a job (by
-    1.4 hours in 10,000 jobs). Here each time is cut on its own, and the cycle stays with the day.
+    lublin99.c rounds its running time down at every job, which shifts the cycle by 0.5 s per job
+    (1.4 hours in 10,000 jobs). Here each time is rounded on its own, without a shift.
     """
 
     def log_gap(which: NDArray[np.intp]) -> FloatArray:
@@ -149,12 +150,12 @@ def _arrivals_s(rng: np.random.Generator, jobs: int) -> FloatArray:
 
 
 def _daily_cycle() -> FloatArray:
-    """Return the jobs expected in each half hour from midnight, float64 of (48,), of mean 1.
+    """Return the relative arrivals of each half hour from midnight, float64[48], of mean 1.
 
-    Paper, daily cycle: gamma(a_num, b_num) over bucket numbers i = 11..58, a bucket's share being
-    its probability of [i - 1/2, i + 1/2]; numbers count from 1, and those past 48 are of the early
-    morning. So the cycle starts with the half hour that begins at 5:00. As only ratios count, the
-    density is integrated unnormalised, by Gauss-Legendre quadrature, exact here to rounding.
+    Paper, daily cycle: gamma(a_num, b_num) over bucket numbers i = 11..58; the share of a bucket is
+    the probability of [i - 1/2, i + 1/2]. Numbers count from 1, and those above 48 are in the early
+    morning, so the cycle starts at 5:00. The density is integrated without normalisation, because
+    only ratios matter, by Gauss-Legendre quadrature, whose error is below rounding here.
     """
     number = np.arange(FIRST_BUCKET, FIRST_BUCKET + BUCKETS)
     nodes, node_weights = np.polynomial.legendre.leggauss(8)
@@ -167,12 +168,12 @@ def _daily_cycle() -> FloatArray:
 def _drawn_within(
     limit: float, count: int, draw: Callable[[NDArray[np.intp]], FloatArray]
 ) -> FloatArray:
-    """Draw `count` values, those above `limit` again until none is.
+    """Draw `count` values <= `limit`: greater values are drawn again.
 
     Args:
-        limit: the greatest value to keep.
-        count: how many values.
-        draw: from the indices of the values wanted, an array of as many values.
+        limit: maximum value.
+        count: number of values.
+        draw: returns a value for each of the given indices.
     """
     values = draw(np.arange(count))
     above: NDArray[np.intp] = np.flatnonzero(values > limit)

@@ -1,4 +1,4 @@
-"""The simplest synthetic workload: memoryless arrivals, scale-free sizes and run times."""
+"""Synthetic workload with Poisson arrivals and log-uniform sizes and run times."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ def poisson(
 ) -> JobTable:
     """Draw a workload whose jobs arrive as a Poisson process.
 
-    Submit times are cut to whole seconds. Run times are rounded to whole seconds, 1 s at least.
-    Requested times are the run time times a factor, uniform in [1, `overestimate`], rounded up to
-    whole minutes as users ask for them; a request is never below its run time, and may pass
-    `run_s * overestimate` by less than a minute.
+    Submission times are rounded down to whole seconds. Run times are rounded to whole seconds, at
+    least 1 s. A requested time is the run time times a factor uniform in [1, `overestimate`],
+    rounded up to whole minutes, because users request whole minutes.
 
     Args:
-        rng: the only source of randomness.
-        jobs: how many jobs, with ids from 1.
-        mean_interarrival_s: mean of the exponential gaps; the first job is submitted at 0.
-        cores: least and most cores of a job, both possible; see `_log_uniform_integers`.
-        run_s: least and greatest run time; the logarithm is uniform between.
-        overestimate: the most by which a user overrates a run time, a factor of 1 or more.
+        rng: source of all randomness.
+        jobs: number of jobs, >= 1; ids count from 1.
+        mean_interarrival_s: mean time between submissions, s; the first job is submitted at 0.
+        cores: minimum and maximum cores of a job, log-uniform, both inclusive.
+        run_s: minimum and maximum run time, s, log-uniform.
+        overestimate: maximum ratio of requested time to run time before rounding, >= 1.
 
     Raises:
-        WorkloadError: an argument is out of its range.
+        WorkloadError: an argument is out of range.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
     check(
@@ -69,11 +68,11 @@ def poisson(
 def _log_uniform_integers(
     rng: np.random.Generator, low: int, high: int, count: int
 ) -> NDArray[np.int64]:
-    """Draw `count` integers of [low, high] with log2 uniform: P(n) ~ log2((n + 1) / n).
+    """Draw `count` log-uniform integers in [low, high]: P(n) ~ log2((n + 1) / n).
 
-    The floor of a log-uniform real of [low, high + 1) has exactly this law. Rounding to the
-    nearest instead would halve the weight of both ends.
+    The floor of a log-uniform real in [low, high + 1) has this distribution. Rounding to the
+    nearest integer would halve the probability of `low` and `high`.
     """
     drawn = np.floor(np.exp2(rng.uniform(math.log2(low), math.log2(high + 1), count)))
-    # exp2(log2(x)) can miss x by the last bit, which the floor would make a whole core.
+    # exp2(log2(x)) may be less than x by the last bit, and the floor would subtract a core.
     return np.clip(drawn.astype(np.int64), low, high)

@@ -1,0 +1,91 @@
+"""The summary of a scenario that `hpcosim validate` prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.table import Table
+
+from hpcosim_cli.report import print_table, print_warning
+from hpcosim_scenarios.model.load import load_warnings, offered_load
+from hpcosim_scenarios.model.workload import Workload
+from hpcosim_scenarios.running.progress import span
+from hpcosim_scenarios.running.run import Checked
+from hpcosim_server.physics.allocation import infeasibility
+from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.record.results import KEPT_RULES, WorkloadSource, to_json
+
+
+def print_summary(checked: Checked, *, as_json: bool) -> None:
+    """Print the summary of a valid scenario, and its warnings on standard error."""
+    summary = summary_of(checked)
+    for warning in _warnings(checked, summary["infeasible_jobs"]):
+        print_warning(warning)
+    if as_json:
+        sys.stdout.write(to_json(summary))
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in _lines(summary).items():
+        table.add_row(name, value)
+    print_table(table)
+
+
+def summary_of(checked: Checked) -> dict[str, Any]:
+    """Return the content of a scenario by name; units are in the names."""
+    scenario, jobs, source, chosen = checked
+    platform, skipped = scenario.platform, jobs.skipped
+    cluster = Cluster(platform, 0.0)
+    return {
+        "scenario": scenario.name,
+        "scheduler": chosen.title,
+        "seed": scenario.seed,
+        "nodes": platform.node_count,
+        "cores": platform.core_count,
+        "workload": _origin(scenario.workload, source),
+        "jobs_read": source.jobs_read,
+        "jobs": len(jobs),
+        "infeasible_jobs": sum(bool(infeasibility(cluster, job)) for job in jobs.rows()),
+        "submission_span_s": float(jobs.submit_s[-1] - jobs.submit_s[0]),
+        "offered_load": offered_load(jobs, platform, scenario.workload.reference_clock_ghz),
+        "dropped_jobs": {rule: n for rule, n in skipped.items() if rule not in KEPT_RULES},
+        "changed_jobs": {rule: n for rule, n in skipped.items() if rule in KEPT_RULES},
+    }
+
+
+def _origin(workload: Workload, source: WorkloadSource) -> str:
+    """Return the kind of a workload with its model and file: `swf log.swf`."""
+    model = "" if workload.synthetic is None else str(workload.synthetic.__struct_config__.tag)
+    return " ".join(filter(None, (source.kind, model, source.file)))
+
+
+def _warnings(checked: Checked, infeasible_jobs: int) -> list[str]:
+    found = load_warnings(checked.scenario, checked.jobs)
+    if infeasible_jobs:
+        found.append(
+            f"{infeasible_jobs} of {len(checked.jobs)} jobs are larger than the platform and will "
+            "be rejected"
+        )
+    return found
+
+
+def _lines(summary: dict[str, Any]) -> dict[str, str]:
+    """Return the lines of the table, by label."""
+    load = summary["offered_load"]
+    lines = {
+        "scenario": summary["scenario"],
+        "scheduler": summary["scheduler"],
+        "seed": str(summary["seed"]),
+        "nodes": f"{summary['nodes']:,}",
+        "cores": f"{summary['cores']:,}",
+        "workload": summary["workload"],
+        "jobs in the source": f"{summary['jobs_read']:,}",
+        "jobs": f"{summary['jobs']:,}",
+        "jobs larger than the platform": f"{summary['infeasible_jobs']:,}",
+        "first to last submission": span(summary["submission_span_s"]),
+        "offered load": "undefined" if load is None else f"{load:.3f}",
+    }
+    for kind in ("dropped", "changed"):
+        for rule, count in summary[f"{kind}_jobs"].items():
+            lines[f"{kind} jobs, {rule}"] = f"{count:,}"
+    return lines

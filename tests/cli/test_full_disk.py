@@ -1,0 +1,77 @@
+"""Results that do not fit on the disk."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.commands import (
+    HPCOSIM,
+    command,
+    written,
+)
+from support.processes import SOON_S
+
+
+def small_files() -> None:
+    """Limit files to 1000 bytes, like a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> None:
+    """The metrics are printed, the command fails, and the earlier results are unchanged."""
+    words = ("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
+    assert command(*words).status == 0
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    done = command(*words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
+    assert done.status == 1
+    assert json.loads(done.out)["jobs"] == 100
+    assert done.err == "error: out: the results cannot be written: File too large\n"
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+    assert written() == ["out", "tiny.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["inproc", "ipc"])
+def test_a_comparison_on_a_full_disk_prints_the_metrics_it_has(transport: str) -> None:
+    """The command fails at the first scheduler whose results do not fit."""
+    words = ("compare", "tiny.yaml", "--schedulers", "fcfs,easy", "--transport", transport)
+    many = "--set=workload.synthetic.jobs=100"
+    done = command(*words, "--out", "out", "--json", many, preexec_fn=small_files)
+    assert done.status == 1
+    assert json.loads(done.out)["fcfs"]["jobs"] == 100
+    assert done.err == "error: out/fcfs: the results cannot be written: File too large\n"
+
+
+@pytest.mark.slow
+def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
+    """A server serves both sessions although their results do not fit, and exits with status 1."""
+    address = f"ipc://{Path.cwd()}/server.sock"
+    many = "--set=workload.synthetic.jobs=100"
+    serve = ["serve", "tiny.yaml", many, "--bind", address, "--sessions", "2", "--out", "out"]
+    server = subprocess.Popen(
+        [*HPCOSIM, *serve],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=small_files,
+    )
+    try:
+        for _ in range(2):
+            assert command("schedule", "fcfs", "--connect", address).status == 0
+        _, log = server.communicate(timeout=SOON_S)
+        assert server.returncode == 1
+        events = [json.loads(line)["event"] for line in log.splitlines()]
+        assert events.count("results_not_written") == 2
+        assert written("out") == []
+    finally:
+        server.kill()
+        server.wait()

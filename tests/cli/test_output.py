@@ -1,0 +1,201 @@
+"""The output of commands, for people and for programs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from hpcosim_cli.main import app
+from hpcosim_client import GROUPS, scheduler_names
+from hpcosim_studies.catalogue import STUDIES
+from support.commands import (
+    FILES,
+    PLATFORM,
+    SCENARIO,
+    SWF,
+    command,
+    invoke,
+    write_scenario,
+    written,
+)
+from support.paths import ROOT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
+def test_run_prints_json_and_nothing_else(transport: str) -> None:
+    """With --json, standard output is the content of metrics.json, and standard error is empty."""
+    done = command("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == Path("out/metrics.json").read_text()
+    assert json.loads(done.out)["jobs_completed"] == 20
+    assert written("out") == FILES
+    assert written() == ["out", "tiny.yaml"]
+
+
+def test_run_prints_a_table_and_where_the_results_are() -> None:
+    """Without --json, the table has a row per metric, and the last line is the results folder."""
+    done = invoke("run", "tiny.yaml", "--transport", "inproc")
+    assert (done.status, done.err) == (0, "")
+    assert "results: results/tiny-easy" in done.out
+    for name in json.loads(Path("results/tiny-easy/metrics.json").read_text()):
+        assert f" {name} " in done.out
+    assert written("results/tiny-easy") == FILES
+
+
+def test_run_takes_scheduler_seed_and_values_from_the_command() -> None:
+    """Options replace the values of the scenario."""
+    options = ("--scheduler", "sjf", "--seed", "6", "--set", "workload.load=2.5")
+    done = invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", *options)
+    assert done.status == 0
+    about = json.loads(Path("out/run.json").read_text())
+    assert (about["scheduler"], about["seed"]) == ("sjf", 6)
+    last = Path("out/jobs.csv").read_text().splitlines()[-1].split(",")
+    assert float(last[1]) < 20 * 60 / 1.5
+
+
+@pytest.mark.parametrize("transport", ["inproc", pytest.param("ipc", marks=pytest.mark.slow)])
+def test_compare_prints_metrics_by_scheduler(transport: str) -> None:
+    """With --json, the output is an object with the metrics of `run` by scheduler."""
+    words = ["compare", "tiny.yaml", "--schedulers", "fcfs, easy", "--json", "--out", "both"]
+    done = invoke(*words, "--transport", transport)
+    assert (done.status, done.err) == (0, "")
+    metrics = json.loads(done.out)
+    assert list(metrics) == ["fcfs", "easy"]
+    for name in metrics:
+        one = invoke(
+            "run",
+            "tiny.yaml",
+            "--scheduler",
+            name,
+            "--transport",
+            "inproc",
+            "--out",
+            "o",
+            "--force",
+            "--json",
+        )
+        assert json.loads(one.out) == metrics[name]
+        assert written(f"both/{name}") == FILES
+
+
+def test_compare_prints_a_column_for_each() -> None:
+    """The table has a column per scheduler, in the order given, and nothing is written."""
+    done = invoke("compare", "tiny.yaml", "--schedulers", "sjf,ljf,fcfs")
+    assert done.status == 0
+    head = next(line for line in done.out.splitlines() if "metric" in line)
+    assert [word for word in head.split() if word.isalpha()] == [
+        "metric",
+        "unit",
+        "sjf",
+        "ljf",
+        "fcfs",
+    ]
+    assert written() == ["tiny.yaml"]
+
+
+def test_validate_prints_a_summary() -> None:
+    """The summary has the numbers of nodes, cores and jobs, and nothing is written."""
+    done = invoke("validate", "tiny.yaml")
+    assert (done.status, done.err) == (0, "")
+    rows = [line.split() for line in done.out.splitlines()]
+    for row in (["nodes", "4"], ["cores", "8"], ["jobs", "20"], ["scheduler", "easy"]):
+        assert row in rows
+    assert written() == ["tiny.yaml"]
+
+
+def test_validate_prints_json_with_units_in_names() -> None:
+    """With --json, the summary is an object, with empty mappings where no rule applied."""
+    summary = json.loads(invoke("validate", "tiny.yaml", "--seed", "6", "--json").out)
+    assert summary["seed"] == 6
+    assert summary["workload"] == "synthetic poisson"
+    assert 0 < summary["offered_load"] < 2
+    assert summary["submission_span_s"] > 0
+    assert (summary["jobs_read"], summary["dropped_jobs"], summary["changed_jobs"]) == (20, {}, {})
+
+
+def test_validate_counts_dropped_and_changed_jobs_by_rule() -> None:
+    """A corrupt line is dropped, and a job with capped cores is changed."""
+    Path("corrupt.swf").write_text(SWF)
+    write_scenario(
+        f"name: x\n{PLATFORM}\nworkload: {{swf: corrupt.swf, lenient: true, max_cores: 1}}\n"
+    )
+    summary = json.loads(invoke("validate", "bad.yaml", "--json").out)
+    assert summary["workload"] == "swf corrupt.swf"
+    assert (summary["jobs_read"], summary["jobs"]) == (2, 2)
+    assert summary["dropped_jobs"] == {"corrupt_lines": 1}
+    assert summary["changed_jobs"] == {"cores_capped": 2}
+
+
+def test_validate_warns_of_jobs_that_are_larger_than_the_platform() -> None:
+    """The warning has their number; the scenario is valid."""
+    write_scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
+    done = invoke("validate", "bad.yaml")
+    assert done.status == 0
+    assert "warning: 20 of 20 jobs are larger than the platform" in done.err
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda p: p.name)
+def test_shipped_scenarios_are_valid(path: Path) -> None:
+    """A shipped scenario is valid, unless its job log is not on this machine."""
+    done = invoke("validate", path)
+    assert done.status == 0 or "this machine has no" in done.error
+
+
+def test_schedulers_lists_patterns_and_power_managers() -> None:
+    """A line for each scheduler, rule, group and manager, with its settings."""
+    lines = invoke("schedulers").out.splitlines()
+    assert (
+        "  easy                     EASY backfilling: a reservation for the head of the queue"
+        in lines
+    )
+    names = {line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "}
+    assert {"fcfs", "JOB-NODE", "PATH.py:FUNCTION", "low-mem", "all-heuristics", "slurm"} <= names
+    assert not names & {"low-mem-high-cores"}
+    assert "settings: warm, timeout_s=0.0" in {line.strip() for line in lines}
+
+
+def test_schedulers_as_json_has_all_names() -> None:
+    """With the members of the groups, for programs."""
+    listed = json.loads(invoke("schedulers", "--json").out)
+    assert listed["names"] == scheduler_names()
+    assert listed["groups"]["minmin-family"]["members"] == list(GROUPS["minmin-family"])
+    assert listed["power_managers"]["timeout"]["settings"] == {
+        "timeout_s": "required",
+        "wait_price_w": None,
+    }
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    """`--version` prints the version of the distribution and exits."""
+    assert invoke("--version").out == f"hpcosim {importlib.metadata.version('hpcosim')}\n"
+
+
+def test_reproduce_lists_studies() -> None:
+    """Without a study, it prints a line per study; an unknown name gets the nearest one."""
+    done = invoke("reproduce")
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()] == list(STUDIES)
+    done = invoke("reproduce", "node-centrik")
+    assert done.status == 2
+    assert "unknown study 'node-centrik'; did you mean node-centric?" in done.error
+
+
+@pytest.mark.parametrize("words", ["run tiny.yaml", "compare tiny.yaml --schedulers fcfs"])
+def test_an_unknown_format_is_bad_input(words: str) -> None:
+    """The error lists the known formats, and nothing runs."""
+    done = invoke(*words.split(), "--format", "pajé")
+    assert (done.status, done.error) == (2, "--format: expected one of batsim, got 'pajé'")
+    assert written() == ["tiny.yaml"]
+
+
+@pytest.mark.parametrize("name", get_command(app).commands)  # type: ignore[attr-defined]
+def test_every_subcommand_has_help(name: str) -> None:
+    """--help of each command prints its usage and exits with status 0."""
+    done = invoke(name, "--help")
+    assert (done.status, done.err) == (0, "")
+    assert f" {name} [OPTIONS]" in done.out

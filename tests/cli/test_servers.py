@@ -1,0 +1,52 @@
+"""Commands that connect to a server or listen at an address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.commands import (
+    command,
+    invoke,
+)
+from support.processes import Processes, Server
+
+
+@pytest.mark.slow
+def test_ping_without_a_server_fails() -> None:
+    """Without a server, the status is 1 after the timeout."""
+    done = invoke("ping", "--connect", "tcp://127.0.0.1:9", "--timeout-s", "0.3")
+    assert done.status == 1
+    assert "no server answers at tcp://127.0.0.1:9" in done.error
+
+
+@pytest.mark.slow
+def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None:
+    """With a server, the status is 0, nothing is printed, and the server goes on."""
+    server = Server(processes, tmp_path / "tiny.yaml", out=tmp_path / "out")
+    for _ in range(2):
+        done = invoke("ping", "--connect", server.address)
+        assert (done.status, done.out, done.err) == (0, "", "")
+    assert server.process.poll() is None
+    server.process.terminate()
+    assert server.end() == 0
+
+
+@pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
+def test_invalid_address(words: str, address: str) -> None:
+    """An address without a known transport, or without a port, is bad input with an example."""
+    done = invoke(*words.split(), address)
+    assert done.status == 2
+    assert repr(address) in done.error
+    assert "such as tcp://127.0.0.1:28080" in done.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1", "ipc://" + "x" * 200])
+def test_an_address_that_cannot_be_listened_at_is_an_error(address: str) -> None:
+    """A server that cannot bind reports its address in one line."""
+    done = command("serve", "tiny.yaml", "--bind", address)
+    assert done.status == 1
+    assert f"cannot listen at {address}" in done.error
