@@ -37,8 +37,8 @@ def read_swf(
     Rules that drop or change a job; `JobTable.skipped` counts the jobs of each rule:
 
     - `run_time_unknown_or_zero`: dropped, the run time (field 4) is 0 or -1. With
-      `zero_run_time="keep"` jobs of run time 0 are kept, they end at the instant they start, and
-      the rule for -1 is `run_time_unknown`.
+      `zero_run_time="keep"` a job of run time 0 is kept and ends at the instant it starts; the rule
+      for -1 is `run_time_unknown`.
     - `cores_unknown`: dropped, requested (field 8) and allocated (field 5) processors are both
       0 or less.
     - `submit_time_unknown`: dropped, the submission time (field 2) is below 0.
