@@ -2,8 +2,7 @@
 
     python minimal.py tcp://127.0.0.1:28080
 
-It implements the minimal client of the protocol (`../protocol/README.md`). It supports only jobs of
-placement `cores` and rejects others. It stops if the server rejects one of its decisions.
+It rejects jobs of a placement other than `cores`. A rejected decision ends the program.
 """
 
 import sys
@@ -23,8 +22,7 @@ def exchange(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
     try:
         reply: Message = msgpack.unpackb(socket.recv())
     except zmq.Again:
-        address = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        sys.exit(f"error: no reply from {address} within {TIMEOUT_MS // 1000} s")
+        sys.exit(f"error: no reply from {sys.argv[1]} within {TIMEOUT_MS // 1000} s")
     if reply["type"] == "error":
         sys.exit(f"error: {reply['code']}: {reply['message']}")
     return reply

@@ -21,6 +21,8 @@ from docs.generate import (
 )
 from mkdocs.structure.files import File, Files
 
+from hpcosim_server.service.status import Failure, Progress
+
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
 GENERATED: Mapping[str, Callable[[], str]] = {
@@ -39,6 +41,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,
+    "status-failure": partial(results.status, Failure),
+    "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,
 }
 """The text for each marker `<!-- generated: NAME -->`."""

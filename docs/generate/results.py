@@ -1,11 +1,12 @@
-"""The reference of a results folder, from the tables and types that write it."""
+"""The references of the results folder and of the status stream, from their types."""
 
 from __future__ import annotations
 
 from docs.generate.docstrings import sentence
 from docs.generate.scenario import RULES
-from docs.generate.structs import Rules, body, section_text, sections_of
+from docs.generate.structs import Rules, Section, body, section_text, sections_of
 from docs.generate.types import anchor
+from msgspec import Struct
 
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
@@ -37,3 +38,8 @@ def run_json() -> str:
     for kind in RULES.kinds:
         text = text.replace(f"](#{anchor(kind)})", f"](scenario.md#{anchor(kind)})")
     return text
+
+
+def status(kind: type[Struct]) -> str:
+    """Return the keys of a message of the status stream."""
+    return body(Section("", kind), Rules((kind,), written=True))

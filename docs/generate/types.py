@@ -86,6 +86,8 @@ def anchor(cls: type) -> str:
 
 def plural(words: str) -> str:
     """Return the plural of a type in words."""
+    if " or " in words:
+        return " or ".join(map(plural, words.split(" or ")))
     for one, many in (
         ("integer", "integers"),
         ("number", "numbers"),

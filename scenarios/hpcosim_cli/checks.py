@@ -56,7 +56,7 @@ def results_folder(path: Path) -> Path:
             return path
         inside = sorted(str(file.parent) for file in path.glob("*/run.json"))
         near = f"; did you mean {inside[0]}?" if inside else "; `hpcosim run` writes one"
-        raise typer.BadParameter(f"{path} is no results folder: it has no run.json{near}")
+        raise typer.BadParameter(f"{path} is not a results folder: run.json is missing{near}")
     if path.exists():
         near = f", such as {path.parent}" if (path.parent / "run.json").exists() else ""
         raise typer.BadParameter(f"{path} is a file; expected a results folder{near}")

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcosim_cli.checks import scenario_file, scheduler_name, server_address
+from hpcosim_cli.checks import EXAMPLE, scenario_file, scheduler_name, server_address
 from hpcosim_scenarios.running.transport import Transport
 
-SERVER = "tcp://127.0.0.1:28080"
+SERVER = EXAMPLE
 """The default address of a server."""
 
 ScenarioFile = Annotated[

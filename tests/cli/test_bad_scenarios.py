@@ -98,7 +98,7 @@ BAD = {
         f"name: x\n{PLATFORM}\nworkload: {{json: .}}\n",
         ["Is a directory"],
     ),
-    "a trace nobody knows": (
+    "an unknown trace": (
         f"name: x\n{PLATFORM}\nworkload: {{trace: nasa-ipcs}}\n",
         ["'nasa-ipcs'", "did you mean nasa-ipsc"],
     ),

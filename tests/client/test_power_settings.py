@@ -227,7 +227,7 @@ def test_the_oracle_beside_a_platform_it_does_not_fit(tmp_path: Path) -> None:
     """Before anything runs, with the field."""
     file = night(tmp_path, ORACLE)
     file.write_text(file.read_text().replace("sleep_w: 9,", "sleep_w: 9, switch_on_sd_s: 1,"))
-    with pytest.raises(ScenarioError, match=r"scheduler\.power: the oracle needs to know"):
+    with pytest.raises(ScenarioError, match=r"scheduler\.power: the oracle needs fixed"):
         check(file)
 
 

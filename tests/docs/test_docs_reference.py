@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec import inspect
@@ -15,6 +16,7 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
+from hpcosim_server.service.status import Cause
 from support.paths import ROOT, SCENARIOS
 
 pytest.importorskip("griffe")
@@ -132,3 +134,11 @@ def test_catalogue_has_a_line_for_each_scheduler_and_manager() -> None:
     assert "| `easy` | EASY backfilling" in schedulers.schedulers()
     assert all(f"| `{name}` | " in schedulers.groups() for name in GROUPS)
     assert all(f"| [`{name}`](scenario.md#" in schedulers.power_managers() for name in MANAGERS)
+
+
+def test_each_cause_of_a_failure_is_described() -> None:
+    """The page about the server has a row for each cause in the status stream."""
+    page = (ROOT / "docs" / "reference" / "serving.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| (?!Meaning)", page, re.MULTILINE)) == set(
+        get_args(Cause)
+    )

@@ -13,7 +13,7 @@ import yaml
 from hpcosim_client import View
 from hpcosim_client.heuristics.scripted import scripted
 from hpcosim_scenarios.errors import OptimumError
-from hpcosim_scenarios.planning.optimum import Optimum, least
+from hpcosim_scenarios.planning.optimum import Optimum, find_optimum
 from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -155,7 +155,7 @@ def test_optimum_is_that_of_brute_force(placements: Placements, seed: int, tmp_p
     library = drawn(tmp_path, seed)
     outcomes = list(every_outcome(library, placements))
     for objective, values in zip(OBJECTIVES, zip(*outcomes, strict=True), strict=True):
-        optimum = least(library.first, library.first_jobs, objective, placements)
+        optimum = find_optimum(library.first, library.first_jobs, objective, placements)
         assert optimum.value == optimum.bound == pytest.approx(min(values), rel=1e-9)
         metric = replayed(library, optimum)[METRIC[objective]]
         assert metric == pytest.approx(optimum.value, rel=1e-12)
@@ -188,7 +188,7 @@ def test_classes_of_schedules(
 ) -> None:
     """A second job goes to a bad node where the class does not let it wait for the good one."""
     library = library_of(tmp_path, GOOD_AND_BAD, [JOB, {**JOB, "submit_s": second_s}])
-    optimum = least(library.first, library.first_jobs, "energy", placements)
+    optimum = find_optimum(library.first, library.first_jobs, "energy", placements)
     assert optimum.value == energy_j
     found = [(start.at_s, *start.nodes) for _, start in sorted(optimum.schedule.items())]
     if placements == "any" or energy_j == 20.0:  # else it is 70 J whichever goes where
@@ -200,8 +200,8 @@ def test_edp_may_have_another_optimum_than_energy(tmp_path: Path) -> None:
     """To wait for the good node saves energy, and the bad one at once saves more time."""
     dear = {"cores": 1, "clock_ghz": 2, "dynamic_w": 15}  # 1 s and 15 J rather than 10 J
     library = library_of(tmp_path, (GOOD_AND_BAD[0], dear), [JOB, JOB])
-    energy = least(library.first, library.first_jobs, "energy", "any")
-    edp = least(library.first, library.first_jobs, "edp", "any")
+    energy = find_optimum(library.first, library.first_jobs, "energy", "any")
+    edp = find_optimum(library.first, library.first_jobs, "edp", "any")
     assert (energy.value, {start.at_s for start in energy.schedule.values()}) == (20.0, {0.0, 1.0})
     assert (edp.value, {start.at_s for start in edp.schedule.values()}) == (25.0, {0.0})
 
@@ -216,8 +216,8 @@ def test_equal_nodes_stand_for_each_other(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     one = library_of(tmp_path / "one", [{**node, "count": 3}], jobs)
     three = library_of(tmp_path, [node] * 3, jobs)
-    together = least(one.first, one.first_jobs, "edp", "any")
-    apart = least(three.first, three.first_jobs, "edp", "any")
+    together = find_optimum(one.first, one.first_jobs, "edp", "any")
+    apart = find_optimum(three.first, three.first_jobs, "edp", "any")
     assert together.value == pytest.approx(apart.value, rel=1e-9)
     assert together.explored < apart.explored
 
@@ -240,7 +240,7 @@ def test_optimum_of_the_papers_experiments(
 ) -> None:
     """It is proven, and its schedule gives it in the simulator."""
     library = Library([INEPS / f"{experiment}.yaml"])
-    optimum = least(library.first, library.first_jobs, objective, placements)
+    optimum = find_optimum(library.first, library.first_jobs, objective, placements)
     assert optimum.value == optimum.bound == pytest.approx(value, rel=1e-9)
     metric = replayed(library, optimum)[METRIC[objective]]
     assert metric == pytest.approx(optimum.value, rel=1e-9)
@@ -250,7 +250,7 @@ def test_optimum_of_the_papers_experiments(
 def test_search_that_gives_up_says_how_far_it_may_be_off() -> None:
     """The bound is below the optimum, the value no less, and the schedule whole."""
     library = Library([INEPS / "exp2.yaml"])
-    optimum = least(library.first, library.first_jobs, "energy", "one", most_states=2000)
+    optimum = find_optimum(library.first, library.first_jobs, "energy", "one", max_states=2000)
     assert 2000 <= optimum.explored < 2100
     assert 21_000 < optimum.bound < 22_668.608 < optimum.value < 22_958.8
     assert replayed(library, optimum)["energy_j"] == pytest.approx(optimum.value, rel=1e-9)
@@ -262,10 +262,10 @@ TWO_PROCESSORS = [{"cores": 2, "static_w": 1, "dynamic_w": 1}] * 2
 @pytest.mark.parametrize(
     ("job", "more", "what"),
     [
-        ({"cores": 3}, {}, "job 1 does not"),
-        ({"placement": "cores"}, {}, "job 1 does not"),
-        ({"max_energy_j": 1e9}, {}, "job 1 does not"),
-        ({}, {"kill_at_walltime": True}, "to their end"),
+        ({"cores": 3}, {}, "job 1 is none"),
+        ({"placement": "cores"}, {}, "job 1 is none"),
+        ({"max_energy_j": 1e9}, {}, "job 1 is none"),
+        ({}, {"kill_at_walltime": True}, "kill_at_walltime"),
         ({}, {"platform": {"nodes": [{"count": 1, "processors": TWO_PROCESSORS}]}}, "one proc"),
     ],
 )
@@ -275,12 +275,12 @@ def test_other_scenarios_are_refused(
     """Where the search would not know what the simulator does, it says so."""
     library = library_of(tmp_path, [{"cores": 2}], [{**JOB, **job}], **more)
     with pytest.raises(OptimumError, match=what):
-        least(library.first, library.first_jobs, "energy", "any")
+        find_optimum(library.first, library.first_jobs, "energy", "any")
 
 
 def test_too_many_kinds_are_refused(tmp_path: Path) -> None:
     """So are jobs of which there are more mixes than can be looked at."""
     jobs = [{**JOB, "req_ops": number * 1e9} for number in range(1, 21)]
     library = library_of(tmp_path, [{"cores": 20}], jobs)
-    with pytest.raises(OptimumError, match="too many"):
-        least(library.first, library.first_jobs, "energy", "any")
+    with pytest.raises(OptimumError, match="use fewer kinds"):
+        find_optimum(library.first, library.first_jobs, "energy", "any")

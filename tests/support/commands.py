@@ -1,4 +1,4 @@
-"""Runs of the `hpcosim` command, in this process or in one of its own."""
+"""Runs of the `hpcosim` command, in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def invoke(*arguments: str | Path) -> CommandResult:
 
 
 def command(*arguments: str | Path, **options: Any) -> CommandResult:
-    """Run the command in a process of its own."""
+    """Run the command in a new process."""
     process = subprocess.run(
         [*HPCOSIM, *map(str, arguments)],
         capture_output=True,

@@ -1,1 +1,1 @@
-"""Pictures of a results folder."""
+"""Figures of a results folder."""

@@ -1,4 +1,4 @@
-"""Which cores each job is drawn on."""
+"""The layout of jobs on cores for a Gantt chart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class JobRow(NamedTuple):
     """A row of jobs.csv.
 
     Attributes:
-        submit_s, start_s, end_s: seconds; None: has not come.
-        state: as in the file.
-        cores: asked for.
-        nodes: those it was given, as first and last of each interval.
+        submit_s, start_s, end_s: simulated times, s; None: the job has not started or ended.
+        state: state of the job, as in the file.
+        cores: requested cores.
+        nodes: allocated nodes: first and last of each interval.
     """
 
     submit_s: float
@@ -27,11 +27,11 @@ class JobRow(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A job on cores beside each other.
+    """A job on adjacent cores.
 
     Attributes:
-        row: the job's, in jobs.csv.
-        first, last: cores, numbered through all nodes.
+        row: row of the job in jobs.csv.
+        first, last: first and last core, numbered through all nodes.
     """
 
     row: int
@@ -40,15 +40,15 @@ class Box(NamedTuple):
 
 
 def boxes(jobs: Sequence[JobRow], cores_by_node: Sequence[int]) -> list[Box]:
-    """Lay the jobs of a run out on cores, so that no two are drawn over each other.
+    """Return the boxes of the jobs of a run; no two overlap.
 
-    The results say how many cores a job had, not which: here each job fills its nodes in
-    ascending order, on each the lowest cores that are free, as the simulator does unless told
-    otherwise.
+    The results have the number of cores of a job on each node, not the cores themselves. Here a job
+    fills its nodes in ascending order and takes the lowest free cores of each, which is the default
+    of the simulator.
 
     Args:
         jobs: the rows of jobs.csv.
-        cores_by_node: of the platform.
+        cores_by_node: number of cores of each node.
     """
     first_core = [0, *accumulate(cores_by_node)]
     free = [list(range(first_core[n], first_core[n + 1])) for n in range(len(cores_by_node))]
@@ -67,7 +67,7 @@ def boxes(jobs: Sequence[JobRow], cores_by_node: Sequence[int]) -> list[Box]:
 
 
 def _changes(jobs: Sequence[JobRow]) -> Iterator[tuple[float, bool, int]]:
-    """Yield time, whether it is a start, and row; at one time ends come first."""
+    """Yield time, whether it is a start, and row. At equal times ends sort first."""
     for row, job in enumerate(jobs):
         if job.start_s is not None:
             yield job.start_s, True, row
@@ -87,7 +87,7 @@ def _take(job: JobRow, free: list[list[int]]) -> list[tuple[int, int]]:
 
 
 def _runs(row: int, cores: list[int]) -> list[Box]:
-    """Return cores beside each other as boxes."""
+    """Return the runs of adjacent cores as boxes."""
     found: list[Box] = []
     for core in sorted(cores):
         if found and core == found[-1].last + 1:

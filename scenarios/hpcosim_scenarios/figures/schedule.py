@@ -1,4 +1,4 @@
-"""Pictures of a run, drawn from its results folder."""
+"""A figure of a run, drawn from its results folder."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-MANY = 5000  # boxes
-# Okabe and Ito's colours, told apart by the colour-blind too, in turn.
+MAX_VECTOR_BOXES = 5000  # more boxes are drawn as pixels
+# Colours of Okabe and Ito, distinguishable with colour vision deficiency.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 UNITS = ((86400.0 * 3, 86400.0, "days"), (3600.0 * 3, 3600.0, "hours"), (0.0, 1.0, "seconds"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """What is drawn: the jobs, and the power of `span_w` W from `span_start_s` to `span_end_s`."""
+class _DrawnRun:
+    """The content of the figure: the jobs, and spans of time with the power of all their nodes."""
 
     title: str
     jobs: list[JobRow]
@@ -49,10 +49,10 @@ class _Run:
 
 
 def drawing() -> tuple[Any, Any]:
-    """Return matplotlib and its pyplot, set to draw into files.
+    """Return `matplotlib` and `matplotlib.pyplot`, configured to draw into files.
 
     Raises:
-        FigureError: it is not installed.
+        FigureError: matplotlib is not installed.
     """
     try:
         import matplotlib as mpl
@@ -60,28 +60,28 @@ def drawing() -> tuple[Any, Any]:
         mpl.use("Agg")
         from matplotlib import pyplot
     except ImportError:
-        raise FigureError("drawing needs matplotlib: pip install 'hpcosim[plot]'") from None
+        raise FigureError("figures need matplotlib: pip install 'hpcosim[plot]'") from None
     return mpl, pyplot
 
 
 def draw_schedule(results: Path, out: Path) -> list[Path]:
-    """Draw a Gantt chart over the power curve over the queue length.
+    """Draw a Gantt chart, the power, and the queue length of a run, one below the other.
 
     Args:
         results: a results folder.
-        out: where to, without ending.
+        out: path of the figure without its suffix.
 
     Returns:
         The files: a PNG and an SVG.
 
     Raises:
-        FigureError: the folder has no results, nothing can be written where they should go, or
-            matplotlib is not installed.
+        FigureError: the folder has no results, the files cannot be written, or matplotlib is not
+            installed.
     """
     mpl, pyplot = drawing()
     run = _read(results)
     unit_s, unit = next((u, name) for least, u, name in UNITS if run.end_s - run.start_s >= least)
-    # No date and fixed ids, so that the same run gives the same file.
+    # No date and fixed ids, so that the same run gives the same bytes.
     with mpl.rc_context({"svg.hashsalt": "hpcosim", "font.size": 9}):
         figure, (gantt, power, queue) = pyplot.subplots(
             3, 1, sharex=True, figsize=(10, 8), height_ratios=(3, 1, 1), layout="constrained"
@@ -96,20 +96,28 @@ def draw_schedule(results: Path, out: Path) -> list[Path]:
             figure.savefig(files[0], dpi=150)
             figure.savefig(files[1], metadata={"Date": None})
         except OSError as error:
-            raise FigureError(f"can't write {out}: {error.strerror or error}") from None
+            raise FigureError(f"{out}: cannot be written: {error.strerror or error}") from None
         finally:
             pyplot.close(figure)
     return files
 
 
 def steps(times_s: Floats, changes: Floats) -> tuple[Floats, Floats]:
-    """Return the running sum of changes: the times it changes at, and its values from there."""
+    """Return the cumulative sum of changes as a step function.
+
+    Args:
+        times_s: time of each change, s.
+        changes: the changes.
+
+    Returns:
+        The times of the steps, s, in ascending order, and the value from each time on.
+    """
     order = np.argsort(times_s, kind="stable")
     at_s, first = np.unique(times_s[order], return_index=True)
     return at_s, np.cumsum(np.add.reduceat(changes[order], first))
 
 
-def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
+def _draw_gantt(axes: Axes, run: _DrawnRun, unit_s: float) -> None:
     from matplotlib.collections import PolyCollection
 
     shapes, colours = [], []
@@ -120,14 +128,14 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
         top = box.last + 1
         shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
         colours.append(COLOURS[box.row % len(COLOURS)])
-    many = len(shapes) > MANY
+    many = len(shapes) > MAX_VECTOR_BOXES
     axes.add_collection(
         PolyCollection(
             shapes,
             facecolors=colours,
             edgecolors="none" if many else "white",
             linewidths=0.3,
-            rasterized=many,  # viewers fail on an SVG of so many shapes
+            rasterized=many,  # viewers fail on an SVG with this many shapes
         )
     )
     axes.set_xlim(run.start_s / unit_s, max(run.end_s, run.start_s + 1e-9) / unit_s)
@@ -137,12 +145,12 @@ def _draw_gantt(axes: Axes, run: _Run, unit_s: float) -> None:
     axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)
 
 
-def _draw_power(axes: Axes, run: _Run, unit_s: float) -> None:
+def _draw_power(axes: Axes, run: _DrawnRun, unit_s: float) -> None:
     at_s, power_w = steps(
         np.concatenate([run.span_start_s, run.span_end_s]),
         np.concatenate([run.span_w, -run.span_w]),
     )
-    power_w[-1] = power_w[-2]  # it is not known what comes after
+    power_w[-1] = power_w[-2]  # the run ends here, so the power after is unknown
     axes.step(at_s / unit_s, power_w / 1000, where="post", color=COLOURS[5], linewidth=0.8)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("power (kW)")
@@ -150,7 +158,7 @@ def _draw_power(axes: Axes, run: _Run, unit_s: float) -> None:
     axes.set_title(f"power of all nodes; energy {energy_kwh:,.1f} kWh", loc="left", fontsize=9)
 
 
-def _draw_queue(axes: Axes, run: _Run, unit_s: float) -> None:
+def _draw_queue(axes: Axes, run: _DrawnRun, unit_s: float) -> None:
     waited = [job for job in run.jobs if job.state != "rejected"]
     came = [job.submit_s for job in waited]
     went = [job.start_s for job in waited if job.start_s is not None]
@@ -164,18 +172,22 @@ def _draw_queue(axes: Axes, run: _Run, unit_s: float) -> None:
     axes.set_title("queue length", loc="left", fontsize=9)
 
 
-def _read(results: Path) -> _Run:
+def _read(results: Path) -> _DrawnRun:
     try:
         about: dict[str, Any] = json.loads((results / "run.json").read_text())
         title = f"{about['scenario']}, scheduled by {about['scheduler']}"
         cores_by_node = msgspec.convert(about["platform"], Platform).cores_by_node()
         jobs = [_job(row) for row in _rows(results / "jobs.csv")]
         spans = np.array([_span(row) for row in _rows(results / "nodes.csv")]).reshape(-1, 3)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FigureError(f"{results} is no results folder: {error!r}") from None
+    except OSError as error:
+        what = f"expected a results folder; {error.filename}: {error.strerror}"
+        raise FigureError(f"{results}: {what}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"expected the files of a results folder; cannot read them: {error!r}"
+        raise FigureError(f"{results}: {what}") from None
     if not len(spans):
-        raise FigureError(f"{results}: nothing to draw, no time passed in this run")
-    return _Run(title, jobs, cores_by_node, *spans.T)
+        raise FigureError(f"{results}: nothing to draw: the run took no simulated time")
+    return _DrawnRun(title, jobs, cores_by_node, *spans.T)
 
 
 def _job(row: dict[str, str]) -> JobRow:
@@ -190,7 +202,7 @@ def _job(row: dict[str, str]) -> JobRow:
 
 
 def _span(row: dict[str, str]) -> tuple[float, float, float]:
-    """Return start and end, s, and the power of all nodes of the span, W."""
+    """Return start and end of a span, s, and the power of all its nodes, W."""
     nodes = sum(last - first + 1 for first, last in _ranges(row["nodes"]))
     return float(row["start_s"]), float(row["end_s"]), nodes * float(row["power_w"])
 

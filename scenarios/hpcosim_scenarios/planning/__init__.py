@@ -1,1 +1,1 @@
-"""Plans by one that knows all jobs: the cheapest switching of nodes, the optimum of small cases."""
+"""Plans with all jobs known: optimal switching of nodes, and the optimum of small scenarios."""

@@ -1,34 +1,35 @@
-"""The cheapest way to switch nodes off and on beside a schedule known from start to end.
+"""The switching of nodes with the least energy for a fixed schedule, by a linear program.
 
-The nodes are alike and jobs hold whole nodes, so it only counts how many nodes are in each state:
-a flow of nodes through time.
+The nodes are equal and jobs hold whole nodes. So only the number of nodes in each state matters: a
+flow of nodes through time.
 
     on and free --(switch_off_s)--> asleep --(switch_on_s)--> on and free
         ^  |
         |  v
-       in jobs, as the schedule has it
+       in jobs, by the schedule
 
-Every job must find its nodes on, so the schedule stays as it is. What flows costs the power of
-its state times the time it stays there; what computes costs nothing here, as it can't be changed.
-The cheapest flow is a linear program whose matrix has in each column one 1 and one -1 at most. It
-is totally unimodular, so the optimum the simplex method finds is of whole nodes, and it is the
-least over all ways to give the jobs nodes, too: whoever frees a node need not know who takes it.
+Every job finds its nodes on, so the schedule does not change. The cost of an edge is the power of
+the state times the time in it. Computing has no cost here, because it is fixed. The minimum-cost
+flow is a linear program. Each column of its matrix has at most one 1 and one -1, so the matrix is
+totally unimodular, and the optimum that the simplex method finds has integer numbers of nodes. It
+is also the minimum over all assignments of nodes to jobs, because equal nodes are interchangeable.
 
-Which instants are enough. Look at one node between two of its jobs, free for a gap from a to b.
-It stays on, or is switched off and on once or more often. Let sleeping draw the least of all
-states (else we refuse). Then of all ways with any switching the cheapest is: off at a, asleep,
-on just at b. For it goes through each transition once, which every other way does at least as
-often, and spends all other time asleep, which nothing undercuts; and it fits whenever any other
-way does. The time before a node's first job is such a gap, too; the one after its last job, at a,
-or of a node without any, is open: the run ends at T, and what happens then no longer counts.
-Whatever follows a first switching-off at s costs no less than sleeping to the end. That costs
-idle power until s, then that of the transition until it or the run ends, then that of sleep. As s
-grows this does not fall as long as the transition ends by T, and is linear from there to s = T,
-so the least is at s = a or at s = T, which is to stay on. Therefore: nodes begin to be switched
-off only when the run starts or a job ends, and end being switched on only when a job starts.
+Instants of the program. Consider one node between two of its jobs, free from a to b. It stays on,
+or it is switched off and on once or several times. Let sleeping have the lowest power of all states
+(otherwise the oracle refuses the platform). Then the cheapest way with any switching is: off at a,
+asleep, on exactly at b. It makes each transition once, and any other way makes each at least once;
+it spends the remaining time asleep, at the lowest power; and it fits if any other way fits. The
+time before the first job of a node is such a gap, too. The time after the last job, from a, or of a
+node without jobs, is open: the run ends at T, and later costs do not count. After the first
+switching-off at s, sleeping to the end is the cheapest. It costs idle power until s, then the power
+of the transition until the transition or the run ends, then that of sleep. As a function of s this
+does not decrease as long as the transition ends by T, and is linear from there to s = T. So its
+minimum is at s = a, or at s = T, which means to stay on. Therefore nodes begin to be switched off
+only at the start of the run or at the end of a job, and end being switched on only at the start of
+a job.
 
-There is no simple rule, such as to take the node freed last first. Where a gap would pay that is
-too short for both transitions, two middling gaps may cost less than that one and a long one.
+No simple rule is optimal, such as to allocate the node that was freed last. If a gap with savings
+is too short for both transitions, two medium gaps can cost less than this gap and a long one.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ from hpcosim_scenarios.planning.solver import scipy_for
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-WHOLE = 1e-6  # by which a number of nodes may miss a whole one in the solver's arithmetic
-SAME_COST = 1e-7  # by which part of itself a cost may differ
+INTEGER_TOLERANCE = 1e-6  # of numbers of nodes in the solver's result
+COST_TOLERANCE = 1e-7  # relative, between the solver's cost and that of the rounded solution
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Jobs on nodes, all over by the end.
+    """A complete schedule of jobs on nodes.
 
     Attributes:
-        nodes: how many nodes there are, all on at the start.
-        start_s: when the run starts.
-        end_s: when it ends: nothing is counted after that.
-        job_start_s, job_end_s: float64[jobs].
-        job_nodes: int64[jobs], how many nodes each holds from its start to its end.
+        nodes: number of nodes, all on at the start.
+        start_s: start of the run, s.
+        end_s: end of the run, s; later energy does not count.
+        job_start_s, job_end_s: float64[jobs], start and end of each job, s.
+        job_nodes: int64[jobs], number of nodes of each job.
     """
 
     nodes: int
@@ -73,13 +74,13 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class CheapestPlan:
-    """How to switch nodes beside a schedule, and the least energy that can be wasted with it.
+    """The optimal switching of nodes for a schedule.
 
     Attributes:
-        switches: in order of time, at one instant `off` before `on`.
+        switches: in order of time; at one instant `off` before `on`.
         idle_j, sleeping_j, switching_on_j, switching_off_j: energy of all nodes in these states,
-            as the metrics of the same names have it, J.
-        shutdowns: how often a node is switched off.
+            J, as in the metrics of the same names.
+        shutdowns: number of times a node is switched off.
     """
 
     switches: list[NodeSwitch]
@@ -91,40 +92,39 @@ class CheapestPlan:
 
     @property
     def wasted_j(self) -> float:
-        """All energy not spent computing, J."""
+        """Energy of all nodes in states other than computing, J."""
         return self.idle_j + self.sleeping_j + self.switching_on_j + self.switching_off_j
 
 
 def cheapest_switching(schedule: Schedule, idle_w: float, states: PowerStates) -> CheapestPlan:
-    """Return the plan that wastes the least energy of all that delay no job of the schedule.
+    """Return the plan with the least wasted energy that delays no job of a schedule.
 
-    It is the optimum for this schedule, over all ways to give jobs nodes. It is no bound on
-    policies that let jobs wait longer, or start them in another order.
+    It is the optimum for this schedule over all assignments of nodes to jobs. It is no lower bound
+    for policies that delay jobs or start them in another order.
 
     Args:
-        schedule: when jobs hold nodes, and how many.
-        idle_w: power of a node that is on and computes nothing, W.
-        states: how every node is switched.
+        schedule: the jobs with their times and numbers of nodes.
+        idle_w: power of a node that is on without jobs, W.
+        states: power and times of sleeping and switching.
 
     Raises:
-        OracleError: the nodes or the schedule are such that this is not solved here, or SciPy is
-            missing.
+        OracleError: `check_states` fails, a job has a run time of 0, or SciPy is missing.
     """
     check_states(idle_w, states)
     if (schedule.job_end_s <= schedule.job_start_s).any():
-        raise OracleError("a job of the schedule takes no time at all; the oracle plans for none")
+        raise OracleError("the oracle does not support jobs with a run time of 0")
     flow = _Flow(schedule, idle_w, states)
     return flow.plan(_solve(flow))
 
 
 class _Flow:
-    """The linear program: minimize `cost_j @ x` where `matrix @ x == supply` and `x >= 0`.
+    """The linear program: minimize `cost_j @ x` subject to `matrix @ x == supply` and `x >= 0`.
 
-    The columns of x, numbers of nodes, in four parts:
+    The columns of x are numbers of nodes, in four parts:
     idle: on and free from each instant of `at_s` to the next;
-    off: begin to be switched off at each of `off_at_s`;
-    on: begin to be switched on at each of `on_at_s`;
-    asleep: from each instant of `asleep_at_s` to the next, or the end.
+    off: begin to be switched off at each instant of `off_at_s`;
+    on: begin to be switched on at each instant of `on_at_s`;
+    asleep: from each instant of `asleep_at_s` to the next, or to the end.
     """
 
     def __init__(self, schedule: Schedule, idle_w: float, states: PowerStates) -> None:
@@ -133,7 +133,7 @@ class _Flow:
         self.off_at_s = self._times_to_switch_off(schedule)
         asleep_s = self.off_at_s + states.switch_off_s
         self._times_to_switch_on(schedule, states.switch_on_s, asleep_s.min(initial=np.inf))
-        sleeps = asleep_s <= end_s  # the others are still on their way when the run ends
+        sleeps = asleep_s <= end_s  # the others are still being switched when the run ends
         self._asleep_at_s = np.unique(np.concatenate([asleep_s[sleeps], self.on_at_s]))
         self._parts_j = [
             idle_w * np.diff(self._at_s),
@@ -147,7 +147,7 @@ class _Flow:
         self._sleeps = sleeps
 
     def _edges(self, schedule: Schedule) -> None:
-        """Note the instants at which nodes are taken or freed, and how many, but for the end's."""
+        """Set the instants of allocating or freeing nodes, and the net number freed at each."""
         start_s, end_s, nodes = schedule.job_start_s, schedule.job_end_s, schedule.job_nodes
         times_s = np.concatenate([[schedule.start_s], start_s, end_s, [schedule.end_s]])
         change = np.concatenate([[schedule.nodes], -nodes, nodes, [0]])
@@ -163,7 +163,7 @@ class _Flow:
     def _times_to_switch_on(
         self, schedule: Schedule, switch_on_s: float, first_asleep_s: float
     ) -> None:
-        """Note the times to begin switching on, and the starts of jobs that they are for."""
+        """Set the times to begin switching on, and the starts of jobs that need them."""
         needed_s = np.unique(schedule.job_start_s)
         wake_s = wake_times_s(needed_s, switch_on_s)
         can_be = wake_s >= first_asleep_s
@@ -171,20 +171,20 @@ class _Flow:
 
     @property
     def supply(self) -> Floats:
-        """By row: nodes freed less those taken, and nothing for those asleep."""
+        """The right-hand side: nodes freed minus allocated; 0 in the rows of sleeping nodes."""
         return np.concatenate([self._freed, np.zeros(len(self._asleep_at_s))])
 
     def entries(self) -> tuple[Ints, Ints, Floats]:
-        """Return the matrix by its entries: row, column, value. A row is an instant.
+        """Return the entries of the matrix: row, column, value. A row is an instant.
 
-        First come those of `at_s`: what stays idle, less what was idle before, plus what is
-        switched off, less what is on now, is what was freed. Then those of `asleep_at_s`.
+        First the rows of `at_s`: idle now - idle before + switched off - switched on = freed. Then
+        those of `asleep_at_s`.
         """
         idle, off, on, asleep = (
             np.arange(first, last)
             for first, last in zip(self._first[:-1], self._first[1:], strict=True)
         )
-        below = len(idle)  # rows of idle nodes
+        below = len(idle)  # number of rows of idle nodes
         entries = [
             (np.arange(len(idle)), idle, 1),
             (np.arange(1, len(idle)), idle[:-1], -1),
@@ -203,7 +203,7 @@ class _Flow:
         return np.searchsorted(self._asleep_at_s, times_s)
 
     def plan(self, count: Ints) -> CheapestPlan:
-        """Return the plan of a solution, whole numbers of nodes."""
+        """Return the plan of an integer solution."""
         parts = np.split(count, self._first[1:-1])
         costs_j = zip(self._parts_j, parts, strict=True)
         idle_j, off_j, on_j, asleep_j = (float(cost_j @ part) for cost_j, part in costs_j)
@@ -214,13 +214,12 @@ class _Flow:
 
 
 def wake_times_s(needed_s: Floats, switch_on_s: float) -> Floats:
-    """Return the latest times to begin switching on so that nodes are on before they are needed.
+    """Return the latest times to begin switching on so that nodes are on when they are needed.
 
-    That is, before the scheduler is told of the instant: a transition that ends at that instant
-    is in time, one that only begins then is not, even if it takes no time (so that, for such
-    nodes, a gap of just `switch_off_s` is too short). A time may be less than
-    `needed_s - switch_on_s` by a rounding or two, as `time + switch_on_s`, rounded, is what the
-    simulator's clock will say.
+    The transition must end before the scheduler sees the instant. One that ends at that instant is
+    in time. One that begins then is late, even if it takes no time (so for such nodes a gap of
+    exactly `switch_off_s` is too short). A time can be less than `needed_s - switch_on_s` by one or
+    two roundings, because the simulator's clock shows `time + switch_on_s`, rounded.
     """
     wake_s = needed_s - switch_on_s
     while (late := (wake_s + switch_on_s > needed_s) | (wake_s >= needed_s)).any():
@@ -237,23 +236,23 @@ def _switches(times_s: Floats, counts: Ints, state: State) -> list[NodeSwitch]:
 
 
 def _solve(flow: _Flow) -> Ints:
-    """Return the cheapest flow, and make sure that it is one."""
+    """Return the minimum-cost flow after checking that it is integer and feasible."""
     optimize, sparse = scipy_for("the oracle")
     rows, columns, values = flow.entries()
     supply = flow.supply
     shape = (len(supply), len(flow.cost_j))
-    if not shape[1]:  # no time passes
+    if not shape[1]:  # the run takes no time
         return np.zeros(0, dtype=np.int64)
     matrix = sparse.csr_array((values.astype(np.float64), (rows, columns)), shape=shape)
-    # The simplex method ends at a corner, and corners are whole.
+    # The simplex method ends at a vertex, and all vertices are integer.
     result = optimize.linprog(flow.cost_j, A_eq=matrix, b_eq=supply, method="highs-ds")
     if result.x is None:
         raise OracleError(f"the solver found no plan: {result.message}")
     count: Floats = np.rint(result.x)
     cost_j = float(flow.cost_j @ count)
-    assert np.abs(result.x - count).max() < WHOLE
+    assert np.abs(result.x - count).max() < INTEGER_TOLERANCE
     assert (count >= 0).all()
     assert (matrix @ count == supply).all()
-    assert abs(cost_j - result.fun) <= SAME_COST * max(cost_j, 1.0)
+    assert abs(cost_j - result.fun) <= COST_TOLERANCE * max(cost_j, 1.0)
     whole: Ints = count.astype(np.int64)
     return whole

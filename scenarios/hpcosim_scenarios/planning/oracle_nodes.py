@@ -1,4 +1,4 @@
-"""The nodes the oracle plans for: all alike, switched in known times, cheapest asleep."""
+"""Checks of the nodes that the oracle plans for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hpcosim_scenarios.errors import OracleError
 
 
 class EveryNode(NamedTuple):
-    """What every node is like.
+    """The properties that all nodes share.
 
     Attributes:
-        idle_w: power of a node that is on and computes nothing, W.
-        states: how it is switched.
+        idle_w: power of a node that is on without jobs, W.
+        states: power and times of sleeping and switching.
     """
 
     idle_w: float
@@ -23,28 +23,27 @@ class EveryNode(NamedTuple):
 
 
 def every_node(platform: Platform) -> EveryNode:
-    """Return what every node is like.
+    """Return the properties that all nodes share.
 
     Raises:
-        OracleError: not all are alike, or they can't be switched, or not as the oracle needs it.
+        OracleError: nodes differ, cannot be switched, or fail `check_states`.
     """
     group = _only_group(platform)
     if group.power_states is None:
-        raise OracleError("the oracle has nothing to switch: the nodes say no power_states")
+        raise OracleError("the oracle switches nodes; add power_states to the node group")
     check_states(group.idle_w, group.power_states)
     return EveryNode(group.idle_w, group.power_states)
 
 
 def check_states(idle_w: float, states: PowerStates) -> None:
-    """Make sure that times of transitions are known, and that sleeping draws the least.
+    """Check that switching times are not random, and that no state draws less than sleeping.
 
     Raises:
-        OracleError: it is not so.
+        OracleError: a check failed.
     """
     if states.switch_on_sd_s > 0.0 or states.switch_off_sd_s > 0.0:
         raise OracleError(
-            "the oracle needs to know how long switching takes; "
-            "switch_on_sd_s and switch_off_sd_s must be 0"
+            "the oracle needs fixed switching times; set switch_on_sd_s and switch_off_sd_s to 0"
         )
     others_w = {"idle": idle_w}
     if states.switch_on_s > 0.0:
@@ -54,8 +53,8 @@ def check_states(idle_w: float, states: PowerStates) -> None:
     least = min(others_w, key=lambda state: others_w[state])
     if states.sleep_w > others_w[least]:
         raise OracleError(
-            f"the oracle plans for nodes that draw the least asleep, "
-            f"but sleep_w is {states.sleep_w} and {least} {others_w[least]}"
+            f"the oracle needs sleep_w to be the lowest power of a node; "
+            f"sleep_w is {states.sleep_w} W, {least} is {others_w[least]} W"
         )
 
 
@@ -64,7 +63,7 @@ def _only_group(platform: Platform) -> NodeGroup:
     for number, kind in enumerate(kinds):
         if kind != kinds[0]:
             raise OracleError(
-                f"the oracle plans for nodes that are all alike, but those of "
-                f"platform.nodes[{number}] are not like those of platform.nodes[0]"
+                f"the oracle plans for equal nodes; platform.nodes[{number}] differs from "
+                f"platform.nodes[0]"
             )
     return kinds[0]

@@ -1,4 +1,4 @@
-"""The schedule of a simulation that is over, as the oracle plans for it."""
+"""The schedule of a complete simulation, the input of the oracle."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ WHOLE_NODES = PLACEMENTS.index("whole_nodes")
 
 
 def starts_of(simulation: Simulation) -> dict[int, float]:
-    """Return when each job started, by its number, of those that did."""
+    """Return the start of each job that started, s, by its number."""
     recording = simulation.recording
     starts_s = zip(recording.job_id, recording.start_s, strict=True)
     return {job_id: start_s for job_id, start_s in starts_s if not math.isnan(start_s)}
 
 
 def schedule_of(simulation: Simulation) -> Schedule:
-    """Return the schedule of a simulation that is over.
+    """Return the schedule of a complete simulation.
 
     Raises:
-        OracleError: jobs share nodes, or may.
+        OracleError: a job does not hold whole nodes.
     """
     recording, capacity = simulation.recording, simulation.cluster.capacity
     start_s = np.array(recording.start_s)
@@ -48,6 +48,6 @@ def _check_holds_whole_nodes(recording: Recording, row: int, node_cores: int) ->
         return
     if any(tasks < node_cores for tasks in recording.tasks_of(row)):
         raise OracleError(
-            f"the oracle plans for jobs that hold whole nodes, but job {recording.job_id[row]} "
-            f"leaves cores of a node to others; workload.placement: whole_nodes would not"
+            f"the oracle plans for jobs that hold whole nodes, and job {recording.job_id[row]} "
+            f"leaves cores of a node free; set workload.placement: whole_nodes"
         )

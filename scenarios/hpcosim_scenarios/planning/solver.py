@@ -1,4 +1,4 @@
-"""SciPy's solvers, imported only when they are asked for."""
+"""SciPy's solvers, imported on first use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hpcosim_scenarios.errors import OracleError
 
 
 def scipy_for(what: str) -> tuple[Any, Any]:
-    """Return SciPy's optimizers and sparse matrices.
+    """Return the modules `scipy.optimize` and `scipy.sparse`.
 
     Args:
-        what: who needs them.
+        what: the feature that needs them, for the message.
 
     Raises:
-        OracleError: it is not installed.
+        OracleError: SciPy is not installed.
     """
     try:
         from scipy import optimize, sparse

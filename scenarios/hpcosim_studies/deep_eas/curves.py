@@ -44,7 +44,7 @@ def summary(tasks: Sequence[DeepEasTask], source: Path) -> str:
         cells = [task.scenario, FORMS[task.form], f"{task.seed}", f"{curve[-1]['iteration']}"]
         cells += [f"{minutes:.1f}", _first(points, 1.0), _first(points, 0.6)]
         lines.append([*cells, f"{min(value for _, value in points):.3f}", f"{last:.3f}"])
-    head = ["trained on", "form", "seed", "iterations", "minutes", "first below ESJF (min)"]
+    head = ["trained on", "form", "seed", "iterations", "minutes", "below ESJF after (min)"]
     return document(
         ["# Figure 4: learning"],
         [
@@ -52,7 +52,7 @@ def summary(tasks: Sequence[DeepEasTask], source: Path) -> str:
             "divided by ESJF's. Minutes are wall-clock time on one processor, with another "
             "training in parallel."
         ],
-        table([*head, "40 % below (min)", "least", "at the end"], lines),
+        table([*head, "40 % below after (min)", "best", "final"], lines),
     )
 
 
@@ -65,7 +65,7 @@ def draw(path: Path, tasks: Sequence[DeepEasTask], source: Path) -> None:
     with panels(path, 1, 2, (10.0, 4.0), sharey=True) as grid:
         for axes, scenario in zip(grid, (PAPERS_CURVE, BUSIEST), strict=True):
             _draw(axes, [task for task in tasks if task.scenario == scenario], source)
-            titled(axes, f"{scenario}: best choices in validation / ESJF")
+            titled(axes, f"{scenario}: validation score of greedy actions")
             axes.set_xlabel("minutes of training, one processor")
         grid[0].set_ylim(0.4, AXIS_END)
         grid[1].axhline(1.0 + PUBLISHED_CHANGE / 100.0, color="black", linestyle=":", linewidth=1.0)

@@ -164,7 +164,7 @@ def draw(path: Path, found: HeldJobs) -> None:
         ("held back, step by step (hold_w)", found.held, COLOURS[0]),
     )
     with panels(path, 1, 1, (6.0, 3.8)) as (axes,):
-        titled(axes, "Deep-EAS, lambda 0.9: share of jobs no longer than that")
+        titled(axes, "Deep-EAS, lambda 0.9: cumulative distribution of run times")
         for label, steps, colour in lines:
             values = np.sort(steps)
             shares = np.arange(1, len(values) + 1) / max(len(values), 1)

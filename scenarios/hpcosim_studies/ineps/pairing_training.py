@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_scenarios.planning.optimum import least
+from hpcosim_scenarios.planning.optimum import find_optimum
 from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.library import Library, rules_of
@@ -139,7 +139,7 @@ def find_optima(experiment: str, path: Path) -> None:
     found = []
     for placements in get_args(Placements):
         for objective in get_args(Objective):
-            optimum = least(library.first, library.first_jobs, objective, placements)
+            optimum = find_optimum(library.first, library.first_jobs, objective, placements)
             values = (experiment, placements, objective, optimum.value, optimum.explored)
             found.append(dict(zip(OPTIMA_COLUMNS, values, strict=True)))
     write_rows(path, OPTIMA_COLUMNS, found, digits=None)

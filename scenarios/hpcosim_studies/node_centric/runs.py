@@ -1,4 +1,4 @@
-"""Simulations of the weeks of the log, each on its own."""
+"""Simulations of single weeks of the log."""
 
 from __future__ import annotations
 

@@ -75,12 +75,20 @@ def agent_claims(rows: Rows, agents: Sequence[PowerAgent]) -> list[str]:
     return table(
         [f"{best[0]['manager']}, {len(best)} seeds", "paper", "ours"],
         [
-            [f"wasted, against {papers}", percent(PAPER.wasted_to_timeout), _to(best, same)],
-            ["wasted, against the best timeout", GAP, _to(best, least)],
-            ["wasted, against no curriculum", percent(PAPER.wasted_to_no_cl), _to(best, without)],
-            [f"mean wait, against {papers}", percent(PAPER.wait_to_timeout), _to(best, same, WAIT)],
+            [f"wasted, relative to {papers}", percent(PAPER.wasted_to_timeout), _to(best, same)],
+            ["wasted, relative to the best timeout", GAP, _to(best, least)],
             [
-                "mean wait, against no curriculum",
+                "wasted, relative to no curriculum",
+                percent(PAPER.wasted_to_no_cl),
+                _to(best, without),
+            ],
+            [
+                f"mean wait, relative to {papers}",
+                percent(PAPER.wait_to_timeout),
+                _to(best, same, WAIT),
+            ],
+            [
+                "mean wait, relative to no curriculum",
                 f"{percent(PAPER.wait_to_no_cl[1])} to {percent(PAPER.wait_to_no_cl[0])}",
                 _to(best, without, WAIT),
             ],

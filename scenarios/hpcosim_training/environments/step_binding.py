@@ -165,7 +165,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
             WorkloadError: the model draws sequences without jobs.
             ScenariosError: a job's time is not a whole number of steps, or it fits on no machine.
         """
-        jobs = self._jobs if self._jobs is not None else self._drawn(seed)
+        jobs = self._jobs if self._jobs is not None else self._sequences(seed)
         self.runs = StepRuns(self.machines, jobs)
         self._cost_rates = cost_rates(self.runs)
         self._accrued = self._cost(np.arange(self.num_envs))
@@ -196,7 +196,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         never = np.zeros(self.num_envs, dtype=np.bool_)
         return self._observation(), rewards, self.runs.done.copy(), never, self._info()
 
-    def _drawn(self, seed: int | Sequence[int | None] | None) -> StepJobs:
+    def _sequences(self, seed: int | Sequence[int | None] | None) -> StepJobs:
         if seed is None and not self._rngs:
             seed = self._seed
         if isinstance(seed, int):
@@ -206,11 +206,11 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         tables = [sequence(self._model, rng) for rng in self._rngs]
         return step_jobs(self.machines.settings, self.machines.scale, tables)
 
-    def _cost(self, some: Ints) -> Floats:
+    def _cost(self, selected: Ints) -> Floats:
         """Return the cost so far of some runs, float64[selected]; the total of finished runs."""
         runs = self.runs
         return accrued_cost(
-            runs, self._cost_rates, some, np.where(runs.done, END_OF_RUN, runs.now)[some]
+            runs, self._cost_rates, selected, np.where(runs.done, END_OF_RUN, runs.now)[selected]
         )
 
     def _observation(self) -> Observation:

@@ -56,14 +56,14 @@ def step_jobs(settings: DeepEas, scale: Floats, tables: Sequence[JobTable]) -> S
     submit, cores = np.full(shape, AFTER_ALL, dtype=np.int64), np.zeros(shape, dtype=np.int16)
     expected, actual = (np.zeros((shape[0], len(scale), shape[1]), np.int16) for _ in range(2))
     for run, table in enumerate(tables):
-        some = slice(len(table))
-        valid[run, some] = True
-        submit[run, some] = _whole(table.submit_s / settings.step_s, "submission")
-        cores[run, some] = table.cores
+        filled = slice(len(table))
+        valid[run, filled] = True
+        submit[run, filled] = _whole(table.submit_s / settings.step_s, "submission")
+        cores[run, filled] = table.cores
         requested, ran = (np.outer(scale, each) for each in (table.requested_s, table.run_s))
-        expected[run, :, some] = np.maximum(_whole(requested / settings.step_s, "requested"), 1)
-        actual[run, :, some] = _whole(ran / settings.step_s, "run")
-        _check(settings, table, expected[run, :, some])
+        expected[run, :, filled] = np.maximum(_whole(requested / settings.step_s, "requested"), 1)
+        actual[run, :, filled] = _whole(ran / settings.step_s, "run")
+        _check(settings, table, expected[run, :, filled])
     return StepJobs(valid, submit, cores, expected, actual)
 
 

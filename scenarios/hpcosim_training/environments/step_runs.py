@@ -78,10 +78,10 @@ class StepRuns:
                 infeasible or any other action: hold.
         """
         settings, rows = self.machines.settings, self.scene.rows
-        helped = np.flatnonzero(self.now[runs] - self._idle[runs] >= settings.horizon)
-        if len(helped):
+        stalled = np.flatnonzero(self.now[runs] - self._idle[runs] >= settings.horizon)
+        if len(stalled):
             actions = actions.copy()
-            actions[helped] = esjf_actions(self.scene.some(runs[helped]))
+            actions[stalled] = esjf_actions(self.scene.some(runs[stalled]))
         machine, slot = np.divmod(actions, settings.queue)
         binds = machine < len(self.machines.watts)
         binds[binds] = rows[runs[binds], machine[binds], slot[binds]] != NEVER

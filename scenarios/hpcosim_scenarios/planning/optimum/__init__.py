@@ -1,5 +1,5 @@
-"""The true optimum of small scenarios: what any scheduler could reach at best."""
+"""The exact optimum of small scenarios: a lower bound for every scheduler."""
 
-from hpcosim_scenarios.planning.optimum.search import Optimum, least
+from hpcosim_scenarios.planning.optimum.search import Optimum, find_optimum
 
-__all__ = ["Optimum", "least"]
+__all__ = ["Optimum", "find_optimum"]

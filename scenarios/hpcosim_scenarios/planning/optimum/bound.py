@@ -1,18 +1,19 @@
-"""What no schedule that goes on from a given state can go below, in energy or EDP.
+"""Lower bound of energy or EDP over all schedules that continue from a given state.
 
-Energy is the idle power of all nodes over the makespan, and what each node draws beyond that while
-jobs run on it. Three things bound what is still to come.
+Energy is the idle power of all nodes over the makespan plus the energy above idle power of each
+node while jobs run on it. The bound has three parts.
 
-Prices (`optimum.prices`). What is left of the jobs that run, and what is to start, costs at least
-so much for each second's work, one by one, though jobs share static power and slow each other.
+Prices (`optimum.prices`). The remaining work of running jobs and all jobs to start cost at least
+their prices, although jobs share static power and slow each other down.
 
-Time. A job that comes slows others and is slowed by them, never the reverse: a speed falls with the
-tasks beside it and with what they ask for. So those that run free their cores no sooner than
-without it; it ends no sooner than if it did not slow them; and n jobs of a kind on one node take
-at least n times their work over the most of it that can be done there in a second.
+Time. The speed of a job falls with the number of tasks beside it and with their bandwidth. So a new
+job never speeds up others: running jobs free their cores no sooner than without it. The new job
+ends no sooner than if it did not slow the others down. And n jobs of a kind on one node take at
+least n times their work divided by the largest rate of work of that kind on the node.
 
-Both together. For every makespan that time allows, the jobs of a kind are put where they are
-cheapest, no more on a node than can end there by then. The least over all makespans is the bound.
+Both together. For every makespan that the time bounds allow, the jobs of a kind go to the nodes
+where they are cheapest, with no more jobs on a node than can end there by then. The bound is the
+minimum over all makespans.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from hpcosim_scenarios.planning.optimum.prices import Price, prices
 
 Objective = Literal["energy", "edp"]
 
-A_LITTLE = 1e-6  # jobs by which a count may be rounded up: a bound may be too low, never too high
+ROUNDING = 1e-6  # added to a number of jobs before rounding down, so that the bound stays valid
 
 
-class Option(NamedTuple):
-    """What jobs of one kind could cost and take on one node in its present state, at least.
+class NodeOption(NamedTuple):
+    """Lower bounds for the jobs of one kind on one node in its present state.
 
     Attributes:
-        job_j: energy of each beyond idle power.
-        from_s: when the first can start.
-        first_end_s: when the first can have ended.
-        each_s: see `Price`.
+        job_j: energy of each job above idle power, J.
+        from_s: earliest start of the first job, s.
+        first_end_s: earliest end of the first job, s.
+        each_s: time per job, s; see `Price`.
     """
 
     job_j: float
@@ -46,25 +47,25 @@ class Option(NamedTuple):
     each_s: float
 
     def jobs_by(self, end_s: float, wanted: int) -> int:
-        """Return how many of so many jobs wanted can have ended by then, at most."""
+        """Return the largest number of jobs, up to `wanted`, that can end by a time."""
         if end_s < self.first_end_s:
             return 0
         if end_s - self.from_s >= wanted * self.each_s:
             return wanted
-        return int((end_s - self.from_s) / self.each_s + A_LITTLE)
+        return int((end_s - self.from_s) / self.each_s + ROUNDING)
 
 
-class Bound:
-    """Bounds of one scenario for one objective.
+class LowerBound:
+    """Lower bounds for one scenario and one objective.
 
     Raises:
-        OptimumError: there are too many mixes of jobs for the cores of a node.
+        OptimumError: too many combinations of jobs fit on a node.
     """
 
     def __init__(self, instance: Instance, objective: Objective) -> None:
         self._instance = instance
         self._is_edp = objective == "edp"
-        most = instance.instants[0].to_come
+        most = instance.instants[0].remaining
         of_model = {model: prices(model, most) for model in dict.fromkeys(instance.nodes)}
         self._prices = [of_model[model] for model in instance.nodes]
         self._able = [self._cheapest_first(kind) for kind in range(len(most))]
@@ -75,11 +76,11 @@ class Bound:
         self._ends_s: dict[tuple[NodeState, int, float], float] = {}
 
     def value(self, extra_j: float, end_s: float) -> float:
-        """Return the objective of a run that ends then: energy, J, or EDP, J s.
+        """Return the objective of a run: energy, J, or EDP, J s.
 
         Args:
-            extra_j: energy beyond idle power.
-            end_s: when its last job ends.
+            extra_j: energy above idle power, J.
+            end_s: end of the last job, s.
         """
         makespan_s = end_s - self._instance.start_s
         energy_j = self._instance.idle_w * makespan_s + extra_j
@@ -93,30 +94,30 @@ class Bound:
         coming: Instant,
         extra_j: float,
     ) -> float:
-        """Return what no schedule goes below that starts no more jobs before `now_s`.
+        """Return the lower bound over all schedules that start no more jobs before `now_s`.
 
         Args:
-            now_s: when.
-            nodes: their states.
-            waiting: jobs that wait.
+            now_s: the time, s.
+            nodes: state of each node.
+            waiting: number of waiting jobs by kind.
             coming: the next submissions.
-            extra_j: energy beyond idle power, past and future, if no more jobs were started.
+            extra_j: energy above idle power, past and future, if no more jobs start, J.
         """
         soonest_s, priced_j = now_s, extra_j
         for node, its in zip(nodes, self._prices, strict=True):
-            if node.shares:
+            if node.jobs:
                 soonest_s = max(soonest_s, node.last_end_s)
-                priced_j += _worth_j(node, its, now_s) - node.extra_j(now_s)
-        wanted: list[tuple[int, list[Option]]] = []
+                priced_j += _remaining_j(node, its, now_s) - node.extra_j(now_s)
+        wanted: list[tuple[int, list[NodeOption]]] = []
         ends_s: list[float] = []
         for kind, able in enumerate(self._able):
-            count = waiting[kind] + coming.to_come[kind]
+            count = waiting[kind] + coming.remaining[kind]
             if not count:
                 continue
-            from_s = now_s if waiting[kind] else coming.next_s[kind]
+            from_s = now_s if waiting[kind] else coming.next_submit_s[kind]
             options = [self._option(node, nodes[node], kind, from_s) for node in able]
             its_ends_s = sorted(_ends_s(options, count))
-            last_s = coming.last_s[kind] + self._shortest_s[kind]
+            last_s = coming.last_submit_s[kind] + self._shortest_s[kind]
             soonest_s = max(soonest_s, last_s, its_ends_s[count - 1])
             ends_s += its_ends_s
             wanted.append((count, options))
@@ -124,13 +125,13 @@ class Bound:
 
     def _over_makespans(
         self,
-        wanted: list[tuple[int, list[Option]]],
+        wanted: list[tuple[int, list[NodeOption]]],
         soonest_s: float,
         ends_s: list[float],
         extra_j: float,
         priced_j: float,
     ) -> float:
-        """Return the least over the times at which the run can end, where anything changes."""
+        """Return the minimum over the possible ends of the run at which the bound changes."""
         least = math.inf
         cheapest_j = priced_j + sum(count * options[0].job_j for count, options in wanted)
         for end_s in (soonest_s, *sorted(end_s for end_s in ends_s if end_s > soonest_s)):
@@ -141,11 +142,11 @@ class Bound:
         return least
 
     def _cheapest_first(self, kind: int) -> list[int]:
-        """Return the nodes on which jobs of a kind fit, in the order in which they are filled."""
+        """Return the nodes on which jobs of a kind fit, the cheapest first."""
         able = [node for node, its in enumerate(self._prices) if kind in its]
         return sorted(able, key=lambda node: self._prices[node][kind].job_j)
 
-    def _option(self, node: int, state: NodeState, kind: int, from_s: float) -> Option:
+    def _option(self, node: int, state: NodeState, kind: int, from_s: float) -> NodeOption:
         _, job_j, each_s = self._prices[node][kind]
         cores = self._instance.kinds[kind].cores
         while state.free < cores or state.next_end_s <= from_s:
@@ -153,26 +154,26 @@ class Bound:
         key = (state, kind, from_s)
         if key not in self._ends_s:
             self._ends_s[key] = _end_beside(state, kind, from_s)
-        return Option(job_j, from_s, self._ends_s[key], each_s)
+        return NodeOption(job_j, from_s, self._ends_s[key], each_s)
 
 
-def _worth_j(state: NodeState, its: dict[int, Price], now_s: float) -> float:
-    """Return what is left to do of what runs, at its prices."""
+def _remaining_j(state: NodeState, its: dict[int, Price], now_s: float) -> float:
+    """Return the energy of the remaining work on a node at its prices, J."""
     return sum(
-        its[share.kind].work_w * (share.left_s - share.speed * (now_s - share.since_s))
-        for share in state.shares
+        its[job.kind].work_w * (job.remaining_s - job.speed * (now_s - job.updated_s))
+        for job in state.jobs
     )
 
 
-def _ends_s(options: list[Option], count: int) -> Iterator[float]:
-    """Yield when each of so many jobs, all on one node, can have ended, for every node."""
+def _ends_s(options: list[NodeOption], count: int) -> Iterator[float]:
+    """Yield the earliest end of each of `count` jobs on one node, for every node."""
     for option in options:
         for jobs in range(1, count + 1):
             yield max(option.first_end_s, option.from_s + jobs * option.each_s)
 
 
-def _cost_j(count: int, options: list[Option], end_s: float) -> float:
-    """Return what jobs of a kind cost, on the cheapest nodes that can have ended them by then."""
+def _cost_j(count: int, options: list[NodeOption], end_s: float) -> float:
+    """Return the energy of the jobs of a kind on the cheapest nodes that can end them by a time."""
     cost_j = 0.0
     for option in options:
         jobs = option.jobs_by(end_s, count)
@@ -184,13 +185,13 @@ def _cost_j(count: int, options: list[Option], end_s: float) -> float:
 
 
 def _end_beside(state: NodeState, kind: int, from_s: float) -> float:
-    """Return when a job would end that is slowed by what runs, but does not slow it."""
-    model, left_s = state.model, state.model.alone_s[kind]
+    """Return the end of a job that running jobs slow down, but that does not slow them down."""
+    model, remaining_s = state.model, state.model.alone_s[kind]
     while True:
-        running = [(share.kind, model.cores[share.kind]) for share in state.shares]
+        running = [(job.kind, model.cores[job.kind]) for job in state.jobs]
         speed = model.speeds([*running, (kind, model.cores[kind])])[-1]
-        end_s = from_s + left_s / speed
+        end_s = from_s + remaining_s / speed
         if end_s <= state.next_end_s:
             return end_s
-        left_s -= speed * (state.next_end_s - from_s)
+        remaining_s -= speed * (state.next_end_s - from_s)
         from_s, state = state.next_end_s, state.after()

@@ -1,4 +1,4 @@
-"""A small scenario as the search for its optimum sees it: kinds of jobs, instants and nodes."""
+"""A small scenario as the input of the search: kinds of jobs, submission times and nodes."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from hpcosim_server.physics.execution import Execution
 from hpcosim_workloads.table import JobSpec, JobTable
 
 Counts = tuple[int, ...]
-"""How many jobs of each kind."""
+"""Number of jobs by kind."""
 
 
 class Instant(NamedTuple):
-    """Submissions of one moment, and all that is known of those from then on.
+    """The submissions at one time, and a summary of all submissions from then on.
 
     Attributes:
-        at_s: when.
-        counts: jobs submitted then, by kind.
-        to_come: jobs submitted then or later, by kind.
-        next_s: when the next of each kind is, that is then or later; infinity: never.
-        last_s: when the last of each kind is; minus infinity: there is none.
+        at_s: the time, s.
+        counts: jobs submitted at that time, by kind.
+        remaining: jobs submitted at that time or later, by kind.
+        next_submit_s: first submission of each kind at that time or later, s; infinity: none.
+        last_submit_s: last submission of each kind, s; minus infinity: none at that time or later.
     """
 
     at_s: float
     counts: Counts
-    to_come: Counts
-    next_s: tuple[float, ...]
-    last_s: tuple[float, ...]
+    remaining: Counts
+    next_submit_s: tuple[float, ...]
+    last_submit_s: tuple[float, ...]
 
 
 class Instance:
-    """A scenario's jobs and nodes. Jobs that run alike on every node are of one kind.
+    """Jobs and nodes of a scenario. Jobs with equal run times on every node are of one kind.
 
     Attributes:
-        start_s: when the clock starts.
-        kinds: a job of each kind.
-        members: the numbers of the jobs of each kind, in order of submission.
-        instants: when jobs are submitted; a last one, at infinity, brings none.
-        nodes: the model of each node.
-        groups: where the equal nodes of each group begin and end.
-        idle_w: power of all nodes while nothing runs.
+        start_s: start of the simulation, s.
+        kinds: one job of each kind.
+        members: numbers of the jobs of each kind, in order of submission.
+        instants: the submission times; the last one, at infinity, has no jobs.
+        nodes: model of each node.
+        groups: first node and node after the last of each group of equal nodes.
+        idle_w: power of all nodes without jobs, W.
 
     Raises:
-        OptimumError: as `optimum.least`.
+        OptimumError: as `find_optimum`.
     """
 
     def __init__(self, scenario: Scenario, jobs: JobTable) -> None:
@@ -56,7 +56,7 @@ class Instance:
         self.start_s = rows[0].submit_s
         alike: dict[tuple[float, ...], list[JobSpec]] = {}
         for job in rows:
-            alike.setdefault(_what_runs(job), []).append(job)
+            alike.setdefault(_run_key(job), []).append(job)
         self.kinds = [its[0] for its in alike.values()]
         self.members = [[job.job_id for job in its] for its in alike.values()]
         self.instants = _instants([[job.submit_s for job in its] for its in alike.values()])
@@ -71,43 +71,47 @@ class Instance:
         self.idle_w = sum(node.idle_w for node in self.nodes)
 
 
-def _what_runs(job: JobSpec) -> tuple[float, ...]:
-    """Return all of a job that its run depends on."""
+def _run_key(job: JobSpec) -> tuple[float, ...]:
+    """Return the properties of a job that determine its run."""
     work = job.ops if job.ops else job.run_s
     return (job.cores, job.ops, work, job.memory_volume_mb)
 
 
 def _instants(submits_s: list[list[float]]) -> list[Instant]:
-    """Return the moments of submissions, of which there is a list for each kind."""
+    """Return the submission times.
+
+    Args:
+        submits_s: submission times of the jobs of each kind, s.
+    """
     none = (0,) * len(submits_s)
     never, past = (math.inf,) * len(submits_s), (-math.inf,) * len(submits_s)
     instants = [Instant(math.inf, none, none, never, past)]
     for at_s in sorted({at_s for its_s in submits_s for at_s in its_s}, reverse=True):
         after = instants[-1]
         counts = tuple(its_s.count(at_s) for its_s in submits_s)
-        to_come = tuple(map(sum, zip(counts, after.to_come, strict=True)))
-        next_s = tuple(
-            at_s if now else later for now, later in zip(counts, after.next_s, strict=True)
+        remaining = tuple(map(sum, zip(counts, after.remaining, strict=True)))
+        next_submit_s = tuple(
+            at_s if now else later for now, later in zip(counts, after.next_submit_s, strict=True)
         )
-        last_s = tuple(
+        last_submit_s = tuple(
             at_s if now and later == -math.inf else later
-            for now, later in zip(counts, after.last_s, strict=True)
+            for now, later in zip(counts, after.last_submit_s, strict=True)
         )
-        instants.append(Instant(at_s, counts, to_come, next_s, last_s))
+        instants.append(Instant(at_s, counts, remaining, next_submit_s, last_submit_s))
     return instants[::-1]
 
 
 def _check(scenario: Scenario, jobs: list[JobSpec]) -> None:
-    """Raise OptimumError where the search would not know what the simulator does."""
+    """Raise OptimumError if the models of the search differ from the simulator."""
     groups = scenario.platform.nodes
     if any(len(group.processors) > 1 for group in groups):
-        raise OptimumError("the optimum is sought for nodes of one processor")
+        raise OptimumError("the search supports nodes with one processor only")
     if scenario.kill_at_walltime:
-        raise OptimumError("the optimum is sought for jobs that run to their end")
+        raise OptimumError("the search does not support kill_at_walltime: true")
     largest = max(group.cores for group in groups)
     for job in jobs:
         if job.placement != "one_node" or job.cores > largest or job.max_energy_j < math.inf:
             raise OptimumError(
-                f"the optimum is sought for jobs that each fit on one node and ask for one, "
-                f"placement: one_node, at any energy; job {job.job_id} does not"
+                f"the search supports jobs with placement: one_node that fit on a node and have "
+                f"no max_energy_j; job {job.job_id} is none"
             )

@@ -1,14 +1,14 @@
-"""What a scheduler can do at one instant, where it puts each job it starts whole on one node.
+"""The decisions of a scheduler at one instant. Each job runs on one node.
 
-How many it starts tells classes of schedules apart:
+Three classes of schedules differ in the number of jobs that start at an instant:
 
-- `one`: one, if any waiting job fits on any node, as the papers' agent does (Lopez, Stafford,
-  Bosque 2025);
-- `all`: one after the other, until no waiting job fits on any node;
-- `any`: as many as it likes, so that jobs may wait though they would fit.
+- `one`: exactly one, if any waiting job fits on any node. The agent of the paper does this (Lopez,
+  Stafford, Bosque 2025).
+- `all`: one after the other, until no waiting job fits on any node.
+- `any`: any number, so that jobs can wait although they fit.
 
-Heuristics `<job>-<node>`, with `-one` or without, are in `any` alone: others than the head wait,
-too, when the head of their queue fits nowhere.
+Of the three, only `any` contains the heuristics `<job>-<node>` and `<job>-<node>-one`: if the head
+of their queue fits on no node, the other jobs wait, too.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from hpcosim_scenarios.planning.optimum.nodes import NodeState
 Placements = Literal["one", "all", "any"]
 
 
-class Move(NamedTuple):
-    """A start, with those before it.
+class JobStart(NamedTuple):
+    """The start of a job; a linked list of all starts of a schedule.
 
     Attributes:
-        before: the last of them.
-        at_s: when.
-        kind: of the job.
-        node: where.
+        before: the start before this one.
+        at_s: time of the start, s.
+        kind: kind of the job.
+        node: number of the node.
     """
 
-    before: Move | None
+    before: JobStart | None
     at_s: float
     kind: int
     node: int
 
 
-class Scene(NamedTuple):
-    """Nodes and queue at some instant.
+class ClusterState(NamedTuple):
+    """Nodes and queue at one instant.
 
     Attributes:
-        nodes: their states.
-        waiting: jobs that wait, by kind.
+        nodes: state of each node.
+        waiting: number of waiting jobs by kind.
         move: the last start so far.
     """
 
     nodes: tuple[NodeState, ...]
     waiting: Counts
-    move: Move | None
+    move: JobStart | None
 
     def fits(self, kind: int, node: int) -> bool:
-        """Return whether a job of a kind waits and there are cores for it on a node."""
+        """Return whether a job of a kind waits and a node has free cores for it."""
         state = self.nodes[node]
         return self.waiting[kind] > 0 and state.model.cores[kind] <= state.free
 
     def fitting(self) -> list[tuple[int, int]]:
-        """Return every kind and node for which that is so."""
+        """Return all pairs of kind and node for which `fits` is true."""
         nodes = range(len(self.nodes))
         return [
             (kind, node)
@@ -67,47 +67,49 @@ class Scene(NamedTuple):
             if self.fits(kind, node)
         ]
 
-    def start(self, now_s: float, kind: int, node: int) -> Scene:
-        """Return the scene once a job of a kind has started on a node."""
+    def start(self, now_s: float, kind: int, node: int) -> ClusterState:
+        """Return the state after the start of a job of a kind on a node."""
         nodes, waiting = list(self.nodes), list(self.waiting)
         nodes[node] = nodes[node].start(kind, now_s)
         waiting[kind] -= 1
-        return Scene(tuple(nodes), tuple(waiting), Move(self.move, now_s, kind, node))
+        return ClusterState(tuple(nodes), tuple(waiting), JobStart(self.move, now_s, kind, node))
 
 
 def decisions(
-    scene: Scene, now_s: float, placements: Placements, *, more_come: bool
-) -> Iterator[Scene]:
-    """Yield what can come of a scene at an instant.
+    cluster: ClusterState, now_s: float, placements: Placements, *, more_come: bool
+) -> Iterator[ClusterState]:
+    """Yield the states that a scheduler can decide on at an instant.
 
-    The order in which the same jobs start on the same nodes makes no difference but in the
-    rounding of sums; of those orders there is one.
+    The order of starts of the same jobs on the same nodes changes results only by the rounding of
+    sums, so each combination is yielded in one order only.
 
     Args:
-        scene: in it some waiting job fits on some node.
-        now_s: when.
-        placements: what is allowed.
-        more_come: jobs will be submitted. Else something must run, or nothing happens any more.
+        cluster: the state before; some waiting job fits on some node.
+        now_s: the time, s.
+        placements: the class of schedules.
+        more_come: whether jobs will be submitted later. Otherwise at least one job must run.
     """
-    pairs = scene.fitting()
+    pairs = cluster.fitting()
     if placements == "one":
         for kind, node in pairs:
-            yield scene.start(now_s, kind, node)
+            yield cluster.start(now_s, kind, node)
         return
-    for filled in _fillings(scene, now_s, pairs):
+    for filled in _fillings(cluster, now_s, pairs):
         if placements == "all":
             if not filled.fitting():
                 yield filled
-        elif more_come or any(node.shares for node in filled.nodes):
+        elif more_come or any(node.jobs for node in filled.nodes):
             yield filled
 
 
-def _fillings(scene: Scene, now_s: float, pairs: Sequence[tuple[int, int]]) -> Iterator[Scene]:
-    """Yield what comes of as many starts as one likes of each kind on each node in turn."""
+def _fillings(
+    cluster: ClusterState, now_s: float, pairs: Sequence[tuple[int, int]]
+) -> Iterator[ClusterState]:
+    """Yield the states after any number of starts of each of these pairs of kind and node."""
     if not pairs:
-        yield scene
+        yield cluster
         return
     kind, node = pairs[0]
-    if scene.fits(kind, node):
-        yield from _fillings(scene.start(now_s, kind, node), now_s, pairs)
-    yield from _fillings(scene, now_s, pairs[1:])
+    if cluster.fits(kind, node):
+        yield from _fillings(cluster.start(now_s, kind, node), now_s, pairs)
+    yield from _fillings(cluster, now_s, pairs[1:])

@@ -1,8 +1,8 @@
-"""What jobs do on one node, as values: a search copies, keeps and compares them by the million.
+"""Models of jobs on one node, as immutable values.
 
-Speeds, run times and powers are the server's own functions; what is here is only when each is
-asked for, as `physics.execution.SharedProcessor` defines. The arithmetic is the same to
-the last bit, so that instants coincide here where they do in the simulator.
+The search compares and stores millions of them. Speeds, run times and power come from functions of
+the server. This module calls them at the same times as `physics.execution.SharedProcessor`, with
+the same arithmetic to the last bit, so that events coincide where they do in the simulator.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from hpcosim_server.physics.execution import Execution
 from hpcosim_workloads.table import JobSpec
 
 
-class Share(NamedTuple):
+class RunningJob(NamedTuple):
     """A job that runs on a node.
 
     Attributes:
         kind: index of its kind.
-        left_s: what it had left to do at `since_s`, in seconds at full speed.
-        since_s: when its speed last changed.
-        speed: share of the full speed it has had since.
-        end_s: when it ends, at that speed.
+        remaining_s: remaining work at `updated_s`, in seconds at full speed.
+        updated_s: time of the last change of its speed, s.
+        speed: current speed, a share of full speed.
+        end_s: end at that speed, s.
     """
 
     kind: int
-    left_s: float
-    since_s: float
+    remaining_s: float
+    updated_s: float
     speed: float
     end_s: float
 
 
 class NodeModel:
-    """What is the same for the nodes of a group: how long each kind of job takes, at what power.
+    """The properties of the nodes of a group: run time and power of each kind of job.
 
     Attributes:
         capacity: cores of a node.
         cores: cores of a job, by kind.
-        alone_s: run time of a job that nothing slows, by kind.
-        idle_w: power of a node on which nothing runs.
-        extra_w: power beyond that, by how many cores have a task.
-        idle: such a node.
+        alone_s: run time of a job without contention, s, by kind.
+        idle_w: power of a node without jobs, W.
+        extra_w: power above `idle_w`, W, by the number of busy cores.
+        idle: state of a node without jobs.
     """
 
     def __init__(
@@ -58,74 +58,77 @@ class NodeModel:
         self.alone_s = [
             execution.run_time_s(kind, its) for kind, its in zip(kinds, parts, strict=True)
         ]
-        # Tasks that share the memory's bandwidth; 0: the kind slows none and is slowed by none.
-        self._sharing = [
+        # Tasks that contend for memory bandwidth; 0: the kind takes no part in contention.
+        self._contending = [
             kind.cores if execution.is_shared(kind, its) else 0
             for kind, its in zip(kinds, parts, strict=True)
         ]
         self._mbps = [
-            bandwidth_mbps(kind.memory_volume_mb, alone_s) if sharing else 0.0
-            for kind, alone_s, sharing in zip(kinds, self.alone_s, self._sharing, strict=True)
+            bandwidth_mbps(kind.memory_volume_mb, alone_s) if contending else 0.0
+            for kind, alone_s, contending in zip(kinds, self.alone_s, self._contending, strict=True)
         ]
         self._contention = meter.processors[0].contention
         powers_w = [cluster.power_w(node, "on", (busy,)) for busy in range(self.capacity + 1)]
         self.idle_w = powers_w[0]
         self.extra_w = [power_w - self.idle_w for power_w in powers_w]
-        self._known: dict[tuple[Share, ...], NodeState] = {}
+        self._known: dict[tuple[RunningJob, ...], NodeState] = {}
         self._numbers = itertools.count()
         self.idle = self.state(())
 
-    def state(self, shares: tuple[Share, ...]) -> NodeState:
-        """Return the one object that stands for these shares, in the order they came."""
-        state = self._known.get(shares)
+    def state(self, jobs: tuple[RunningJob, ...]) -> NodeState:
+        """Return the unique state of a node with these jobs, in order of their start."""
+        state = self._known.get(jobs)
         if state is None:
-            state = self._known[shares] = NodeState(self, next(self._numbers), shares)
+            state = self._known[jobs] = NodeState(self, next(self._numbers), jobs)
         return state
 
     def speeds(self, running: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the speed of each of these, in order.
+        """Return the speed of each job, a share of full speed.
 
         Args:
-            running: the kind of each job, and how many of its tasks have operations left.
+            running: kind, and number of tasks with remaining work, of each job.
         """
         if self._contention is None:
             return [1.0] * len(running)
-        total_mbps = sum(self._mbps[kind] * self._sharing[kind] for kind, _ in running)
-        active = max(sum(tasks for kind, tasks in running if self._sharing[kind]), 1)
+        total_mbps = sum(self._mbps[kind] * self._contending[kind] for kind, _ in running)
+        active = max(sum(tasks for kind, tasks in running if self._contending[kind]), 1)
         return [
             task_speed(self._contention, total_mbps, self._mbps[kind], active)
-            if self._sharing[kind]
+            if self._contending[kind]
             else 1.0
             for kind, _ in running
         ]
 
-    def with_speeds(self, shares: Sequence[Share], now_s: float) -> list[Share]:
-        """Return shares as they go on once jobs came or went; those of an unchanged speed as is.
+    def with_speeds(self, jobs: Sequence[RunningJob], now_s: float) -> list[RunningJob]:
+        """Return the jobs with their speeds from a time on; jobs of an unchanged speed stay equal.
 
-        One that is due now has nothing left, and only waits for its job to be forgotten.
+        A job that is due has no remaining work, and takes no part in contention.
         """
-        tasks = [0 if share.end_s <= now_s else self.cores[share.kind] for share in shares]
-        running = [(share.kind, count) for share, count in zip(shares, tasks, strict=True)]
+        tasks = [0 if job.end_s <= now_s else self.cores[job.kind] for job in jobs]
+        running = [(job.kind, count) for job, count in zip(jobs, tasks, strict=True)]
         changed = []
-        for share, count, speed in zip(shares, tasks, self.speeds(running), strict=True):
-            if share.speed == speed or not count:
-                changed.append(share)
+        for job, count, speed in zip(jobs, tasks, self.speeds(running), strict=True):
+            if job.speed == speed or not count:
+                changed.append(job)
                 continue
-            left_s = max(share.left_s - share.speed * (now_s - share.since_s), 0.0)
-            changed.append(Share(share.kind, left_s, now_s, speed, now_s + left_s / speed))
+            remaining_s = max(job.remaining_s - job.speed * (now_s - job.updated_s), 0.0)
+            changed.append(
+                RunningJob(job.kind, remaining_s, now_s, speed, now_s + remaining_s / speed)
+            )
         return changed
 
 
 class NodeState:
-    """What runs on a node from some instant on. There is one object for each, so `is` compares.
+    """The jobs on a node from some time on. Equal states are one object, so `is` compares them.
 
     Attributes:
-        model: of the node.
-        number: sets it apart from other states of the model.
-        shares: what runs, in the order it came.
+        model: properties of the node.
+        number: identifies the state among those of the model.
+        jobs: the running jobs, in order of their start.
         free: cores without a task.
-        next_end_s: when the next job ends; infinity: never.
-        last_end_s: when the last does if no more come; minus infinity: nothing runs.
+        extra_w: power above idle power, W.
+        next_end_s: next end of a job, s; infinity: no job runs.
+        last_end_s: last end of a job if no more start, s; minus infinity: no job runs.
     """
 
     __slots__ = (
@@ -134,51 +137,51 @@ class NodeState:
         "_started",
         "extra_w",
         "free",
+        "jobs",
         "last_end_s",
         "model",
         "next_end_s",
         "number",
-        "shares",
     )
 
-    def __init__(self, model: NodeModel, number: int, shares: tuple[Share, ...]) -> None:
+    def __init__(self, model: NodeModel, number: int, jobs: tuple[RunningJob, ...]) -> None:
         self.model = model
         self.number = number
-        self.shares = shares
-        busy = sum(model.cores[share.kind] for share in shares)
+        self.jobs = jobs
+        busy = sum(model.cores[job.kind] for job in jobs)
         self.free = model.capacity - busy
         self.extra_w = model.extra_w[busy]
         self._started: dict[tuple[int, float], NodeState] = {}
         self.next_end_s, self.last_end_s = math.inf, -math.inf
         self._after, self._after_j = self, 0.0
-        if shares:
-            self.next_end_s = min(share.end_s for share in shares)
-            self._after = self._go_on()
+        if jobs:
+            self.next_end_s = min(job.end_s for job in jobs)
+            self._after = self._after_next_end()
             self.last_end_s = max(self.next_end_s, self._after.last_end_s)
             self._after_j = self._after.extra_j(self.next_end_s)
 
     def extra_j(self, from_s: float) -> float:
-        """Return the energy beyond idle power from a time in this state on if no more jobs come."""
-        if not self.shares:
+        """Return the energy above idle power from a time on if no more jobs start, J."""
+        if not self.jobs:
             return 0.0
         return self.extra_w * (self.next_end_s - from_s) + self._after_j
 
     def after(self) -> NodeState:
-        """Return the state from `next_end_s` on."""
+        """Return the state from `next_end_s` on if no job starts before."""
         return self._after
 
     def start(self, kind: int, now_s: float) -> NodeState:
-        """Return the state once a job of a kind has started, for which there are cores."""
+        """Return the state after the start of a job of a kind; there must be cores for it."""
         state = self._started.get((kind, now_s))
         if state is None:
-            new = Share(kind, self.model.alone_s[kind], now_s, 0.0, math.inf)
-            shares = self.model.with_speeds((*self.shares, new), now_s)
-            state = self._started[kind, now_s] = self.model.state(tuple(shares))
+            new = RunningJob(kind, self.model.alone_s[kind], now_s, 0.0, math.inf)
+            jobs = self.model.with_speeds((*self.jobs, new), now_s)
+            state = self._started[kind, now_s] = self.model.state(tuple(jobs))
         return state
 
-    def _go_on(self) -> NodeState:
-        """Return the state after the next end; jobs due together are forgotten one by one."""
-        now_s, shares = self.next_end_s, list(self.shares)
-        for due in [share for share in shares if share.end_s <= now_s]:
-            shares = self.model.with_speeds([it for it in shares if it is not due], now_s)
-        return self.model.state(tuple(shares))
+    def _after_next_end(self) -> NodeState:
+        """Return the state after the next end. Jobs with the same end are removed one by one."""
+        now_s, jobs = self.next_end_s, list(self.jobs)
+        for due in [job for job in jobs if job.end_s <= now_s]:
+            jobs = self.model.with_speeds([it for it in jobs if it is not due], now_s)
+        return self.model.state(tuple(jobs))

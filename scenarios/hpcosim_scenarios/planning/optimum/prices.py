@@ -1,14 +1,15 @@
-"""What work costs on a node at least, whatever runs beside it.
+"""Prices: lower bounds of the energy of work on a node, whatever else runs there.
 
-Let w(c) be the power of a node beyond idle power while the jobs of a mix c run on it, and r_k(c)
-how many seconds' work, at full speed, is done in a second on those of kind k. Prices p_k with
+Let w(c) be the power of a node above idle power while a mix c of jobs runs on it, and r_k(c) the
+work of kind k, in seconds at full speed, done per second. Any prices p_k with
 
-    sum over k of p_k r_k(c) <= w(c)    for every mix c for which there are cores
+    sum over k of p_k r_k(c) <= w(c)    for every mix c that fits on the node
 
-give work a least cost: over any time the node draws at least p_k times the work of each kind that
-is done on it. They are set kind by kind, the dearest alone first, each as high as those before it
-allow. Higher prices there may be, by a linear programme for each state. But what decides is bounded
-well: a job that is dear is priced as if it ran alone, others by what more they cost beside it.
+are a lower bound: at all times the node draws at least the sum of p_k times the rate of work of
+kind k. The prices are set one kind after the other, starting with the kind that is most expensive
+alone; each is as high as the earlier prices allow. A linear program for each state could find
+higher prices. These are tight where it matters: an expensive job has the price of running alone,
+and others have the price of their additional power beside it.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from hpcosim_scenarios.errors import OptimumError
 from hpcosim_scenarios.planning.optimum.instance import Counts
 from hpcosim_scenarios.planning.optimum.nodes import NodeModel
 
-MOST_MIXES = 100_000
+MAX_MIXES = 100_000
 
 
 class Price(NamedTuple):
-    """What jobs of one kind cost and take on a node, at least.
+    """Lower bounds for jobs of one kind on a node.
 
     Attributes:
-        work_w: of a second's work at full speed, J.
-        job_j: of a whole job.
-        each_s: time for each of several jobs, so many at a time as is fastest.
+        work_w: energy per second of work at full speed, J/s.
+        job_j: energy of a whole job, J.
+        each_s: time per job if the node runs as many at a time as is fastest, s.
     """
 
     work_w: float
@@ -40,11 +41,11 @@ class Price(NamedTuple):
 
 
 def prices(model: NodeModel, most: Counts) -> dict[int, Price]:
-    """Return the prices on a node of the kinds that fit on it.
+    """Return the price of each kind that fits on a node, by kind.
 
     Args:
-        model: of the node.
-        most: how many jobs of each kind there are.
+        model: properties of the node.
+        most: number of jobs of each kind.
     """
     mixes = [(mix, *_rates_and_power(model, mix)) for mix in _mixes(model, most)]
     able = [kind for kind, cores in enumerate(model.cores) if cores <= model.capacity]
@@ -66,20 +67,21 @@ def prices(model: NodeModel, most: Counts) -> dict[int, Price]:
 
 
 def _mixes(model: NodeModel, most: Counts) -> Iterator[Counts]:
-    """Yield every mix of jobs, at least one, for which a node has cores."""
+    """Yield every mix of at least one job that fits on a node."""
     counts = [
         range(min(count, model.capacity // cores) + 1)
         for count, cores in zip(most, model.cores, strict=True)
     ]
-    if math.prod(map(len, counts)) > MOST_MIXES:
-        raise OptimumError("the optimum is sought for jobs of few kinds; here are too many")
+    if math.prod(map(len, counts)) > MAX_MIXES:
+        what = f"at most {MAX_MIXES} combinations of jobs on a node"
+        raise OptimumError(f"the search supports {what}; use fewer kinds of jobs")
     for mix in itertools.product(*counts):
         if 0 < _cores(model, mix) <= model.capacity:
             yield mix
 
 
 def _rates_and_power(model: NodeModel, mix: Counts) -> tuple[list[float], float]:
-    """Return the work a mix does in a second, by kind, and its power beyond idle power, W."""
+    """Return the work of a mix per second, by kind, and its power above idle power, W."""
     running = [(kind, model.cores[kind]) for kind, count in enumerate(mix) for _ in range(count)]
     rates = [0.0] * len(mix)
     for (kind, _), speed in zip(running, model.speeds(running), strict=True):

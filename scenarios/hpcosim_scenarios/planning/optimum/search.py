@@ -1,12 +1,12 @@
-"""The true optimum of a small scenario: the least energy or EDP over a class of schedules.
+"""The exact optimum of a small scenario: the least energy or EDP over a class of schedules.
 
-A scheduler is asked at every instant at which jobs are submitted or complete, and starts jobs as
-`optimum.moves` has it. The search is best first: it goes on from the state of the least bound
-(`optimum.bound`), and from there straight on to the end of a run, for the sake of a schedule to
-compare with. Equal states are merged; equal jobs, and equal nodes, stand for each other.
+A scheduler decides at every instant at which a job is submitted or completes (`optimum.moves`). The
+search is branch and bound, best first: it expands the state with the lowest bound
+(`optimum.bound`), then follows the best successors to the end of a run, to have a schedule to
+compare with. Equal states are merged, and equal jobs and equal nodes are interchangeable.
 
-How many states there are grows exponentially with jobs and nodes. Some 20 jobs of three kinds on
-four unlike nodes take from a fraction of a second (`any`, whose bound is tight) to minutes.
+The number of states grows exponentially with jobs and nodes. About 20 jobs of three kinds on four
+different nodes take from a fraction of a second (`any`, whose bound is tight) to minutes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from typing import NamedTuple
 
 from hpcosim_client.heuristics.scripted import Start
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.planning.optimum.bound import Bound, Objective
+from hpcosim_scenarios.planning.optimum.bound import LowerBound, Objective
 from hpcosim_scenarios.planning.optimum.instance import Instance
-from hpcosim_scenarios.planning.optimum.moves import Move, Placements, Scene, decisions
+from hpcosim_scenarios.planning.optimum.moves import ClusterState, JobStart, Placements, decisions
 from hpcosim_scenarios.planning.optimum.nodes import NodeState
 from hpcosim_workloads.table import JobTable
 
-SAME = 1e-10  # values that differ by less, relatively, are the same
+TOLERANCE = 1e-10  # relative difference below which values are equal
 
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best schedule found.
+    """The best schedule of a search.
 
     Attributes:
         value: its energy, J, or its EDP, J s.
-        bound: no schedule goes below; the value itself if the search came to its end.
-        schedule: the start of each job, as `heuristics.scripted` replays it.
-        explored: how many states the search went on from.
+        bound: lower bound over all schedules; equal to `value` if the search was complete.
+        schedule: start of each job by its number, as `heuristics.scripted` replays it.
+        explored: number of expanded states.
     """
 
     value: float
@@ -46,48 +46,49 @@ class Optimum:
     explored: int
 
 
-def least(
+def find_optimum(
     scenario: Scenario,
     jobs: JobTable,
     objective: Objective,
     placements: Placements,
-    most_states: int | None = None,
+    max_states: int | None = None,
 ) -> Optimum:
-    """Return the least energy, or EDP, of a scenario over a class of schedules.
+    """Return the schedule with the least energy or EDP over a class of schedules.
 
-    Both are as `record.metrics` defines them. Nodes stay on, whoever switches them in the
-    scenario.
+    Energy and EDP are defined as in `record.metrics`. Nodes are always on; the scenario's power
+    manager is ignored.
 
     Args:
-        scenario: its platform and rules.
-        jobs: its jobs.
-        objective: what is to be least.
-        placements: the class, see `optimum.moves`.
-        most_states: give up once it went on from so many states, 1 or more; None: never.
+        scenario: platform and rules.
+        jobs: the jobs.
+        objective: `energy` or `edp`.
+        placements: the class of schedules, see `optimum.moves`.
+        max_states: number of expanded states after which the search stops, 1 or more; None: no
+            limit.
 
     Raises:
-        OptimumError: nodes have several processors; jobs can be killed, do not each ask for one
-            node, fit on none, have a most energy, or are of too many kinds.
+        OptimumError: nodes have several processors; jobs can be killed, are not of the placement
+            `one_node`, fit on no node, or have a `max_energy_j`; or there are too many kinds.
     """
-    return _Search(Instance(scenario, jobs), objective, placements).run(most_states)
+    return _Search(Instance(scenario, jobs), objective, placements).run(max_states)
 
 
 class _State(NamedTuple):
-    """An instant at which something can be decided. That of the least bound sorts first.
+    """A state with a decision to make. States sort by bound, lowest first.
 
     Attributes:
-        bound: no schedule that goes on from here goes below.
-        order: a number of its own; breaks ties.
-        now_s: when.
-        scene: nodes and queue.
+        bound: lower bound over all schedules that continue from here.
+        order: number of the state; breaks ties.
+        now_s: the time, s.
+        cluster: nodes and queue.
         coming: index of the next submissions.
-        extra_j: energy beyond idle power, past and future, if no more jobs were started.
+        extra_j: energy above idle power, past and future, if no more jobs start, J.
     """
 
     bound: float
     order: int
     now_s: float
-    scene: Scene
+    cluster: ClusterState
     coming: int
     extra_j: float
 
@@ -97,17 +98,17 @@ class _Search:
 
     def __init__(self, instance: Instance, objective: Objective, placements: Placements) -> None:
         self._instance = instance
-        self._bound = Bound(instance, objective)
+        self._bound = LowerBound(instance, objective)
         self._placements = placements
         self._order = itertools.count()
-        self._known_j: dict[tuple[object, ...], float] = {}  # the least `extra_j` of each state
+        self._known_j: dict[tuple[object, ...], float] = {}  # lowest `extra_j` of each state
         self._value = math.inf
-        self._last_move: Move | None = None
+        self._last_move: JobStart | None = None
 
-    def run(self, most_states: int | None) -> Optimum:
-        """Search until no state is left from which anything better could come."""
-        instance, most = self._instance, math.inf if most_states is None else most_states
-        idle = Scene(
+    def run(self, max_states: int | None) -> Optimum:
+        """Search until no state can lead to a better schedule."""
+        instance, most = self._instance, math.inf if max_states is None else max_states
+        idle = ClusterState(
             tuple(model.idle for model in instance.nodes), (0,) * len(instance.kinds), None
         )
         left = [*self._reached(_State(-math.inf, -1, instance.start_s, idle, 0, 0.0), idle)]
@@ -125,38 +126,38 @@ class _Search:
         return Optimum(self._value, bound, self._schedule(), explored)
 
     def _is_promising(self, bound: float) -> bool:
-        return bound < self._value * (1.0 - SAME)
+        return bound < self._value * (1.0 - TOLERANCE)
 
     def _after(self, state: _State) -> Iterator[_State]:
-        """Yield the promising states that can follow."""
+        """Yield the successors of a state that can lead to a better schedule."""
         more_come = self._instance.instants[state.coming].at_s < math.inf
-        for scene in decisions(state.scene, state.now_s, self._placements, more_come=more_come):
-            yield from self._reached(state, scene)
+        for cluster in decisions(state.cluster, state.now_s, self._placements, more_come=more_come):
+            yield from self._reached(state, cluster)
 
-    def _reached(self, state: _State, scene: Scene) -> Iterator[_State]:
-        """Yield the next state once a scene was made of that of a state, if it is promising."""
+    def _reached(self, state: _State, cluster: ClusterState) -> Iterator[_State]:
+        """Yield the next state after a decision if it can lead to a better schedule."""
         extra_j, instants = state.extra_j, self._instance.instants
-        for before, after in zip(state.scene.nodes, scene.nodes, strict=True):
+        for before, after in zip(state.cluster.nodes, cluster.nodes, strict=True):
             if before is not after:
                 extra_j += after.extra_j(state.now_s) - before.extra_j(state.now_s)
-        if not any(scene.waiting) and instants[state.coming].at_s == math.inf:
-            self._end(scene, extra_j)
+        if not any(cluster.waiting) and instants[state.coming].at_s == math.inf:
+            self._end(cluster, extra_j)
             return
-        now_s, scene, coming = self._next_choice(scene, state.coming)
-        bound = self._bound(now_s, scene.nodes, scene.waiting, instants[coming], extra_j)
+        now_s, cluster, coming = self._next_choice(cluster, state.coming)
+        bound = self._bound(now_s, cluster.nodes, cluster.waiting, instants[coming], extra_j)
         bound = max(bound, state.bound)
-        if self._is_promising(bound) and self._is_new(now_s, scene, extra_j):
-            yield _State(bound, next(self._order), now_s, scene, coming, extra_j)
+        if self._is_promising(bound) and self._is_new(now_s, cluster, extra_j):
+            yield _State(bound, next(self._order), now_s, cluster, coming, extra_j)
 
-    def _end(self, scene: Scene, extra_j: float) -> None:
-        """Keep the schedule in which every job has started if it is the best so far."""
-        value = self._bound.value(extra_j, max(node.last_end_s for node in scene.nodes))
+    def _end(self, cluster: ClusterState, extra_j: float) -> None:
+        """Keep a complete schedule if it is the best so far."""
+        value = self._bound.value(extra_j, max(node.last_end_s for node in cluster.nodes))
         if value < self._value:
-            self._value, self._last_move = value, scene.move
+            self._value, self._last_move = value, cluster.move
 
-    def _next_choice(self, scene: Scene, coming: int) -> tuple[float, Scene, int]:
-        """Let time pass until a waiting job fits on a node, and return when that is."""
-        nodes, waiting, move = scene
+    def _next_choice(self, cluster: ClusterState, coming: int) -> tuple[float, ClusterState, int]:
+        """Advance until a waiting job fits on a node; return time, state and next submissions."""
+        nodes, waiting, move = cluster
         while True:
             instant = self._instance.instants[coming]
             now_s = min(instant.at_s, min(node.next_end_s for node in nodes))
@@ -164,22 +165,22 @@ class _Search:
             if instant.at_s == now_s:
                 waiting = tuple(map(int.__add__, waiting, instant.counts))
                 coming += 1
-            scene = Scene(nodes, waiting, move)
-            if scene.fitting():
-                return now_s, scene, coming
+            cluster = ClusterState(nodes, waiting, move)
+            if cluster.fitting():
+                return now_s, cluster, coming
 
-    def _is_new(self, now_s: float, scene: Scene, extra_j: float) -> bool:
-        """Return whether no equal state of no more energy is known, and note this one."""
-        numbers = [node.number for node in scene.nodes]
+    def _is_new(self, now_s: float, cluster: ClusterState, extra_j: float) -> bool:
+        """Return whether every known equal state has more energy, and remember this one."""
+        numbers = [node.number for node in cluster.nodes]
         by_group = (sorted(numbers[first:end]) for first, end in self._instance.groups)
-        key = (now_s, scene.waiting, *itertools.chain.from_iterable(by_group))
-        if extra_j >= self._known_j.get(key, math.inf) * (1.0 - SAME):
+        key = (now_s, cluster.waiting, *itertools.chain.from_iterable(by_group))
+        if extra_j >= self._known_j.get(key, math.inf) * (1.0 - TOLERANCE):
             return False
         self._known_j[key] = extra_j
         return True
 
     def _schedule(self) -> dict[int, Start]:
-        """Return the best schedule; of the jobs of a kind the first submitted starts first."""
+        """Return the best schedule. Jobs of a kind start in order of submission."""
         moves, move = [], self._last_move
         while move is not None:
             moves.append(move)
@@ -192,7 +193,7 @@ class _Search:
 
 
 def _at(node: NodeState, now_s: float) -> NodeState:
-    """Return the state of a node once all jobs that are due have ended."""
+    """Return the state of a node after all ends up to a time."""
     while node.next_end_s <= now_s:
         node = node.after()
     return node

@@ -34,8 +34,8 @@ from hpcosim_training.learning.update import learn
 from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
 
-POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # streams of random numbers
-VALIDATION_SEQUENCES = 100  # sequences
+POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # random number streams
+VALIDATION_SEQUENCES = 100
 
 
 class SampledEpisodes(NamedTuple):

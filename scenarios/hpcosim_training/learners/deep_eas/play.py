@@ -33,20 +33,20 @@ class BindingRuns:
 
     def observe(self) -> SceneBatch:
         """Implement `Runs.observe`."""
-        runs, some = self._env.runs, np.flatnonzero(self.active)
-        features = np.zeros((len(some), 0), np.float32)
+        runs, active = self._env.runs, np.flatnonzero(self.active)
+        features = np.zeros((len(active), 0), np.float32)
         if self._for_critic:
-            features = critic_features(runs, some)
-        steps = torch.from_numpy(runs.now[some])
-        return SceneBatch(runs.scene.some(some), torch.from_numpy(features), steps)
+            features = critic_features(runs, active)
+        steps = torch.from_numpy(runs.now[active])
+        return SceneBatch(runs.scene.some(active), torch.from_numpy(features), steps)
 
     def step(self, actions: Ints) -> Floats:
         """Implement `Runs.step`."""
-        some, all_actions = self.active, np.zeros(len(self.active), dtype=np.int64)
-        all_actions[some] = actions
+        active, all_actions = self.active, np.zeros(len(self.active), dtype=np.int64)
+        all_actions[active] = actions
         _, rewards, terminated, _, _ = self._env.step(all_actions)
         self.active = ~terminated
-        return rewards[some]
+        return rewards[active]
 
 
 def make_sampler(

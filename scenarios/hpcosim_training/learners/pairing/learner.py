@@ -95,8 +95,10 @@ class PairingLearner(Learner):
         self._map = parallel
         task = task_of(training.pairing, training.reward, scenario)
         self._parts = _demonstrated_parts(jobs, training.windows)
-        self._assign = _assign(task, self._parts, training)
-        self._source = EpisodeSource(task, jobs, training.windows, training.seed, self._assign.best)
+        self._teachers = _choose_teachers(task, self._parts, training)
+        self._source = EpisodeSource(
+            task, jobs, training.windows, training.seed, self._teachers.best
+        )
         self.agent = new_agent(training, scenario.platform.node_count)
         self._validation = _validation(self._source, validation_jobs, training)
         self.description = description(training, scenario=scenario.name)
@@ -105,7 +107,7 @@ class PairingLearner(Learner):
         """Train by behaviour cloning on demonstrations of the teachers."""
         source, rng = self._source, self._source.rng(0, CLONING)
         envs = [scaled_environment(source.task, part, source.teacher) for part in self._parts]
-        shown = demonstrate(list(zip(envs, self._assign.by_environment, strict=True)), rng)
+        shown = demonstrate(list(zip(envs, self._teachers.by_environment, strict=True)), rng)
         losses = behaviour_cloning(self.agent, shown, self.settings, rng)
         return IterationOutcome("cloning", len(shown), losses=losses)
 
@@ -154,7 +156,7 @@ def _demonstrated_parts(jobs: JobTable, windows: Windows) -> list[JobTable]:
     return [windows.draw(rng, jobs) for _ in range(PART_DEMONSTRATIONS)]
 
 
-def _assign(
+def _choose_teachers(
     task: PairingTask, parts: Sequence[JobTable], training: PairingTraining
 ) -> TeacherAssignment:
     """Return the teacher of each demonstration.

@@ -25,7 +25,7 @@ Score = Callable[[Rows, Rows], Floats]
 
 RULES: Mapping[str, Score] = {
     "cheapest": lambda _, costs: -costs[:, columns.COST].astype(np.float64),
-    "dearest": lambda _, costs: costs[:, columns.COST].astype(np.float64),
+    "costliest": lambda _, costs: costs[:, columns.COST].astype(np.float64),
     "longest": lambda rows, _: (
         rows[:, columns.REQUESTED].astype(np.float64) * rows[:, columns.CORES]
     ),
