@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from docs.generate.docstrings import sentence
-from docs.generate.scenario import RULES
-from docs.generate.structs import Rules, Section, body, section_text, sections_of
-from docs.generate.types import anchor
+from docs.generate.scenario import RULES, scenario_file
+from docs.generate.structs import File, Rules, Section, body, file_of, section_text, sections_of
 from msgspec import Struct
 
 from hpcosim_server.record.results import Run
@@ -30,16 +29,20 @@ def run_json() -> str:
 
     Mappings that are as in a scenario have a link to its reference.
     """
-    top, *below = sections_of(Run)
-    own = [section for section in below if section.kind not in RULES.kinds]
-    rules = Rules(tuple(section.kind for section in (top, *own)), written=True)
-    sections = [section_text(section, level=3, rules=rules) for section in own]
-    text = "\n\n".join([body(top, rules), *sections])
-    for kind in RULES.kinds:
-        text = text.replace(f"](#{anchor(kind)})", f"](scenario.md#{anchor(kind)})")
-    return text
+    file = run_file()
+    top, *below = file.sections
+    return "\n\n".join([body(file, top), *(section_text(file, one, level=3) for one in below)])
+
+
+def run_file() -> File:
+    """Return `run.json`, without the mappings that the scenario reference describes."""
+    sections = [one for one in sections_of(Run) if one.kind not in RULES.kinds]
+    scenario = {kind: f"scenario.md{link}" for kind, link in scenario_file().links.items()}
+    own = file_of(*sections, rules=Rules(tuple(one.kind for one in sections), written=True))
+    return own._replace(links={**scenario, **own.links})
 
 
 def status(kind: type[Struct]) -> str:
     """Return the keys of a message of the status stream."""
-    return body(Section("", kind), Rules((kind,), written=True))
+    section = Section("", kind)
+    return body(file_of(section, rules=Rules((kind,), written=True)), section)

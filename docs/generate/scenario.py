@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from docs.generate.structs import Rules, Section, section_text, sections_of
-from docs.generate.types import anchor
+from docs.generate.docstrings import sentence
+from docs.generate.structs import File, Rules, Section, file_of, section_text, sections_of
 
+from hpcosim_client.catalogue.summaries import POWER_MANAGERS
 from hpcosim_client.power.settings import MANAGERS
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_protocol.platform import Contention
@@ -14,31 +15,39 @@ from hpcosim_scenarios.model.scenario import Scenario
 RULES = Rules((Platform, NodeGroup, Processor, Contention, PowerStates), BOUNDS, STATED)
 
 
-def sections() -> list[Section]:
-    """Return every mapping of a scenario."""
-    return sections_of(Scenario)
+def scenario_file() -> File:
+    """Return the scenario file."""
+    return file_of(*sections_of(Scenario), rules=RULES)
 
 
-def manager_sections() -> list[Section]:
-    """Return the settings of each power manager."""
-    return [Section("scheduler.power", kind, f"name: {name}") for name, kind in MANAGERS.items()]
+def power_settings() -> File:
+    """Return the settings of each power manager, in the order of the managers."""
+    return file_of(
+        *(Section("scheduler.power", kind, f"name: {name}") for name, kind in MANAGERS.items())
+    )
 
 
 def tree() -> str:
     """Return the mappings of a scenario as a nested list with links."""
-    lines = [f"- [scenario](#{anchor(Scenario)})"]
-    for section in sections()[1:]:
+    top, *below = scenario_file().sections
+    lines = [f"- [scenario](#{top.anchor})"]
+    for section in below:
         *parents, name = section.path.replace(".NAME", "/NAME").split(".")
         name = f"`{name.replace('/', '.')}`" + (f" with `{section.tag}`" if section.tag else "")
-        lines.append(f"{'    ' * (len(parents) + 1)}- [{name}](#{anchor(section.kind)})")
+        lines.append(f"{'    ' * (len(parents) + 1)}- [{name}](#{section.anchor})")
     return "\n".join(lines)
 
 
 def reference() -> str:
     """Return the reference of all mappings of a scenario, power managers excepted."""
-    return "\n\n".join(section_text(section, rules=RULES) for section in sections())
+    file = scenario_file()
+    return "\n\n".join(section_text(file, section) for section in file.sections)
 
 
 def managers() -> str:
     """Return the reference of the power managers' settings."""
-    return "\n\n".join(section_text(section, level=3) for section in manager_sections())
+    file = power_settings()
+    return "\n\n".join(
+        section_text(file, section, level=3, about=f"{sentence(POWER_MANAGERS[name])}.")
+        for name, section in zip(MANAGERS, file.sections, strict=True)
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from docs.generate.scenario import power_settings
+
 from hpcosim_client.catalogue import summaries
 from hpcosim_client.power.settings import MANAGERS
 
@@ -30,8 +32,9 @@ def groups() -> str:
 
 def power_managers() -> str:
     """Return a row for each power manager, with a link to its settings."""
+    links = power_settings().links
     rows = [
-        f"| [`{name}`](scenario.md#{MANAGERS[name].__name__.lower()}) | {text} |"
+        f"| [`{name}`](scenario.md{links[MANAGERS[name]]}) | {text} |"
         for name, text in summaries.POWER_MANAGERS.items()
     ]
     return "\n".join(["| Name | Description |", "|---|---|", *rows])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from docs.generate.docstrings import attributes, indented, joined, prose, sentence
-from docs.generate.types import anchor, default, described, optional, unit
+from docs.generate.types import Links, default, described, optional, unit
 from msgspec import Struct, inspect
 
 LONGEST_DEFAULT = 80
@@ -32,6 +32,13 @@ class Section(NamedTuple):
             return "The top level"
         return f"`{self.path}`" + (f" with `{self.tag}`" if self.tag else "")
 
+    @property
+    def anchor(self) -> str:
+        """The id of the section on its page."""
+        path = self.path.replace("[]", "").removesuffix(".NAME").replace(".", "-")
+        _, _, variant = self.tag.partition(": ")
+        return "-".join(filter(None, (path or "top", variant)))
+
 
 class Rules(NamedTuple):
     """Rules of a file that are not in the types.
@@ -52,12 +59,31 @@ class Rules(NamedTuple):
 NO_RULES = Rules()
 
 
-def sections_of(kind: type[Struct]) -> list[Section]:
-    """Return all mappings of a file, each before those it contains; one for each type."""
+class File(NamedTuple):
+    """A file to describe.
+
+    Attributes:
+        sections: its mappings.
+        links: the link to the section of each kind of mapping in it.
+        rules: rules that are not in the types.
+    """
+
+    sections: tuple[Section, ...]
+    links: Links
+    rules: Rules = NO_RULES
+
+
+def file_of(*sections: Section, rules: Rules = NO_RULES) -> File:
+    """Return a file with these mappings, which are described on one page."""
+    return File(sections, {one.kind: f"#{one.anchor}" for one in sections}, rules)
+
+
+def sections_of(kind: type[Struct]) -> tuple[Section, ...]:
+    """Return all mappings below a type, each before those it contains; one for each type."""
     found: dict[type[Struct], Section] = {}
     for section in _below(Section("", kind)):
         found.setdefault(section.kind, section)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def fields_of(section: Section) -> list[inspect.Field]:
@@ -67,21 +93,26 @@ def fields_of(section: Section) -> list[inspect.Field]:
     return list(info.fields)
 
 
-def section_text(section: Section, level: int = 2, rules: Rules = NO_RULES) -> str:
+def section_text(file: File, section: Section, level: int = 2, about: str | None = None) -> str:
     """Return a heading, the meaning of a mapping and an entry for each of its keys."""
-    head = f"{'#' * level} {section.title} {{ #{anchor(section.kind)} }}"
-    return f"{head}\n\n{body(section, rules)}"
+    head = f"{'#' * level} {section.title} {{ #{section.anchor} }}"
+    return f"{head}\n\n{body(file, section, about)}"
 
 
-def body(section: Section, rules: Rules = NO_RULES) -> str:
-    """Return the meaning of a mapping and an entry for each of its keys, without a heading."""
+def body(file: File, section: Section, about: str | None = None) -> str:
+    """Return the meaning of a mapping and an entry for each of its keys, without a heading.
+
+    Args:
+        file: the file that contains the mapping.
+        section: the mapping.
+        about: the meaning of the mapping; None: the docstring of the type.
+    """
     meanings = attributes(section.kind)
-    applied = rules if section.kind in rules.kinds else NO_RULES
     entries = [
-        _entry(section, field, meanings.get(field.name, ""), applied)
-        for field in fields_of(section)
+        _entry(file, section, field, meanings.get(field.name, "")) for field in fields_of(section)
     ]
-    about = joined(prose(section.kind.__doc__ or ""))
+    if about is None:
+        about = joined(prose(section.kind.__doc__ or ""))
     return "\n\n".join([about, *(entries or ["It has no settings."])])
 
 
@@ -110,8 +141,9 @@ def _structs(kind: Any, suffix: str = "") -> Iterator[tuple[inspect.StructType, 
             yield from _structs(value, f"{suffix}.NAME")
 
 
-def _entry(section: Section, field: inspect.Field, meaning: str, rules: Rules) -> str:
-    facts = [described(field.type, rules.bounds.get(field.name))]
+def _entry(file: File, section: Section, field: inspect.Field, meaning: str) -> str:
+    rules = file.rules if section.kind in file.rules.kinds else NO_RULES
+    facts = [described(field.type, file.links, rules.bounds.get(field.name))]
     if unit(field.name):
         facts.append(f"in {unit(field.name)}")
     given = default(field)
@@ -123,6 +155,7 @@ def _entry(section: Section, field: inspect.Field, meaning: str, rules: Rules) -
         facts.append(f"default `{given}`" + (", `null` allowed" if optional(field.type) else ""))
     else:
         facts.append("optional")
-    name = f"`{field.name}`{{ #{anchor(section.kind)}.{field.name} .key }}"
+    name = f"`{field.name}`{{ #{section.anchor}.{field.name} .key }}"
     line = f":   {' · '.join(facts)}\n    {{: .facts }}"
-    return f"{name}\n{line}\n\n    {indented(sentence(meaning))}"
+    text = indented(sentence(meaning)).replace("None:", "null:")  # docstrings are about Python
+    return f"{name}\n{line}\n\n    {text}"

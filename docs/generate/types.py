@@ -28,6 +28,11 @@ UNITS: Mapping[str, str] = {
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
+Links = Mapping[type, str]
+"""The link to the section about each kind of mapping."""
+
+NO_LINKS: Links = {}
+
 Bounds = tuple[float | None, bool, float | None, bool]
 """Least value, whether it is allowed, greatest value, whether it is allowed."""
 
@@ -37,11 +42,12 @@ def unit(name: str) -> str:
     return next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
 
 
-def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
+def described(kind: Any, links: Links = NO_LINKS, bounds: tuple[float, float] | None = None) -> str:
     """Return a type in words.
 
     Args:
         kind: a type as `msgspec.inspect` describes it.
+        links: the link to the description of each mapping.
         bounds: least and greatest value, where the type does not have them.
 
     Raises:
@@ -49,9 +55,9 @@ def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
     """
     match kind:
         case inspect.Metadata(type=inner):
-            return described(inner, bounds)
+            return described(inner, links, bounds)
         case inspect.UnionType(types=types):
-            return " or ".join(described(one, bounds) for one in types if not _is_none(one))
+            return " or ".join(described(one, links, bounds) for one in types if not _is_none(one))
         case inspect.IntType() | inspect.FloatType():
             name = "integer" if isinstance(kind, inspect.IntType) else "number"
             return f"{name}{_range(bounds_of(kind, bounds))}"
@@ -62,13 +68,13 @@ def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
         case inspect.LiteralType(values=values):
             return "one of " + ", ".join(f"`{value}`" if value else '`""`' for value in values)
         case inspect.StructType(cls=cls, tag=tag):
-            return f"[{f'`{tag}`' if tag else 'mapping'}](#{anchor(cls)})"
+            return f"[{f'`{tag}`' if tag else 'mapping'}]({links[cls]})"
         case inspect.TupleType(item_types=(least, most)) if least == most:
-            return f"pair `[least, most]` of {plural(described(least))}"
+            return f"pair `[a, b]` of {plural(described(least, links))}"
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            return f"list of {plural(described(item))}"
+            return f"list of {plural(described(item, links))}"
         case inspect.DictType(value_type=value):
-            return f"mapping of names to {plural(described(value))}"
+            return f"mapping of names to {plural(described(value, links))}"
         case inspect.AnyType() | inspect.CustomType(cls=builtins.object):
             return "any value"
     raise TypeError(f"no words for the type {kind!r}; add a case to `described`")
@@ -77,11 +83,6 @@ def described(kind: Any, bounds: tuple[float, float] | None = None) -> str:
 def optional(kind: Any) -> bool:
     """Return whether `null` is a value of a type."""
     return isinstance(kind, inspect.UnionType) and any(_is_none(one) for one in kind.types)
-
-
-def anchor(cls: type) -> str:
-    """Return the id of the section about a class."""
-    return cls.__name__.lower()
 
 
 def plural(words: str) -> str:

@@ -25,7 +25,7 @@ from docs.generate.docstrings import attributes
 from docs.generate.structs import Section, fields_of
 from docs.generate.types import described, number
 
-SECTIONS = [*scenario.sections(), *scenario.manager_sections()]
+SECTIONS = [*scenario.scenario_file().sections, *scenario.power_settings().sections]
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.kind.__name__)
@@ -44,11 +44,10 @@ def test_each_kind_of_mapping_has_a_section() -> None:
 def test_key_states_type_range_unit_and_default() -> None:
     """An entry has the bounds of the type, the unit of the suffix and the default."""
     text = scenario.reference()
-    assert "`seed`{ #scenario.seed .key }\n:   integer, 0 to 2,147,483,647 · default `0`" in text
-    assert re.search(
-        r"`static_w`\{ #processor\S+ .key }\n:   number, 0 to 10⁹ · in W · \*\*req", text
-    )
-    assert "[`lublin`](#lublin) or [`poisson`](#poisson)" in text
+    assert "`seed`{ #top.seed .key }\n:   integer, 0 to 2,147,483,647 · default `0`" in text
+    watts = "`static_w`{ #platform-nodes-processors.static_w .key }"
+    assert f"{watts}\n:   number, 0 to 10⁹ · in W · **required**" in text
+    assert "[`lublin`](#workload-synthetic-lublin) or [`poisson`](" in text
 
 
 def test_type_without_words_is_an_error() -> None:
