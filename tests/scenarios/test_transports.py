@@ -32,6 +32,7 @@ from support.processes import (
     Results,
     Server,
     alive,
+    anonymous,
     children,
     eventually,
     read,
@@ -90,13 +91,6 @@ def expected(folder: Path) -> Callable[[str], Results]:
         return known[policy]
 
     return results
-
-
-def anonymous(results: Results) -> Results:
-    """Return results without the client's description of its policy."""
-    run = json.loads(results["run.json"])
-    del run["policy"]
-    return results | {"run.json": json.dumps(run).encode()}
 
 
 @pytest.fixture
