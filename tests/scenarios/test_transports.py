@@ -340,7 +340,7 @@ def test_a_dealer_gets_its_answers_in_order(server: Server) -> None:
     for number in range(50):
         delimiter, body = raw.socket.recv_multipart()
         assert delimiter == b""
-        assert f"versions {100 + number};" in msgpack.unpackb(body)["message"]
+        assert f"the client supports {100 + number};" in msgpack.unpackb(body)["message"]
     raw.close()
 
 
