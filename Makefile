@@ -31,7 +31,7 @@ docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute);
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict
 
 clean:  ## Remove the environment, results and caches
-	rm -rf $(VENV) .venv-batsim-* results site build dist
+	rm -rf $(VENV) .venv-batsim-* results site build dist *.egg-info
 
 # One stamp for each set of extras, so that no target installs what only another needs.
 $(VENV)/.installed-%: pyproject.toml .ci/constraints.txt

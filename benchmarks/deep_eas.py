@@ -12,19 +12,19 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
-from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.network import (
-    About,
+    DeepEasMetadata,
     Network,
-    draw,
+    initialise,
     logits_of,
     network_of,
     save_deep_eas,
 )
-from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.sampling import sampled
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
@@ -47,7 +47,7 @@ def run(smoke: bool) -> dict[str, float]:
     figures = {}
     for sees in FORMS:
         network = network_of(DeepEas(sees=sees, masked=True))
-        draw(network, torch.Generator().manual_seed(0))
+        initialise(network, torch.Generator().manual_seed(0))
         clock = _Clock(network)
         run_s = _play_s(library, clock.decide)
         figures[f"{sees}, network, us/decision"] = 1e6 * clock.network_s / clock.decisions
@@ -68,7 +68,7 @@ class _Clock:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.rng = np.random.default_rng(0)
-        self.policy = by_rounds(lambda view: Rounds(network.settings, view), self.choose)
+        self.policy = by_rounds(lambda view: DeepEasRounds(network.settings, view), self.choose)
         self.decisions, self.network_s, self.all_s = 0, 0.0, 0.0
 
     def decide(self, view: View) -> None:
@@ -83,7 +83,7 @@ class _Clock:
         logits = logits_of(self.network, scene)[0]
         self.network_s += time.perf_counter() - began_s
         self.decisions += 1
-        return drawn(logits, self.rng)
+        return sampled(logits, self.rng)
 
 
 def _play_s(library: Library, decide: Callable[[View], None]) -> float:
@@ -103,7 +103,7 @@ def _over_the_wire_s(library: Library, network: Network) -> float:
     """Return the wall time of the run in two processes."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "deep-eas.safetensors"
-        save_deep_eas(model, network, About(settings=network.settings))
+        save_deep_eas(model, network, DeepEasMetadata(settings=network.settings))
         scenario, jobs = library.first, library.first_jobs
         wall_s, _ = two_processes(
             "tcp://127.0.0.1:*",

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from benchmarks.wire import two_processes
-from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
-from hpcosim_client.agents.pairing.networks import draw
+from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
+from hpcosim_client.agents.pairing.networks import initialise
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
@@ -59,10 +59,10 @@ def _over_tcp_ms(pairing: Pairing) -> float:
     """Return the wall time of Experiment 3 in two processes per decision (one for each job)."""
     library = Library([INEPS / "exp3.yaml"])
     actor = actor_of(pairing)
-    draw(actor, torch.Generator().manual_seed(0))
+    initialise(actor, torch.Generator().manual_seed(0))
     with TemporaryDirectory() as folder:
         model = Path(folder) / "actor.safetensors"
-        save_pairing(model, actor, About(pairing=pairing))
+        save_pairing(model, actor, PairingMetadata(pairing=pairing))
         jobs = library.first_jobs
         wall_s, _ = two_processes(
             "tcp://127.0.0.1:*", library.first.platform, jobs, f"pairing:{model}"

@@ -10,40 +10,45 @@ from hpcosim_cli.checks import optional_server_address
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.options import Json
 
+Client = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMAND",
+        help="Command that starts the scheduler to check. {address} in it is replaced by the "
+        "address of the kit's server.",
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Address of the server to check.", callback=optional_server_address
+    ),
+]
+ServedScenario = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Scenario of the server. Default: the server's first scenario."
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CHECK", help="Run this check only. Repeatable. Default: all checks."),
+]
+Timeout = Annotated[
+    float, typer.Option(min=0.1, help="Timeout for each message of the checked side, in s.")
+]
+Delay = Annotated[
+    float, typer.Option(min=0.0, help="Delay injected before a reply to a client, in s.")
+]
+
 
 def conformance(
-    client: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMAND",
-            help="Command that starts the scheduler to check. {address} in it is replaced by the "
-            "address of the kit's server.",
-        ),
-    ] = "",
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of the server to check.",
-            callback=optional_server_address,
-        ),
-    ] = None,
-    scenario: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Scenario of the server. Default: the server's first scenario."
-        ),
-    ] = "",
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CHECK", help="Run this check only. Repeatable. Default: all checks."),
-    ] = None,
-    timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for each message of the checked side, in s.")
-    ] = 20.0,
-    delay_s: Annotated[
-        float, typer.Option(min=0.0, help="Delay injected before a reply to a client, in s.")
-    ] = 7.0,
+    client: Client = "",
+    server: Server = None,
+    scenario: ServedScenario = "",
+    only: Only = None,
+    timeout_s: Timeout = 20.0,
+    delay_s: Delay = 7.0,
     as_json: Json = False,
 ) -> None:
     """Check a scheduler or a server against the rules of the protocol.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 from typing import Annotated
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.options import Json
 
 
 def scenarios(
@@ -14,6 +17,7 @@ def scenarios(
         str,
         typer.Argument(metavar="NAME", help="Scenario to print as YAML. Default: list all."),
     ] = "",
+    as_json: Json = False,
 ) -> None:
     """List the shipped scenarios, or print one as YAML."""
     with errors_in_one_line():
@@ -29,12 +33,18 @@ def scenarios(
             typer.echo(shipped[name].read_text(encoding="utf-8"), nl=False)
             return
         if name:
+            near = difflib.get_close_matches(name, shipped, n=1)
+            advice = f"did you mean {near[0]}? " if near else ""
             raise ScenariosError(
-                f"unknown scenario {name!r}; `hpcosim scenarios` lists the shipped scenarios"
+                f"unknown scenario {name!r}; {advice}`hpcosim scenarios` lists all"
             )
+        contents = {each: describe_scenario(path) for each, path in shipped.items()}
+        if as_json:
+            typer.echo(json.dumps(contents, indent=2))
+            return
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("name", no_wrap=True)
         table.add_column("contents")
-        for each, path in shipped.items():
-            table.add_row(each, describe_scenario(path))
+        for row in contents.items():
+            table.add_row(*row)
         Console().print(table)

@@ -16,31 +16,33 @@ if TYPE_CHECKING:
 
 
 def schedule(
-    name: Annotated[str, typer.Argument(help="The policy; `hpcosim schedulers` lists them.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Scheduler; `hpcosim schedulers` lists them.")
+    ],
     model: Annotated[
-        Path | None, typer.Option(help="The file of a trained one, as of `pairing`.")
+        Path | None, typer.Option(metavar="FILE", help="Model file of a trained scheduler.")
     ] = None,
     sample: Annotated[
-        bool, typer.Option("--sample", help="Draw a trained one's choices; else the best.")
+        bool, typer.Option("--sample", help="Sample the actions of a trained scheduler.")
     ] = False,
     power: Annotated[
-        str, typer.Option(metavar="JSON", help="The power manager beside it, as in a scenario.")
+        str, typer.Option(metavar="JSON", help="Power manager: its name and settings.")
     ] = '{"name": "always-on"}',
     power_awareness: Annotated[
         str,
-        typer.Option(help="How it treats nodes that are not on: unaware, aware or planned."),
+        typer.Option(help="Treatment of nodes that are not on: unaware, aware or planned."),
     ] = "unaware",
     connect: Connect = SERVER,
-    scenario: Annotated[str, typer.Option(help="Which of the server's; default its first.")] = "",
+    scenario: Annotated[
+        str, typer.Option(metavar="NAME", help="Scenario of the server. Default: its first.")
+    ] = "",
     seed: Seed = None,
     session: Annotated[
-        str, typer.Option(help="One to come back to, by the name shown at its start.")
+        str, typer.Option(metavar="ID", help="Session to resume after its client died.")
     ] = "",
-    timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for each reply of the server, s.")
-    ] = 60.0,
+    timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout of each reply, in s.")] = 60.0,
     hello_timeout_s: Annotated[
-        float, typer.Option(min=0.1, help="Timeout for its first reply, s.")
+        float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
     ] = 20.0,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
@@ -70,6 +72,6 @@ def schedule(
 
 
 def _show_session(welcome: Welcome) -> None:
-    """Tell a person, on a terminal, what to come back to if this scheduler dies."""
+    """Write the session's identifier to a terminal, for `--session`."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"session {welcome.session}, to come back: --session\n")
+        sys.stderr.write(f"session {welcome.session}; resume it with --session {welcome.session}\n")

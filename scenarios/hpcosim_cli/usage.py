@@ -16,13 +16,15 @@ from hpcosim_cli.errors import BAD_INPUT
 # Older versions of typer take this class from click, newer ones have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
-# Patterns of typer's messages, each with its replacement.
+# Patterns of typer's messages, each with its replacement. The last two are of older versions.
 _WORDINGS = (
     ("^Invalid value for '([^:]+)': ", r"\1: "),
     ("Value error, ", ""),
     ("Input should be (greater|less)", r"expected a value \1"),
     ("Input should be a valid integer.*", "expected an integer without a unit"),
     ("Input should be a valid number.*", "expected a number without a unit"),
+    (r"('.*') is not a valid integer.*", r"expected an integer without a unit, got \1"),
+    (r"('.*') is not a valid float.*", r"expected a number without a unit, got \1"),
 )
 
 

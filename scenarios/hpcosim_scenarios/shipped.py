@@ -1,4 +1,4 @@
-"""The scenarios that come with hpcosim: in a checkout its folder `scenarios`, else in the wheel."""
+"""The scenarios shipped with hpcosim: in a checkout the folder `scenarios`, or in the wheel."""
 
 from __future__ import annotations
 

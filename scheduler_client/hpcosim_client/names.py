@@ -6,6 +6,11 @@ import warnings
 from collections.abc import Collection
 
 
+def spelled(name: str) -> str:
+    """Return a name in lower case with hyphens, known or not."""
+    return name.lower().replace("_", "-")
+
+
 def canonical(name: str, known: Collection[str]) -> str:
     """Return the canonical spelling of a name; an unknown name is returned unchanged.
 
@@ -16,14 +21,14 @@ def canonical(name: str, known: Collection[str]) -> str:
         name: a name as a user wrote it.
         known: the canonical names.
     """
-    spelled = name.lower().replace("_", "-")
-    if spelled not in known:
+    current = spelled(name)
+    if current not in known:
         return name
     if "_" in name:
         warnings.warn(
-            f"the name {name!r} is now spelled {spelled!r}; the old spelling is accepted in "
+            f"the name {name!r} is now spelled {current!r}; the old spelling is accepted in "
             "release 0.2 only",
             FutureWarning,
             stacklevel=1,  # one place for all callers, so that each name is reported once
         )
-    return spelled
+    return current

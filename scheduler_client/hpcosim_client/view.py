@@ -8,9 +8,9 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job, Place
-from hpcosim_client.mirror import Mirror
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.power_exchange import PowerExchange
+from hpcosim_client.scheduler_state import SchedulerState
 from hpcosim_protocol import (
     AllocateJob,
     CancelAlarm,
@@ -31,14 +31,14 @@ FIRST_ALLOCATED_ALARM = 2**62
 """The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
 
 
-class View(Mirror):
-    """The state of the cluster (see `Mirror`) and the decisions of a policy.
+class View(SchedulerState):
+    """The state of the cluster (see `SchedulerState`) and the decisions of a policy.
 
     Decisions take effect in the view immediately: a started job leaves the queue and occupies its
     cores. If the server rejects the start, the job is requeued and its cores are free again.
 
     Args:
-        platform, wake_on_allocation: see `Mirror`.
+        platform, wake_on_allocation: see `SchedulerState`.
         seed: seed of the simulation; the policy's random numbers derive from it.
 
     Attributes:

@@ -23,7 +23,7 @@ from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.results import results_of
-from hpcosim_server.record.folder import write_together
+from hpcosim_server.record.folder import prepare, write_together
 
 Report = Callable[[str], None]
 """Called with each line of progress for the user."""
@@ -89,9 +89,11 @@ def run_batsim(
     Raises:
         InputError: an input file or the address is invalid.
         RunFailedError: the run failed; the results so far are written.
+        ResultsFolderError: the folder of the output files cannot be written to; nothing has run.
         ResultsError: the results cannot be written.
     """
     check_address(address)
+    prepare(outputs.prefix.parent, force=True)  # like Batsim, replace the files of an earlier run
     bridge = open_bridge(inputs, options, report)
     report(f"waiting for the scheduler at {address}")
     wall = WallTimes()

@@ -63,14 +63,14 @@ def divide_cores(table: JobTable, by: int) -> JobTable:
     return replace(table, cores=-(-table.cores // by))
 
 
-def cap_cores(table: JobTable, most: int) -> JobTable:
-    """Return the workload with every job of more than `most` cores reduced to `most` cores.
+def cap_cores(table: JobTable, max_cores: int) -> JobTable:
+    """Return the workload with every larger job reduced to `max_cores` cores.
 
     `JobTable.skipped` counts the reduced jobs as `cores_capped`.
     """
-    capped = np.flatnonzero(table.cores > most)
+    capped = np.flatnonzero(table.cores > max_cores)
     rules = table.rules.plus("cores_capped", capped, table.submit_s[capped])
-    return replace(table, cores=np.minimum(table.cores, most), rules=rules)
+    return replace(table, cores=np.minimum(table.cores, max_cores), rules=rules)
 
 
 def _window(table: JobTable, first: int, last: int, rules: AppliedRules, which: str) -> JobTable:

@@ -15,9 +15,9 @@ from hpcosim_protocol import Placement
 from hpcosim_workloads.applied_rules import AppliedRules
 
 PLACEMENTS: tuple[Placement, ...] = ("cores", "one_node", "whole_nodes")
-ROWS_AT_A_TIME = 4096
-LATEST_S = 1e15  # above, the resolution of float64 is coarser than 0.1 s
-MOST_CORES = 2**31 - 1
+BLOCK_ROWS = 4096
+MAX_TIME_S = 1e15  # above, the resolution of float64 is coarser than 0.1 s
+MAX_CORES = 2**31 - 1
 
 
 class JobSpec(NamedTuple):
@@ -97,8 +97,8 @@ class JobTable:
 
     def rows(self) -> Iterator[JobSpec]:
         """Yield the jobs as plain Python numbers, converted block by block to save memory."""
-        for start in range(0, len(self), ROWS_AT_A_TIME):
-            part = slice(start, start + ROWS_AT_A_TIME)
+        for start in range(0, len(self), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
             columns = {name: getattr(self, name)[part].tolist() for name in COLUMNS}
             columns["placement"] = [PLACEMENTS[code] for code in columns["placement"]]
             columns["profile"] = [self.profiles[code] for code in columns["profile"]]

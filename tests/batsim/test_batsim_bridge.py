@@ -968,6 +968,15 @@ def test_address_without_a_known_transport(tmp_path: Path, address: str, wrong: 
     assert not list(tmp_path.glob("o_*"))
 
 
+def test_unusable_output_folder(tmp_path: Path) -> None:
+    """A file in place of the folder of the output files is an error before the run."""
+    (tmp_path / "file").write_text("")
+    done = command(tmp_path, "-e", f"{tmp_path}/file/o")
+    assert done.exit_code == 2
+    assert "expected a results folder" in error_of(done)
+    assert "waiting" not in done.stderr
+
+
 def test_address_without_a_port(tmp_path: Path) -> None:
     """An address that ZeroMQ rejects ends the run with the expected form."""
     done = command(tmp_path, "-s", "tcp://localhost")

@@ -278,7 +278,7 @@ def test_cycle_of_composed_profiles() -> None:
 
 
 def test_too_many_tasks_of_a_composed_profile() -> None:
-    """Forty profiles, each twice the one before, are an error at once."""
+    """Forty profiles, each twice the one before, are an error without a long wait."""
     profiles = composed(**{f"p{i}": [f"p{i + 1}"] * 2 for i in range(40)}, p40=["d"])
     with pytest.raises(InputError, match=f"at most {MAX_TASKS}"):
         check_sequences(profiles.values(), profiles)
@@ -828,8 +828,8 @@ def test_progress_adds_up_to_the_elapsed_time(
     whole = Composed(name="all", sequence=tuple(profiles), repeat=repeat)
     task = run_on(whole, [1], others=profiles)
     assert task.duration_s == repeat * sum(seconds)
-    told = progress(task, share * task.duration_s)
-    index, part = told["current_task_index"], told["current_task"]
+    found = progress(task, share * task.duration_s)
+    index, part = found["current_task_index"], found["current_task"]
     parts_s = seconds * repeat
     assert part["profile_name"] == str(index % len(seconds))
     passed_s = sum(parts_s[:index]) + part["progress"] * parts_s[index]

@@ -197,7 +197,7 @@ def test_times_of_states_keep_their_microseconds() -> None:
     assert times == ["12345678.000001", "12345678.000002"]
 
 
-# Runs of ours
+# Runs of hpcosim
 
 
 def files_of_run(simulation: Simulation) -> dict[str, str]:
@@ -250,25 +250,25 @@ def test_hosts_are_cores() -> None:
     first: list[Decision] = [AllocateJob(1, [1], [1]), AllocateJob(2, [0, 1], [2, 2])]
     drive(simulation, (0.0, first), (6.0, [AllocateJob(3, [1], [2])]))
     finish(simulation)
-    told = {
+    found = {
         row["job_id"]: row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])
     }
-    assert told == {"1": "2", "2": "0-1 3-4", "3": "3-4"}
+    assert found == {"1": "2", "2": "0-1 3-4", "3": "3-4"}
 
 
 def test_several_processors_are_filled_as_in_the_simulation() -> None:
     """Cores are numbered over the processors of a node, in order of use."""
     group = NodeGroup(1, (Processor(1, 1.0, 10.0), Processor(2, 1.0, 20.0)))
     simulation = simulate(Platform((group,)), jobs_of((0.0, 5.0, 2), (0.0, 5.0, 1)))
-    told = [row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])]
-    assert told == ["0-1", "2"]
+    found = [row["allocated_resources"] for row in rows(files_of_run(simulation)["jobs"])]
+    assert found == ["0-1", "2"]
 
 
 def test_a_job_that_waits_for_its_nodes_starts_when_they_are_on() -> None:
     """At one instant the node is on before the job computes on it."""
     simulation, _ = woken()
-    told = files_of_run(simulation)["machine_states"].splitlines()
-    assert told[-4:] == ["55,0,1,0,2,0", "60,0,0,0,3,0", "60,0,0,0,0,3", "70,0,0,0,3,0"]
+    found = files_of_run(simulation)["machine_states"].splitlines()
+    assert found[-4:] == ["55,0,1,0,2,0", "60,0,0,0,3,0", "60,0,0,0,0,3", "70,0,0,0,3,0"]
 
 
 def test_a_job_killed_before_its_nodes_were_on_never_ran() -> None:
@@ -289,8 +289,8 @@ def test_jobs_are_in_the_order_they_were_over() -> None:
     )
     drive(simulation, (0.0, [AllocateJob(1, [0]), AllocateJob(3, [1])]), (2.0, [RejectJob(4)]))
     finish(simulation)
-    told = [(row["job_id"], row["final_state"]) for row in rows(files_of_run(simulation)["jobs"])]
-    assert told == [
+    found = [(row["job_id"], row["final_state"]) for row in rows(files_of_run(simulation)["jobs"])]
+    assert found == [
         ("2", "REJECTED"),
         ("4", "REJECTED"),
         ("3", "COMPLETED_WALLTIME_REACHED"),
@@ -326,8 +326,8 @@ def test_switches_of_no_time_are_all_told() -> None:
     )
     drive(simulation, (0.0, [AllocateJob(1, [0])]), (6.0, [off(0)]), (9.0, [AllocateJob(2, [0])]))
     finish(simulation)
-    told = files_of_run(simulation)["machine_states"].splitlines()[2:]
-    assert told == [
+    found = files_of_run(simulation)["machine_states"].splitlines()[2:]
+    assert found == [
         "5,0,0,0,1,0",
         "6,0,0,1,0,0",
         "6,1,0,0,0,0",
@@ -416,7 +416,7 @@ def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
     outcome = outcome_of(play(scene).simulation.record())
     of_pstate: dict[int, HostState] = {0: "idle", 1: "sleeping", -1: "switching_on"}
     of_pstate[-2] = "switching_off"
-    told = [
+    found = [
         (change.time_s, host, of_pstate[change.pstate])
         for change in (outcome.pstates or [])[1:]
         for host in change.hosts
@@ -428,7 +428,7 @@ def test_power_states_are_those_of_the_machines(scene: Scene) -> None:
             if change.state != "computing" and state[host] != "computing":
                 seen.append((change.time_s, host, change.state))
             state[host] = change.state
-    assert Counter(told) == Counter(seen)
+    assert Counter(found) == Counter(seen)
 
 
 # Written
@@ -567,13 +567,13 @@ def test_evalys_reads_what_we_write(scenario: Path, tmp_path: Path, batsim_progr
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
     (row,) = rows((out / "out_schedule.csv").read_text())
-    assert told["jobs"] == 60
-    assert told["core_s"] == pytest.approx(float(row["time_computing"]), rel=1e-6)
-    assert told["core_s"] == pytest.approx(metrics["utilization"] * 12 * metrics["makespan_s"])
-    assert told["hosts"] == [0, 11]
-    assert told["total"] == 12
-    assert told["slept"]
-    assert told["pstates"] == [-2, -1, 0, 1]
+    assert found["jobs"] == 60
+    assert found["core_s"] == pytest.approx(float(row["time_computing"]), rel=1e-6)
+    assert found["core_s"] == pytest.approx(metrics["utilization"] * 12 * metrics["makespan_s"])
+    assert found["hosts"] == [0, 11]
+    assert found["total"] == 12
+    assert found["slept"]
+    assert found["pstates"] == [-2, -1, 0, 1]
     assert picture.stat().st_size > 1000

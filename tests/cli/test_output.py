@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from hpcosim_cli.main import app
 from hpcosim_client import GROUPS, scheduler_names
+from hpcosim_scenarios.shipped import shipped_scenarios
 from hpcosim_studies.catalogue import STUDIES
 from support.commands import (
     FILES,
@@ -144,6 +145,20 @@ def test_shipped_scenarios_are_valid(path: Path) -> None:
     """A shipped scenario is valid, unless its job log is not on this machine."""
     done = invoke("validate", path)
     assert done.status == 0 or "this machine has no" in done.error
+
+
+def test_scenarios_lists_the_shipped_scenarios() -> None:
+    """The table and the JSON object have a name and a description per scenario."""
+    contents = json.loads(invoke("scenarios", "--json").out)
+    assert list(contents) == list(shipped_scenarios())
+    assert contents["demo"].startswith("The demo")
+    assert "deep_eas/lambda_0.9" in invoke("scenarios").out
+
+
+def test_scenarios_prints_a_scenario_that_runs(tmp_path: Path) -> None:
+    """The printed YAML of a shipped scenario is a scenario file."""
+    (tmp_path / "copy.yaml").write_text(invoke("scenarios", "demo").out)
+    assert "32" in invoke("validate", "copy.yaml").out
 
 
 def test_schedulers_lists_patterns_and_power_managers() -> None:

@@ -63,7 +63,7 @@ WRONG = {
     f"serve {DEMO} --once --sessions 2": "expected either --once or --sessions",
     "conformance": "expected either --client or --server",
     f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
-    "scenarios dmo": "unknown scenario 'dmo'; `hpcosim scenarios` lists the shipped scenarios",
+    "scenarios dmo": "unknown scenario 'dmo'; did you mean demo?",
     "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",
     "draw nowhere": "nowhere: no such folder",
     f"draw {DEMO}": "is a file; expected a results folder",

@@ -14,10 +14,10 @@ import torch
 
 from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.deep_eas.network import (
-    About,
+    DeepEasMetadata,
     Network,
     PictureNetwork,
-    draw,
+    initialise,
     load_deep_eas,
     logits_of,
     save_deep_eas,
@@ -25,7 +25,7 @@ from hpcosim_client.agents.deep_eas.network import (
 from hpcosim_client.agents.deep_eas.network import network_of as new_network
 from hpcosim_client.agents.deep_eas.picture import Picture, pictures
 from hpcosim_client.agents.deep_eas.policy import deep_eas
-from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
 from hpcosim_protocol import Platform
@@ -39,7 +39,7 @@ SMALL = DeepEas(cores=4, horizon=6, queue=2, backlog=6, since_arrival=6)
 def network_of(settings: DeepEas, seed: int = 0) -> Network:
     """Return a network as it is drawn."""
     network = new_network(settings)
-    draw(network, torch.Generator().manual_seed(seed))
+    initialise(network, torch.Generator().manual_seed(seed))
     return network
 
 
@@ -52,17 +52,17 @@ def three_machines() -> Platform:
 def model_in(folder: Path, settings: DeepEas, seed: int = 0) -> Path:
     """Write a network as it is drawn."""
     path = folder / f"{seed}.safetensors"
-    save_deep_eas(path, network_of(settings, seed), About(settings=settings))
+    save_deep_eas(path, network_of(settings, seed), DeepEasMetadata(settings=settings))
     return path
 
 
-def rounds_after(drawn: list[Drawn], actions: list[int]) -> tuple[Rounds, View]:
+def rounds_after(drawn: list[Drawn], actions: list[int]) -> tuple[DeepEasRounds, View]:
     """Return the rounds at time 0 after some actions."""
     simulation = Simulation(machines(), table(drawn), Rules(reference_ghz=1.0))
     view = View(machines())
     batch = simulation.advance([])
     view.apply(batch.now_s, batch.events)
-    rounds = Rounds(SMALL, view)
+    rounds = DeepEasRounds(SMALL, view)
     rounds.begin(view)
     for action in actions:
         scene = rounds.look(view)
@@ -151,7 +151,7 @@ def test_an_agent_that_holds_for_ever_does_not_hang(tmp_path: Path) -> None:
     with torch.no_grad():
         network.last.bias[-1] = 1e6
     path = tmp_path / "holds.safetensors"
-    save_deep_eas(path, network, About(settings=settings))
+    save_deep_eas(path, network, DeepEasMetadata(settings=settings))
     starts = schedule(deep_eas(path), table([Drawn(0, 1, 1, 4), Drawn(5, 1, 1, 4)]))
     assert starts == {1: (62.0, 1), 2: (30.0, 1)}
 
@@ -191,7 +191,7 @@ def test_a_model_of_another_shape_is_refused(tmp_path: Path) -> None:
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     """A file whose settings are not those of its weights says which weights."""
     path = tmp_path / "bad.safetensors"
-    save_deep_eas(path, network_of(SMALL), About(settings=DeepEas()))
+    save_deep_eas(path, network_of(SMALL), DeepEasMetadata(settings=DeepEas()))
     with pytest.raises(PolicyError, match=r"bad\.safetensors: weights last"):
         load_deep_eas(path)
 

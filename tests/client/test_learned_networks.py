@@ -41,16 +41,20 @@ def generator(seed: int = 0) -> Any:
 def test_a_network_takes_any_number_of_nodes(nodes: int) -> None:
     """Two logits for each node, and one value for all of them."""
     seen = torch.rand((3, nodes, 11), generator=generator())
-    assert nets.new_network(nets.Actor, nets.Shape(), generator())(seen).shape == (3, nodes, 2)
-    assert nets.new_network(nets.Critic, nets.Shape(), generator())(seen).shape == (3,)
+    assert nets.new_network(nets.NodePowerActor, nets.Shape(), generator())(seen).shape == (
+        3,
+        nodes,
+        2,
+    )
+    assert nets.new_network(nets.NodePowerCritic, nets.Shape(), generator())(seen).shape == (3,)
 
 
 def test_nodes_may_change_places() -> None:
     """When nodes are numbered anew so are their logits, and the value stays."""
     seen = torch.rand((1, 17, 11), generator=generator())
     order = torch.randperm(17, generator=generator())
-    actor = nets.new_network(nets.Actor, nets.Shape(), generator(1))
-    critic = nets.new_network(nets.Critic, nets.Shape(), generator(1))
+    actor = nets.new_network(nets.NodePowerActor, nets.Shape(), generator(1))
+    critic = nets.new_network(nets.NodePowerCritic, nets.Shape(), generator(1))
     with torch.no_grad():
         assert torch.allclose(actor(seen)[:, order], actor(seen[:, order]), atol=1e-5)
         assert torch.allclose(critic(seen), critic(seen[:, order]), atol=1e-5)
@@ -61,13 +65,13 @@ def test_a_node_sees_the_others() -> None:
     seen = torch.rand((1, 5, 11), generator=generator())
     other = seen.clone()
     other[0, 4] = 0.0
-    actor = nets.new_network(nets.Actor, nets.Shape(), generator(1))
+    actor = nets.new_network(nets.NodePowerActor, nets.Shape(), generator(1))
     assert not torch.allclose(actor(seen)[0, 0], actor(other)[0, 0])
 
 
 def test_the_best_of_what_may_be_asked() -> None:
     """The larger logit decides, but never for what is masked."""
-    actor = nets.new_network(nets.Actor, TINY, generator(2))
+    actor = nets.new_network(nets.NodePowerActor, TINY, generator(2))
     seen = np.random.default_rng(0).random((6, 11), dtype=np.float32)
     with torch.no_grad():
         logits = actor(torch.from_numpy(seen)[None])[0].numpy()
@@ -82,16 +86,16 @@ def test_the_best_of_what_may_be_asked() -> None:
 
 def save_tiny(path: Path, **about: Any) -> Path:
     """Write an untrained actor."""
-    actor = nets.new_network(nets.Actor, TINY, generator(3))
-    nets.save_actor(path, actor, nets.About(shape=TINY, **about))
+    actor = nets.new_network(nets.NodePowerActor, TINY, generator(3))
+    nets.save_actor(path, actor, nets.NodePowerMetadata(shape=TINY, **about))
     return path
 
 
 def test_an_actor_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Weights and what is said of them; the papers' network takes less than 2 MB."""
     path = tmp_path / "actor.safetensors"
-    actor = nets.new_network(nets.Actor, nets.Shape(), generator(3))
-    about = nets.About(interval_s=900.0, origin_s=None, training={"seed": 3})
+    actor = nets.new_network(nets.NodePowerActor, nets.Shape(), generator(3))
+    about = nets.NodePowerMetadata(interval_s=900.0, origin_s=None, training={"seed": 3})
     nets.save_actor(path, actor, about)
     again, said = nets.load_actor(path)
     assert said == about

@@ -75,6 +75,11 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
+def spellings(done: Result) -> list[str]:
+    """Return the warnings about spellings."""
+    return [line for line in done.stderr.splitlines() if "is now spelled" in line]
+
+
 def test_a_scenario_with_old_names_is_run_with_one_line_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +88,7 @@ def test_a_scenario_with_old_names_is_run_with_one_line_each(
     Path("tiny.yaml").write_text(SCENARIO)
     done = invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", "--json")
     assert done.exit_code == 0
-    assert [line.split(";")[0] for line in done.stderr.splitlines()] == [
+    assert [line.split(";")[0] for line in spellings(done)] == [
         "warning: the name 'always_on' is now spelled 'always-on'",
         "warning: the name 'low_mem-high_cores' is now spelled 'low-mem-high-cores'",
     ]
@@ -95,5 +100,6 @@ def test_compare_reports_an_old_name_once(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     Path("tiny.yaml").write_text(SCENARIO.partition("scheduler:")[0])
     done = invoke("compare", "tiny.yaml", "--schedulers", "first-low_power,EASY,easy", "--json")
-    assert done.stderr.count("first-low_power") == len(done.stderr.splitlines()) == 1
+    (warning,) = spellings(done)
+    assert "first-low_power" in warning
     assert list(json.loads(done.stdout)) == ["first-low-power", "easy"]

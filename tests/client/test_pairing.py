@@ -17,12 +17,12 @@ from hpcosim_client.agents.networks_file import write_network  # noqa: E402
 from hpcosim_client.agents.pairing.model import (  # noqa: E402
     FORMAT,
     ROWS,
-    About,
+    PairingMetadata,
     actor_of,
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PapersActor, PapersCritic, draw  # noqa: E402
+from hpcosim_client.agents.pairing.networks import PaperActor, PaperCritic, initialise  # noqa: E402
 from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
@@ -37,14 +37,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of an agent; its weights are as they were drawn."""
     path = tmp_path_factory.mktemp("trained") / "actor.safetensors"
     actor = actor_of(Pairing())
-    draw(actor, torch.Generator().manual_seed(0))
-    save_pairing(path, actor, About(pairing=Pairing()))
+    initialise(actor, torch.Generator().manual_seed(0))
+    save_pairing(path, actor, PairingMetadata(pairing=Pairing()))
     return path
 
 
 def test_the_papers_networks_have_the_layers_of_the_paper() -> None:
     """Actor and critic are as wide, layer by layer, as in section 3.4."""
-    actor, critic = PapersActor(10), PapersCritic(10, 81)
+    actor, critic = PaperActor(10), PaperCritic(10, 81)
     widths = [part.out_features for part in actor.modules() if isinstance(part, torch.nn.Linear)]
     assert widths == [16, 16, 8, 8, 4, 4, 1]
     widths = [part.out_features for part in critic.modules() if isinstance(part, torch.nn.Linear)]
@@ -68,7 +68,7 @@ def test_a_model_of_other_rows_is_refused_by_version(trained: Path, tmp_path: Pa
     actor, about = load_pairing(trained)
     tensors = actor.state_dict()
     write_network(tmp_path / "old.safetensors", tensors, FORMAT, replace(about, rows=ROWS + 1))
-    with pytest.raises(PolicyError, match=rf"rows of version {ROWS + 1}; these are of {ROWS}"):
+    with pytest.raises(PolicyError, match=f"features of version {ROWS}, got {ROWS + 1}"):
         load_pairing(tmp_path / "old.safetensors")
 
 
@@ -110,18 +110,18 @@ def test_a_job_no_node_holds_is_told_whoever_ends_first(
 ) -> None:
     """The scheduler's own words come through, though the server is over before its process."""
     demo = SCENARIOS / "demo.yaml"
-    with pytest.raises(RunError, match=r"asks for 34 cores.* at most 32 here"):
+    with pytest.raises(RunError, match=r"requests 34 cores.* at most 32"):
         run_scenario(demo, scheduler=f"pairing:{trained}", transport=transport, out=tmp_path)
 
 
 def _broken(path: Path, trained: Path) -> dict[str, Path]:
-    actor = PapersActor(3)
-    draw(actor, torch.Generator().manual_seed(0))
+    actor = PaperActor(3)
+    initialise(actor, torch.Generator().manual_seed(0))
     files = {
         name: path / f"{name}.safetensors" for name in ("missing", "truncated", "nodes", "nan")
     }
     files["truncated"].write_bytes(trained.read_bytes()[:1000])
-    save_pairing(files["nodes"], actor, About(pairing=Pairing(sees="papers")))
+    save_pairing(files["nodes"], actor, PairingMetadata(pairing=Pairing(sees="papers")))
     good, about = load_pairing(trained)
     for weights in good.parameters():
         weights.fill_(torch.nan)

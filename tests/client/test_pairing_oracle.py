@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import View
 from hpcosim_client.agents.pairing.choices import Choices
-from hpcosim_client.agents.pairing.rounds import Rounds
+from hpcosim_client.agents.pairing.rounds import PairingRounds
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, energy_estimate_j
 from hpcosim_workloads.table import JobTable, job_table
@@ -166,18 +166,18 @@ class Moment(NamedTuple):
     view: View
     choices: Choices | None
     expected: Sequence[Choice]
-    rounds: Rounds
+    rounds: PairingRounds
     oracle: Oracle
 
 
 def play_beside(scene: Scene, check: Callable[[Moment], None]) -> None:
     """Run a scene, choosing by chance, and check every moment at which the agent looks."""
     random, oracle = Random(scene.seed), Oracle(scene.pairing, scene.platform)
-    rounds: Rounds | None = None
+    rounds: PairingRounds | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds
-        rounds = rounds or Rounds(scene.pairing, view)
+        rounds = rounds or PairingRounds(scene.pairing, view)
         rounds.begin(view)
         oracle.begin(view)
         while True:
@@ -302,11 +302,11 @@ class Shown(NamedTuple):
 def placing(platform: Platform, jobs: JobTable, where: dict[int, int], pairing: Pairing) -> Shown:
     """Run jobs, each on its node as soon as it may go there; one without a node waits if it may."""
     at: list[tuple[float, Choices]] = []
-    rounds: Rounds | None = None
+    rounds: PairingRounds | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds
-        rounds = rounds or Rounds(pairing, view)
+        rounds = rounds or PairingRounds(pairing, view)
         rounds.begin(view)
         while (choices := rounds.look(view)) is not None:
             at.append((view.now_s, choices))

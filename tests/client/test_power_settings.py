@@ -74,16 +74,16 @@ def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     """Write a small network that nobody has trained."""
     torch = pytest.importorskip("torch")
     from hpcosim_client.agents.node_power.network import (
-        About,
-        Actor,
+        NodePowerActor,
+        NodePowerMetadata,
         Shape,
         new_network,
         save_actor,
     )
 
     shape = Shape(embedding=8, heads=2, layers=1)
-    actor = new_network(Actor, shape, torch.Generator().manual_seed(1))
-    save_actor(path, actor, About(shape=shape, interval_s=interval_s))
+    actor = new_network(NodePowerActor, shape, torch.Generator().manual_seed(1))
+    save_actor(path, actor, NodePowerMetadata(shape=shape, interval_s=interval_s))
     return path
 
 

@@ -82,7 +82,7 @@ def test_job_without_a_start_is_rejected(tmp_path: Path) -> None:
 
 def test_job_not_in_the_schedule_is_an_error() -> None:
     """A job the schedule does not know is named, and so is the schedule."""
-    with pytest.raises(PolicyError, match=r"the schedule mine\.csv has no job 1"):
+    with pytest.raises(PolicyError, match=r"the schedule mine\.csv has no line for job 1"):
         simulate(cluster_of(1), jobs_of((0.0, 5.0, 1)), scripted({}, "mine.csv"))
 
 
@@ -103,19 +103,19 @@ def test_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("job_id,start\n1,2\n", ":1: there is no column start_s"),
-        ("", ":1: there is no column job_id"),
-        ("job_id,start_s,nodes\nx,2,0\n", ":2: is no job_id,start_s,nodes"),
-        ("job_id,start_s,nodes\n1,2,0\n1,3,0\n", ":3: job 1 is there twice"),
-        ("job_id,start_s,nodes\n1,2,\n", ":2: job 1 needs nodes"),
-        ("job_id,start_s,nodes\n1,2,0 0\n", ":2: job 1 needs nodes, each once"),
-        ("job_id,start_s,nodes\n1,2,-1\n", ":2: job 1 needs nodes"),
-        ("job_id,start_s,nodes\n1,nan,0\n", ":2: job 1 starts at nan s"),
-        ("job_id,start_s,nodes\n1,inf,0\n", ":2: job 1 starts at inf s"),
-        ("job_id,start_s,nodes\n1,1e16,0\n", ":2: job 1 starts at 1e"),
-        ("job_id,start_s,nodes,tasks\n1,1,0 1,1\n", ":2: job 1 needs as many numbers of tasks"),
-        ("job_id,start_s,nodes\n1,2\n", ":2: job 1 has too few fields"),
-        ("job_id,start_s,nodes\n1\n", ":2: job 1 has too few fields"),
+        ("job_id,start\n1,2\n", ":1: column start_s is missing"),
+        ("", ":1: column job_id is missing"),
+        ("job_id,start_s,nodes\nx,2,0\n", ":2: expected job_id,start_s,nodes"),
+        ("job_id,start_s,nodes\n1,2,0\n1,3,0\n", ":3: job 1 has a line already"),
+        ("job_id,start_s,nodes\n1,2,\n", ":2: job 1: expected node numbers"),
+        ("job_id,start_s,nodes\n1,2,0 0\n", ":2: job 1: expected node numbers >= 0, each once"),
+        ("job_id,start_s,nodes\n1,2,-1\n", ":2: job 1: expected node numbers"),
+        ("job_id,start_s,nodes\n1,nan,0\n", ":2: job 1: start_s is nan"),
+        ("job_id,start_s,nodes\n1,inf,0\n", ":2: job 1: start_s is inf"),
+        ("job_id,start_s,nodes\n1,1e16,0\n", ":2: job 1: start_s is 1e"),
+        ("job_id,start_s,nodes,tasks\n1,1,0 1,1\n", ":2: job 1: expected a number of tasks"),
+        ("job_id,start_s,nodes\n1,2\n", ":2: job 1: too few fields"),
+        ("job_id,start_s,nodes\n1\n", ":2: job 1: too few fields"),
     ],
 )
 def test_bad_schedule(tmp_path: Path, text: str, error: str) -> None:
@@ -129,9 +129,9 @@ def test_bad_schedule(tmp_path: Path, text: str, error: str) -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("1,0,9,", ":2: there is no node 9; the last is 1"),
-        ("1,0,0,3", ":2: job 1 has 2 tasks"),
-        ("1,0,0,", ":2: job 1 has 2 tasks: too many"),
+        ("1,0,9,", ":2: expected node numbers from 0 to 1, got 9"),
+        ("1,0,0,3", ":2: expected 2 tasks of job 1, got 3"),
+        ("1,0,0,", ":2: the nodes have too few cores for the 2 tasks"),
     ],
 )
 def test_schedule_of_another_platform(tmp_path: Path, line: str, error: str) -> None:
@@ -144,7 +144,7 @@ def test_schedule_of_another_platform(tmp_path: Path, line: str, error: str) -> 
 
 def test_missing_schedule(tmp_path: Path) -> None:
     """A schedule that is not there is named."""
-    with pytest.raises(PolicyError, match=r"nowhere\.csv can't be read: No such file"):
+    with pytest.raises(PolicyError, match=r"nowhere\.csv: the schedule can.t be read"):
         make_policy(f"scripted:{tmp_path}/nowhere.csv")
 
 

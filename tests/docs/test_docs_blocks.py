@@ -100,3 +100,13 @@ def test_titled_blocks_are_files_of_later_ones(tmp_path: Path) -> None:
     )
     (tmp_path / "folder").mkdir()
     Page(page, tmp_path / "folder").run()
+
+
+def test_the_example_of_the_readme_is_the_file() -> None:
+    """The scheduler shown in the README is `easy_sjbf.py`, apart from its docstring."""
+    shown = re.search(
+        r'```python title="easy_sjbf.py"\n(.*?)```', (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    file = (ROOT / "scheduler_client" / "examples" / "easy_sjbf.py").read_text()
+    assert shown is not None
+    assert file.endswith(f'"""\n\n{shown[1]}')

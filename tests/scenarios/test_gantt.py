@@ -1,4 +1,4 @@
-"""Where jobs are drawn."""
+"""The layout of jobs in a Gantt chart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.simulating import cluster_of, simulate
 
 @given(seed=st.integers(0, 2**32), nodes=st.integers(1, 6), cores=st.integers(1, 8))
 def test_no_core_is_drawn_twice_and_none_is_left_out(seed: int, nodes: int, cores: int) -> None:
-    """At any time a core is in one box at most, and every job has all its cores."""
+    """At any time a core is in at most one box, and every job has all of its cores."""
     table = poisson(
         np.random.default_rng(seed),
         jobs=20,

@@ -1,4 +1,4 @@
-"""The true optimum of small scenarios: against brute force, and of the papers' experiments."""
+"""The optimum of small scenarios, compared with brute force and with the papers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def library_of(
 
 
 def drawn(folder: Path, seed: int) -> Library:
-    """Return a scenario of two nodes and three or four jobs, some of them of one kind."""
+    """Return a scenario of two nodes and three or four jobs, some of the same kind."""
     rng = np.random.default_rng(seed)
 
     def node(count: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Follower:
                 return
 
     def _options(self, view: View) -> list[tuple[int, int]]:
-        """Return the jobs that fit, with each node on which they do; (0, 0) is to start no more."""
+        """Return the pairs of job and node that fit; (0, 0) ends the starts."""
         free = enumerate(view.nodes.free.tolist())
         queue = list(view.queue.values())
         options = [
@@ -120,7 +120,7 @@ class Follower:
 
 
 def every_outcome(library: Library, placements: Placements) -> Iterator[tuple[float, float]]:
-    """Yield energy and EDP of every schedule of a class, each run by the simulator."""
+    """Yield energy and EDP of every schedule of a class, each from a run of the simulator."""
     choices: list[int] = []
     while True:
         follower = Follower(choices, placements)
@@ -136,7 +136,7 @@ def every_outcome(library: Library, placements: Placements) -> Iterator[tuple[fl
 
 
 def replayed(library: Library, optimum: Optimum) -> dict[str, int | float]:
-    """Return the metrics of the optimum's schedule in the simulator."""
+    """Return the metrics of the optimal schedule in the simulator."""
     opened = open_scenario(library.first, library.first_jobs, "optimum")
     return run_in_process(opened, scripted(optimum.schedule))
 
@@ -151,7 +151,7 @@ def replayed(library: Library, optimum: Optimum) -> dict[str, int | float]:
     ],
 )
 def test_optimum_is_that_of_brute_force(placements: Placements, seed: int, tmp_path: Path) -> None:
-    """It is the least of all schedules of the class, for either objective."""
+    """The optimum is the minimum over all schedules of the class, for both objectives."""
     library = drawn(tmp_path, seed)
     outcomes = list(every_outcome(library, placements))
     for objective, values in zip(OBJECTIVES, zip(*outcomes, strict=True), strict=True):
@@ -186,7 +186,7 @@ def test_classes_of_schedules(
     starts: list[tuple[float, int]],
     tmp_path: Path,
 ) -> None:
-    """A second job goes to a bad node where the class does not let it wait for the good one."""
+    """If the class does not let a job wait for the better node, it runs on the worse one."""
     library = library_of(tmp_path, GOOD_AND_BAD, [JOB, {**JOB, "submit_s": second_s}])
     optimum = find_optimum(library.first, library.first_jobs, "energy", placements)
     assert optimum.value == energy_j
@@ -197,7 +197,7 @@ def test_classes_of_schedules(
 
 
 def test_edp_may_have_another_optimum_than_energy(tmp_path: Path) -> None:
-    """To wait for the good node saves energy, and the bad one at once saves more time."""
+    """Waiting for the better node saves energy; starting on the worse node saves more time."""
     dear = {"cores": 1, "clock_ghz": 2, "dynamic_w": 15}  # 1 s and 15 J rather than 10 J
     library = library_of(tmp_path, (GOOD_AND_BAD[0], dear), [JOB, JOB])
     energy = find_optimum(library.first, library.first_jobs, "energy", "any")
@@ -207,7 +207,7 @@ def test_edp_may_have_another_optimum_than_energy(tmp_path: Path) -> None:
 
 
 def test_equal_nodes_stand_for_each_other(tmp_path: Path) -> None:
-    """Three nodes of a group need fewer states than three groups of one, for the same value."""
+    """Three nodes of one group take fewer states than three groups of a node."""
     node = {"cores": 2, "static_w": 5, "dynamic_w": 3, "contention": FIGHTING}
     jobs = [
         {**JOB, "submit_s": number / 4, "memory_volume_mb": volume_mb}
@@ -238,7 +238,7 @@ def test_equal_nodes_stand_for_each_other(tmp_path: Path) -> None:
 def test_optimum_of_the_papers_experiments(
     experiment: str, placements: Placements, objective: Objective, value: float
 ) -> None:
-    """It is proven, and its schedule gives it in the simulator."""
+    """The search is complete, and the simulator gives the same value for its schedule."""
     library = Library([INEPS / f"{experiment}.yaml"])
     optimum = find_optimum(library.first, library.first_jobs, objective, placements)
     assert optimum.value == optimum.bound == pytest.approx(value, rel=1e-9)
@@ -248,7 +248,7 @@ def test_optimum_of_the_papers_experiments(
 
 @pytest.mark.slow
 def test_search_that_gives_up_says_how_far_it_may_be_off() -> None:
-    """The bound is below the optimum, the value no less, and the schedule whole."""
+    """The bound is below the optimum, the value is not, and the schedule has every job."""
     library = Library([INEPS / "exp2.yaml"])
     optimum = find_optimum(library.first, library.first_jobs, "energy", "one", max_states=2000)
     assert 2000 <= optimum.explored < 2100
@@ -272,14 +272,14 @@ TWO_PROCESSORS = [{"cores": 2, "static_w": 1, "dynamic_w": 1}] * 2
 def test_other_scenarios_are_refused(
     job: dict[str, Any], more: dict[str, Any], what: str, tmp_path: Path
 ) -> None:
-    """Where the search would not know what the simulator does, it says so."""
+    """Scenarios that the models of the search do not cover are an error."""
     library = library_of(tmp_path, [{"cores": 2}], [{**JOB, **job}], **more)
     with pytest.raises(OptimumError, match=what):
         find_optimum(library.first, library.first_jobs, "energy", "any")
 
 
 def test_too_many_kinds_are_refused(tmp_path: Path) -> None:
-    """So are jobs of which there are more mixes than can be looked at."""
+    """Too many combinations of jobs on a node are an error."""
     jobs = [{**JOB, "req_ops": number * 1e9} for number in range(1, 21)]
     library = library_of(tmp_path, [{"cores": 20}], jobs)
     with pytest.raises(OptimumError, match="use fewer kinds"):

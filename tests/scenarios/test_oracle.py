@@ -1,4 +1,4 @@
-"""The oracle: the cheapest way to switch nodes beside a schedule known from start to end."""
+"""The oracle: the switching of nodes with the least energy for a fixed schedule."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def nodes_of(count: int, states: PowerStates, cores: int = 1) -> Platform:
 
 
 def on_first(view: View) -> None:
-    """Schedule jobs in order of submission, on nodes that are on rather than others."""
+    """Schedule jobs in order of submission, first on nodes that are on."""
     while view.queue:
         job = next(iter(view.queue.values()))
         if not view.start(job, np.argsort(~view.nodes.on, kind="stable").tolist()):
@@ -79,7 +79,7 @@ def planned(platform: Platform, jobs: JobTable) -> tuple[CheapestPlan, Simulatio
 
 
 def carried_out(platform: Platform, jobs: JobTable) -> CheapestPlan:
-    """Return the plan, after making sure that a run by it costs what it says, and no job waits."""
+    """Return the plan after checking that a run with it has its energy and delays no job."""
     plan, always_on = planned(platform, jobs)
     simulation = simulate(platform, jobs, managed(on_first, oracle(plan.switches)))
     assert starts(simulation) == starts(always_on)
@@ -106,7 +106,7 @@ def carried_out(platform: Platform, jobs: JobTable) -> CheapestPlan:
     ],
 )
 def test_one_node_between_two_jobs(gap_s: float, wasted_j: float) -> None:
-    """It sleeps where that is cheaper than to stay on, and where there is time."""
+    """The node sleeps if that costs less than staying on and if the gap is long enough."""
     plan = carried_out(nodes_of(1, DEAR), jobs_of((5.0, 10.0, 1), (15.0 + gap_s, 5.0, 1)))
     assert plan.wasted_j == wasted_j
     if gap_s == 30.0:
@@ -116,7 +116,7 @@ def test_one_node_between_two_jobs(gap_s: float, wasted_j: float) -> None:
 
 
 def test_a_gap_just_long_enough_for_both_transitions() -> None:
-    """The node falls asleep and is switched on in the same instant."""
+    """The node falls asleep and is switched on at the same instant."""
     plan = carried_out(nodes_of(1, CHEAP), jobs_of((0.0, 10.0, 1), (24.0, 5.0, 1)))
     assert plan.switches == [NodeSwitch(10.0, 1, "off"), NodeSwitch(14.0, 1, "on")]
     assert plan.wasted_j == 4 * 10 + 10 * 100
@@ -132,7 +132,7 @@ def test_a_gap_just_long_enough_for_both_transitions() -> None:
     ],
 )
 def test_which_node_is_taken_matters(first_end_s: float, wasted_j: float) -> None:
-    """First freed first taken in the one, last freed first taken in the other."""
+    """One plan allocates the node freed first, the other the node freed last."""
     later_s = first_end_s + 20.0
     jobs = jobs_of(
         (0.0, 10.0, 1), (0.0, first_end_s, 1), (30.0, 30.0, 1), (later_s, 60.0 - later_s, 1)
@@ -141,21 +141,21 @@ def test_which_node_is_taken_matters(first_end_s: float, wasted_j: float) -> Non
 
 
 def test_a_node_never_used_sleeps_from_the_start() -> None:
-    """It is switched off at once, and not on again."""
+    """The node is switched off at the start and never on."""
     plan = carried_out(nodes_of(2, DEAR), jobs_of((0.0, 24.0, 1)))
     assert plan.switches == [NodeSwitch(0.0, 1, "off")]
     assert (plan.switching_off_j, plan.sleeping_j, plan.idle_j) == (40.0, 200.0, 0.0)
 
 
 def test_a_transition_counts_until_the_run_ends() -> None:
-    """Two seconds before the end a node is switched off, though it takes four."""
+    """Two seconds before the end a node is switched off, although that takes four seconds."""
     plan = carried_out(nodes_of(2, DEAR), jobs_of((0.0, 10.0, 1), (0.0, 12.0, 1)))
     assert plan.switches == [NodeSwitch(10.0, 1, "off")]
     assert plan.wasted_j == 2 * 10
 
 
 def test_before_the_end_it_may_be_dearer_to_switch_off() -> None:
-    """A transition that draws more than an idle node is worth it only with sleep to follow."""
+    """A transition that draws more than an idle node saves energy only if sleep follows."""
     states = PowerStates(10, 10, 190, 4, 400)  # 16 J * 100 to switch off, less 10 W a second
     for more_s, wasted_j in ((3.0, 300.0), (17.0, 1700.0), (18.0, 1740.0)):
         jobs = jobs_of((0.0, 10.0, 1), (0.0, 10.0 + more_s, 1))
@@ -163,7 +163,7 @@ def test_before_the_end_it_may_be_dearer_to_switch_off() -> None:
 
 
 def test_a_job_that_starts_as_another_ends_takes_its_node() -> None:
-    """A node is switched off when a job ends only if no job that starts then needs it."""
+    """A node is not switched off at the end of a job if a job that starts then needs it."""
     jobs = jobs_of((0.0, 10.0, 2), (5.0, 10.0, 1), (50.0, 5.0, 2))
     plan = carried_out(nodes_of(2, CHEAP), jobs)
     assert plan.switches == [
@@ -175,7 +175,7 @@ def test_a_job_that_starts_as_another_ends_takes_its_node() -> None:
 
 @pytest.mark.parametrize("switch_s", [(0.0, 0.0), (0.0, 4.0), (10.0, 0.0)])
 def test_transitions_that_take_no_time(switch_s: tuple[float, float]) -> None:
-    """They are made in time, too: a node is on before its job is submitted."""
+    """A node is on before its job is submitted."""
     on_s, off_s = switch_s
     states = PowerStates(10, on_s, 100, off_s, 50)
     jobs = jobs_of((0.0, 10.0, 1), (40.0, 5.0, 1), (46.0 + on_s + off_s, 5.0, 1))
@@ -186,13 +186,13 @@ def test_transitions_that_take_no_time(switch_s: tuple[float, float]) -> None:
 
 
 def test_jobs_of_whole_nodes() -> None:
-    """Three cores are two nodes of two, and the third node sleeps."""
+    """A job of three cores takes two nodes of two cores, and the third node sleeps."""
     jobs = jobs_of((0.0, 24.0, 3), placement="whole_nodes")
     assert carried_out(nodes_of(3, DEAR, cores=2), jobs).wasted_j == 240.0
 
 
 def test_no_time_at_all() -> None:
-    """A run without a job that runs has nothing to plan."""
+    """A run in which no job runs has an empty plan."""
     simulation = simulate(nodes_of(1, DEAR), jobs_of((3.0, 5.0, 9)))
     plan = cheapest_switching(schedule_of(simulation), IDLE_W, DEAR)
     assert (plan.switches, plan.wasted_j) == ([], 0.0)
@@ -226,7 +226,7 @@ def least_waste_j(schedule: Schedule, states: PowerStates) -> float:
 def at_this_second(
     before: FreeNodes, now_s: int, schedule: Schedule, states: PowerStates
 ) -> Iterator[FreeNodes]:
-    """Yield what the free nodes may be once jobs have ended and started, and all is decided."""
+    """Yield the possible states of the free nodes after ends, starts and decisions."""
     ended = int(schedule.job_nodes[schedule.job_end_s == now_s].sum())
     started = int(schedule.job_nodes[schedule.job_start_s == now_s].sum())
     nodes = [*before, *["idle"] * ended]
@@ -256,7 +256,7 @@ def watts(node: object, states: PowerStates) -> float:
 
 
 def one_second_on(node: object) -> object:
-    """Return what a free node is a second later, if nobody decides anything."""
+    """Return the state of a free node one second later without a decision."""
     if not isinstance(node, int):
         return node
     left = node - 1 if node > 0 else node + 1
@@ -264,13 +264,13 @@ def one_second_on(node: object) -> object:
 
 
 def times(most: int) -> st.SearchStrategy[int]:
-    """Return whole seconds, 1 at least."""
+    """Return whole seconds of at least 1."""
     return st.integers(1, most)
 
 
 @st.composite
 def power_states(draw: st.DrawFn) -> PowerStates:
-    """Draw states of which sleep draws the least."""
+    """Draw power states in which sleeping draws the least."""
     sleep_w = draw(st.integers(0, 50))
     on_w, off_w = draw(st.integers(sleep_w, 300)), draw(st.integers(sleep_w, 300))
     return PowerStates(sleep_w, draw(times(4)), on_w, draw(times(4)), off_w)
@@ -284,7 +284,7 @@ few_jobs = st.lists(
 @examples(150)
 @given(jobs=few_jobs, states=power_states())
 def test_nothing_else_is_cheaper(jobs: list[tuple[int, int, int]], states: PowerStates) -> None:
-    """No switching at any whole second wastes less, and the run by the plan wastes just that."""
+    """No switching at whole seconds wastes less, and the run with the plan wastes as much."""
     table = jobs_of(*sorted(jobs))
     platform = nodes_of(3, states)
     plan = carried_out(platform, table)
@@ -294,7 +294,7 @@ def test_nothing_else_is_cheaper(jobs: list[tuple[int, int, int]], states: Power
 
 @given(seed=st.integers(0, 2**32), states=st.sampled_from([CHEAP, DEAR]))
 def test_times_of_any_fraction(seed: int, states: PowerStates) -> None:
-    """With times that are no whole seconds every job still finds its nodes on, to the last bit."""
+    """With fractional times every job still finds its nodes on, to the last bit."""
     rng = np.random.default_rng(seed)
     jobs = poisson(
         rng, jobs=40, mean_interarrival_s=9.7, cores=(1, 6), run_s=(1.3, 70.0), overestimate=1.5
@@ -308,7 +308,7 @@ def test_times_of_any_fraction(seed: int, states: PowerStates) -> None:
     switch_on_s=st.floats(0, 1e5),
 )
 def test_wake_times_are_the_latest(needed_s: list[float], switch_on_s: float) -> None:
-    """By the simulator's own sum a node is on in time, and a rounding or two later it is not."""
+    """By the simulator's sum a node is on in time, and one or two roundings later it is not."""
     needed = np.array(needed_s)
     wake_s = wake_times_s(needed, switch_on_s)
     assert (wake_s + switch_on_s <= needed).all()
@@ -321,7 +321,7 @@ def test_wake_times_are_the_latest(needed_s: list[float], switch_on_s: float) ->
 
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    """Times to the last bit."""
+    """A plan that is read has the times that were written, to the last bit."""
     switches = (
         NodeSwitch(0.0, 3, "off"),
         NodeSwitch(0.1 + 0.2, 1, "off"),
@@ -353,14 +353,14 @@ def a_plan(**changes: object) -> str:
     ],
 )
 def test_bad_plans(tmp_path: Path, text: str, error: str) -> None:
-    """A file that is no plan is refused, with the field."""
+    """A file that is no plan is an error with the field."""
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(PolicyError, match=error):
         read_plan(tmp_path / "plan.json")
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
-    """Neither can be read, nor written where no folder can be."""
+    """A missing file and a folder that cannot exist are errors."""
     (tmp_path / "file").write_text("")
     with pytest.raises(PolicyError, match="can't be read: No such file"):
         read_plan(tmp_path / "plan.json")
@@ -378,14 +378,14 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_a_plan_for_another_schedule_is_noticed(switches: list[NodeSwitch], what: str) -> None:
-    """What it says can't be done, and its energy would not be this run's."""
+    """A plan whose switches are impossible in this run is an error."""
     jobs = jobs_of((0.0, 10.0, 1), (5.0, 20.0, 1))
     with pytest.raises(PolicyError, match=what):
         simulate(nodes_of(2, DEAR), jobs, managed(on_first, oracle(switches)))
 
 
 def test_the_lowest_numbered_are_switched() -> None:
-    """Of those idle, and of those asleep."""
+    """Switches take the lowest-numbered idle or sleeping nodes."""
     switches = [NodeSwitch(1.0, 2, "off"), NodeSwitch(7.0, 1, "on")]
     jobs = jobs_of((0.0, 40.0, 1))
     simulation = simulate(nodes_of(4, DEAR), jobs, managed(on_first, oracle(switches)))
@@ -414,7 +414,7 @@ scheduler: {name: fcfs}
 
 
 def scenario(folder: Path, *changes: tuple[str, str]) -> Path:
-    """Return the file of a scenario, with some of its text changed."""
+    """Return the file of a scenario with some text replaced."""
     text = SCENARIO
     for old, new in changes:
         assert old in text
@@ -424,7 +424,7 @@ def scenario(folder: Path, *changes: tuple[str, str]) -> Path:
 
 
 def test_the_plan_of_a_scenario(tmp_path: Path) -> None:
-    """It is made from the file alone, written, read and carried out."""
+    """The plan is made from the file, written, read and applied."""
     file = scenario(tmp_path)
     plan = plan_scenario(file, tmp_path / "plan.json")
     library = Library([file])
@@ -439,7 +439,7 @@ def test_the_plan_of_a_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "conservative"])
 @pytest.mark.parametrize("seed", range(5))
 def test_any_scheduler_s_schedule_is_kept(tmp_path: Path, scheduler: str, seed: int) -> None:
-    """Also of those that would backfill otherwise beside nodes that are off; jobs do queue here."""
+    """The schedule with all nodes on is kept, also of schedulers that would backfill otherwise."""
     changes = (("900,", "100, run_s: [5, 400], overestimate: 10,"), ("name: night", "name: busy"))
     library = Library([scenario(tmp_path, *changes)], {"seed": seed})
     always_on = open_scenario(library.first, library.first_jobs, scheduler)
@@ -455,7 +455,7 @@ def test_any_scheduler_s_schedule_is_kept(tmp_path: Path, scheduler: str, seed: 
 
 
 def test_jobs_the_scheduler_turned_away_are_again() -> None:
-    """Those without a time are rejected, and nobody waits for them."""
+    """Jobs without a start in the plan are rejected, and delay no other job."""
     jobs = jobs_of((0.0, 10.0, 1), (1.0, 10.0, 1), (2.0, 5.0, 1))
     simulation = simulate(nodes_of(1, DEAR), jobs, on_time({1: 0.0, 3: 12.5}))
     times_s = list(starts(simulation).values())
@@ -472,13 +472,13 @@ def test_jobs_the_scheduler_turned_away_are_again() -> None:
     ],
 )
 def test_what_the_oracle_does_not_plan_for(tmp_path: Path, old: str, new: str, error: str) -> None:
-    """Is refused, and the key named."""
+    """Unsupported platforms and jobs are an error with the key."""
     with pytest.raises(OracleError, match=error):
         plan_scenario(scenario(tmp_path, (old, new)))
 
 
 def test_nodes_that_are_always_on_are_refused(tmp_path: Path) -> None:
-    """There is nothing to switch."""
+    """Nodes without power states are an error."""
     lines = SCENARIO.splitlines()
     kept = [line for line in lines if "power_states" not in line and "sleep_w" not in line]
     (tmp_path / "day.yaml").write_text("\n".join(kept))
@@ -488,7 +488,7 @@ def test_nodes_that_are_always_on_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more_w", [0, 1])
 def test_groups_must_be_alike(tmp_path: Path, more_w: int) -> None:
-    """Two groups of the same nodes are one; of unlike nodes it matters which a job is given."""
+    """Two groups of equal nodes are one group; different nodes are an error."""
     second = SCENARIO.partition("&group\n")[2].partition("workload:")[0]
     second = second.replace("count: 4", "count: 2").replace("100", str(100 + more_w))
     file = scenario(tmp_path, ("&group\n", "\n"), ("workload:\n", f"    -\n{second}workload:\n"))
@@ -500,14 +500,14 @@ def test_groups_must_be_alike(tmp_path: Path, more_w: int) -> None:
 
 
 def test_a_job_that_takes_no_time_is_refused() -> None:
-    """It needs its nodes within one instant, which the flow has not."""
+    """A job with a run time of 0 is an error."""
     schedule = schedule_of(simulate(nodes_of(1, DEAR), jobs_of((0.0, 5.0, 1))))
     with pytest.raises(OracleError, match="a run time of 0"):
         cheapest_switching(replace(schedule, job_end_s=schedule.job_start_s), IDLE_W, DEAR)
 
 
 def test_scipy_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has not installed it is told how to."""
+    """Without SciPy the error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(OracleError, match=r"pip install 'hpcosim\[oracle\]'"):
         plan_scenario(scenario(tmp_path))
@@ -531,7 +531,7 @@ scheduler: {name: easy}
 def test_the_last_fifth_of_nasa(
     tmp_path: Path, traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With every job started at its submission 7.6 GJ are wasted at least, of 29.6 GJ always on."""
+    """Jobs that start at their submission waste at least 7.6 GJ, of 29.6 GJ always on."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
     file = tmp_path / "nasa.yaml"
     file.write_text(NASA)

@@ -13,6 +13,7 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import as_options, parse
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.run import check
 from hpcosim_server.errors import SessionRefused
 
 TEXT = """name: small
@@ -41,13 +42,13 @@ def changed(file: Path, *changes: str) -> Scenario:
 
 
 def test_a_value_can_be_a_list(small: Path) -> None:
-    """In JSON or YAML."""
+    """A list is read as JSON or YAML."""
     assert changed(small, "workload.jobs=[0, 2000]").workload.jobs == (0, 2000)
     assert changed(small, "workload.jobs=\n- 1\n- 3").workload.jobs == (1, 3)
 
 
 def test_a_path_can_have_list_positions(small: Path) -> None:
-    """Of a mapping in a list, of an item, and of a whole mapping as an item."""
+    """A path leads into mappings in lists, to items, and to whole mappings as items."""
     scenario = changed(
         small,
         "platform.nodes.0.count=64",
@@ -59,7 +60,7 @@ def test_a_path_can_have_list_positions(small: Path) -> None:
 
 
 def test_a_value_can_be_a_mapping(small: Path) -> None:
-    """It replaces the mapping that was there."""
+    """A mapping replaces the old mapping."""
     assert changed(small, "scheduler.power={name: always-on}").scheduler.power == {
         "name": "always-on"
     }
@@ -82,13 +83,13 @@ def test_a_value_can_be_a_mapping(small: Path) -> None:
 def test_a_new_power_manager_loses_the_settings_of_the_old_one(
     small: Path, changes: list[str], power: dict[str, Any]
 ) -> None:
-    """Those set beside the name stay, in any order of the options."""
+    """Settings in other options stay, in any order of the options."""
     assert changed(small, *changes).scheduler.power == power
     assert changed(small, *reversed(changes)).scheduler.power == power
 
 
 def test_a_new_model_loses_the_settings_of_the_old_one(small: Path) -> None:
-    """A synthetic model, too, decides which settings there are."""
+    """A new synthetic model removes the settings of the old one."""
     model = changed(
         small,
         "workload.synthetic.jobs=9",
@@ -135,13 +136,19 @@ def test_options_carry_any_value(small: Path) -> None:
     ],
 )
 def test_an_error_names_the_override(small: Path, change: str, error: str) -> None:
-    """The path, the expected value, and the nearest key; no line of the file."""
+    """The error has the path, the expected value and the nearest key, and no line of the file."""
     with pytest.raises(ScenarioError, match=error):
         changed(small, change)
 
 
+def test_an_error_that_only_the_client_finds_names_the_override(small: Path) -> None:
+    """Errors of scheduler settings, which the client validates, have the path, too."""
+    with pytest.raises(ScenarioError, match=r"^override scheduler\.power\.name: .*'timeot'"):
+        check(small, parse(["scheduler.power.name=timeot"]))
+
+
 def test_an_error_in_the_file_names_the_file(small: Path) -> None:
-    """Also with overrides of other values."""
+    """An error in the file has its line, also with overrides of other values."""
     small.write_text(TEXT.replace("count: 2", "count: two"))
     with pytest.raises(
         ScenarioError, match=r"small\.yaml:4: platform\.nodes\[0\]\.count: expected"
@@ -153,13 +160,13 @@ def test_an_error_in_the_file_names_the_file(small: Path) -> None:
     "path", ["platform.nodes.0.count", "platform.nodes.1.processors.0.cores", "workload.swf"]
 )
 def test_a_client_cannot_enlarge_the_platform(small: Path, path: str) -> None:
-    """Nor name files of the server."""
+    """A client can set neither node groups nor file names."""
     with pytest.raises(SessionRefused, match=path):
         Library([small]).open(Hello(versions=[1], client="x", overrides={path: 64}))
 
 
 def test_a_client_can_set_numbers(small: Path) -> None:
-    """As before."""
+    """A client can set other scalars."""
     opened = Library([small]).open(
         Hello(
             versions=[1],

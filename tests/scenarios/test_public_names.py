@@ -1,4 +1,4 @@
-"""What `import hpcosim_scenarios` offers."""
+"""The public names of `hpcosim_scenarios`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from support.paths import ROOT
 
 @pytest.mark.parametrize("name", hpcosim_scenarios.__all__)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
-    """It is imported when it is asked for."""
+    """Every public name can be imported and has a docstring."""
     assert inspect.getdoc(getattr(hpcosim_scenarios, name))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    """As of any module."""
+    """An unknown name is an AttributeError."""
     with pytest.raises(AttributeError, match="no attribute 'run_scenarios'"):
         _ = hpcosim_scenarios.run_scenarios
 
 
 def test_the_example_of_the_docstring_runs_as_shown() -> None:
-    """It prints a mean wait."""
+    """The example prints a mean wait."""
     text = hpcosim_scenarios.__doc__ or ""
     start, end = text.index("    from pathlib"), text.index("The names below")
     done = subprocess.run(

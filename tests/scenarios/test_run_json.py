@@ -60,7 +60,7 @@ def swf(file: Path) -> Path:
 
 
 def test_the_scenario_is_recorded_with_defaults_and_overrides(small: Path, tmp_path: Path) -> None:
-    """Written to a file it is the same scenario."""
+    """The recorded scenario, written to a file, is the same scenario."""
     overrides = {"workload.load": 2.0, "platform.nodes.0.count": 3}
     about = recorded(small, overrides=overrides)
     assert about["overrides"] == overrides
@@ -94,14 +94,14 @@ def test_the_scenario_is_recorded_with_defaults_and_overrides(small: Path, tmp_p
     ids=str,
 )
 def test_every_changed_field_changes_the_file(small: Path, overrides: dict[str, Any]) -> None:
-    """Also a field that changes no result; not only by the list of overrides."""
+    """A changed field changes the recorded scenario, also if no result changes."""
     first, second = recorded(small), recorded(small, overrides=overrides, out="second")
     ignored = {"overrides": None, "ended_because": None, "warnings": None}
     assert first | ignored != second | ignored
 
 
 def test_a_log_is_recorded_with_its_checksum(small: Path) -> None:
-    """The path as the scenario writes it, and the jobs before and after the selection."""
+    """The source has the path as written, and the jobs before and after the selection."""
     assert recorded(swf(small))["workload_source"] == {
         "kind": "swf",
         "file": "logs/nine.swf",
@@ -112,28 +112,28 @@ def test_a_log_is_recorded_with_its_checksum(small: Path) -> None:
 
 
 def test_a_log_with_other_bytes_changes_the_file(small: Path) -> None:
-    """Also where the jobs are the same."""
+    """Another file changes the checksum, also if the jobs are the same."""
     first = recorded(swf(small))
     (small.parent / "logs" / "nine.swf").write_text(f"; a comment\n{LOG}")
     assert recorded(small)["workload_source"] != first["workload_source"]
 
 
 def test_jobs_of_a_model_come_from_no_file(small: Path) -> None:
-    """The model is part of the effective scenario."""
+    """The source of a synthetic workload has counts, and no file."""
     source = recorded(small)["workload_source"]
     assert (source["kind"], source["file"], source["sha256"]) == ("synthetic", None, None)
     assert (source["jobs_read"], source["jobs_selected"]) == (8, 8)
 
 
 def test_the_policy_is_recorded(small: Path) -> None:
-    """With the settings of the power manager."""
+    """The policy has the settings of the scheduler and of the power manager."""
     policy = recorded(small)["policy"]
     assert policy["settings"]["scheduler"] == "easy"
     assert policy["settings"]["power"]["timeout_s"] == 60
 
 
 def test_a_policy_of_the_caller_is_recorded_by_name(small: Path) -> None:
-    """With the same scenario as any other run."""
+    """`simulate` records the name of the policy and the same scenario as other runs."""
     simulate(small, make_policy("fcfs"), name="mine", out=small.parent / "mine")
     about = json.loads((small.parent / "mine" / "run.json").read_text())
     assert about["policy"] == {"name": "mine"}
@@ -141,7 +141,7 @@ def test_a_policy_of_the_caller_is_recorded_by_name(small: Path) -> None:
 
 
 def test_versions_are_recorded(small: Path) -> None:
-    """Of hpcosim, the protocol and the packages that compute results."""
+    """The file has versions of hpcosim, the protocol and the packages that compute results."""
     about = recorded(small)
     assert about["hpcosim"]
     assert about["protocol_edition"].startswith(f"{about['protocol']}.")
@@ -150,14 +150,14 @@ def test_versions_are_recorded(small: Path) -> None:
 
 
 def test_the_specification_has_the_recorded_edition(small: Path) -> None:
-    """The text of the protocol and the constant agree."""
+    """The recorded edition is that of the specification."""
     edition = recorded(small)["protocol_edition"]
     text = (ROOT / "protocol/hpcosim_protocol/specification.md").read_text()
     assert f"**Version {edition}**" in text
 
 
 def test_no_path_of_the_machine_is_recorded(small: Path) -> None:
-    """Results of two machines can be compared."""
+    """The file has no absolute path, so results of two machines can be compared."""
     assert str(small.parent) not in json.dumps(recorded(swf(small)))
 
 
@@ -168,7 +168,7 @@ def commit_of(folder: Path, *words: str) -> None:
 
 
 def test_a_checkout_is_recorded_with_its_commit(tmp_path: Path) -> None:
-    """And whether its files were changed since; a folder git does not track is no checkout."""
+    """A checkout has its commit and a flag for changes; an untracked folder is no checkout."""
     git_checkout.cache_clear()
     (tmp_path / "versions.py").write_text("")
     commit_of(tmp_path, "init")
@@ -190,7 +190,7 @@ def test_a_checkout_is_recorded_with_its_commit(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["ipc", "tcp"])
 def test_every_transport_records_the_same(small: Path, transport: Transport) -> None:
-    """To the last byte, with overrides and warnings."""
+    """The file and the warnings are the same on every transport."""
     overrides = {"workload.load": 50.0, "workload.jobs": [1, 6], "seed": 9}
     here: list[str] = []
     recorded(swf(small), overrides=overrides, warn=here.append)
@@ -202,7 +202,7 @@ def test_every_transport_records_the_same(small: Path, transport: Transport) -> 
 
 
 def test_a_comparison_records_the_same_as_a_run(small: Path) -> None:
-    """With each scheduler."""
+    """The file of a comparison has the same bytes as that of a run."""
     recorded(small, scheduler="sjf")
     compare_schedulers(small, ["easy", "sjf"], out=small.parent / "both")
     one, both = (small.parent / name / "run.json" for name in ("out", "both/sjf"))
@@ -213,7 +213,7 @@ def test_a_comparison_records_the_same_as_a_run(small: Path) -> None:
 
 
 def warnings_of(file: Path, **options: Any) -> list[str]:
-    """Return the warnings of a run, and make sure that those about the run are recorded."""
+    """Return the warnings of a run after checking that those about the run are recorded."""
     found: list[str] = []
     about = recorded(file, warn=found.append, **options)
     assert set(about["warnings"]) <= set(found)
@@ -221,12 +221,12 @@ def warnings_of(file: Path, **options: Any) -> list[str]:
 
 
 def test_a_usual_run_has_no_warning(small: Path) -> None:
-    """Its load is between 0.01 and 1, no job is rejected, and the seed has an effect."""
+    """A run with a usual load, no rejected jobs and an effective seed has no warning."""
     assert warnings_of(small, overrides={"seed": 5}) == []
 
 
 def test_rejected_jobs_are_a_warning(small: Path) -> None:
-    """With their number and the first reason."""
+    """The warning has the number of rejected jobs and the first reason."""
     overrides = {"workload.synthetic.cores": [9, 9], "workload.load": 0.1}
     (warning,) = warnings_of(small, overrides=overrides)
     assert warning.startswith("8 of 8 jobs were rejected; the first, job 1: ")
@@ -237,7 +237,7 @@ def test_rejected_jobs_are_a_warning(small: Path) -> None:
     [(1e-3, r"load is 0\.\d+, so jobs rarely wait"), (50.0, r"load is \d+.*, so the queue grows")],
 )
 def test_an_unusual_load_is_a_warning(small: Path, load: float, words: str) -> None:
-    """With the number, and a value of `workload.load` that makes it usual."""
+    """The warning has the load, and a value of `workload.load` that makes it usual."""
     (warning,) = warnings_of(small, overrides={"workload.load": load})
     assert re.search(words, warning)
     factor = float(warning.partition("workload.load=")[2].split()[0])
@@ -245,7 +245,7 @@ def test_an_unusual_load_is_a_warning(small: Path, load: float, words: str) -> N
 
 
 def test_a_seed_without_effect_is_a_warning(small: Path) -> None:
-    """If jobs and switching times are fixed and the scheduler draws nothing."""
+    """A seed is useless if jobs and switching times are fixed and the scheduler draws nothing."""
     (warning,) = warnings_of(swf(small), overrides={"seed": 5})
     assert warning.startswith("the seed has no effect")
     assert warnings_of(small, overrides={"seed": 5}, scheduler="first-random") == []
@@ -253,7 +253,7 @@ def test_a_seed_without_effect_is_a_warning(small: Path) -> None:
 
 
 def test_a_comparison_gives_each_warning_once(small: Path) -> None:
-    """Also if it is about every scheduler."""
+    """A warning about every scheduler is given once."""
     found: list[str] = []
     overrides = {"workload.load": 50.0}
     compare_schedulers(small, ["easy", "fcfs"], overrides=overrides, warn=found.append)

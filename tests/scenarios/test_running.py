@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from hpcosim_protocol import Hello, encode
 from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.transport import Transport
-from hpcosim_server.errors import ResultsError, ResultsFolderError
+from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
+from hpcosim_server.service import reporting
+from hpcosim_server.service.service import Service
 
 TEXT = """name: small
 platform: {nodes: [{count: 2, processors: [{cores: 4, static_w: 10, dynamic_w: 1}]}]}
@@ -46,7 +51,7 @@ def test_results_are_replaced_only_by_force(
 def test_results_that_cannot_be_written_leave_the_metrics(
     small: Path, tmp_path: Path, transport: Transport
 ) -> None:
-    """The error has the metrics of the run."""
+    """The error at the end of a run has its metrics."""
     (tmp_path / "out" / "run.json").mkdir(parents=True)
     with pytest.raises(ResultsError, match=r"run\.json is a folder") as caught:
         run_scenario(small, transport=transport, out=tmp_path / "out", force=True)
@@ -64,6 +69,41 @@ def test_a_comparison_checks_all_folders_before_the_first_run(small: Path, tmp_p
 
 
 def test_a_server_checks_its_folder_before_it_listens(small: Path, tmp_path: Path) -> None:
-    """It refuses a folder that holds files."""
+    """The server refuses a folder that holds files, if it would write results into it itself."""
     with pytest.raises(ResultsFolderError, match="not empty"):
-        serve_scenarios([small], "ipc://never", out=tmp_path)
+        serve_scenarios([small], "tcp://nowhere", out=tmp_path, folder_per_session=False)
+
+
+def test_a_server_with_a_folder_per_session_accepts_any_folder(small: Path, tmp_path: Path) -> None:
+    """The folders of sessions are new, so other files are not replaced."""
+    with pytest.raises(BindError):
+        serve_scenarios([small], "tcp://nowhere", out=tmp_path)
+
+
+def test_a_server_logs_the_warnings_of_a_session(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has the warnings that `run.json` records."""
+    logged: list[str] = []
+    monkeypatch.setattr(reporting, "log", RecordingLog(logged))
+    library = Library([small], {"workload.load": 50.0})
+    service = Service(library.open, out=tmp_path / "out")
+    service.answer(encode(Hello(versions=[1], client="mine")))
+    service.close("the test is over")
+    (folder,) = (tmp_path / "out").iterdir()
+    assert logged == json.loads((folder / "run.json").read_text())["warnings"] != []
+
+
+class RecordingLog:
+    """A log that keeps warnings of runs and ignores other entries."""
+
+    def __init__(self, warnings: list[str]) -> None:
+        self._warnings = warnings
+
+    def warning(self, event: str, *, warning: str, **_: object) -> None:
+        """Keep a warning."""
+        assert event == "run_warning"
+        self._warnings.append(warning)
+
+    def info(self, event: str, **_: object) -> None:
+        """Ignore an entry."""

@@ -1,4 +1,4 @@
-"""Scenarios as files: what is read, and what an error says."""
+"""Scenario files: what is read, and the errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ scheduler: {name: easy}
 
 
 def written(folder: Path, old: str = "", new: str = "") -> Path:
-    """Return the file of the scenario, with a part of it replaced."""
+    """Return the file of the scenario with a part of it replaced."""
     assert old in TEXT
     file = folder / "small.yaml"
     file.write_text(TEXT.replace(old, new, 1))
@@ -51,13 +51,13 @@ def structs_of(module: object) -> set[type[Struct]]:
 
 
 def test_advice_about_unknown_keys_knows_every_kind_of_mapping() -> None:
-    """The nearest key is taken from those of all structs that a scenario holds."""
+    """The nearest key is taken from the keys of all structs of a scenario."""
     own = set().union(*map(structs_of, (scenario, scheduler, workload, platforms)))
     assert own - {workload.Imitated} <= set(scenario.KINDS)
 
 
 def test_every_number_of_a_platform_is_bounded() -> None:
-    """A number that a platform can state has bounds; no bounds are of a field there is not."""
+    """Every number of a platform has bounds, and every bound has a field."""
     numbers = {
         field.name
         for kind in structs_of(platforms)
@@ -86,13 +86,13 @@ def test_every_number_of_a_platform_is_bounded() -> None:
 def test_a_bad_platform_is_told_with_line_and_field(
     old: str, new: str, error: str, tmp_path: Path
 ) -> None:
-    """A value out of bounds, a key that is missing or unknown, a model that does not hold."""
+    """A value out of bounds, a missing or unknown key, and an inconsistent model are errors."""
     with pytest.raises(ScenarioError, match=f"small.yaml{error}" if error[0] == ":" else error):
         load_scenario(written(tmp_path, old, new))
 
 
 def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
-    """Also where each group alone is within bounds."""
+    """The total number of nodes is bounded, also if each group is within bounds."""
     group = "{count: 600000, processors: [{cores: 1, static_w: 0, dynamic_w: 0}]}"
     file = tmp_path / "many.yaml"
     file.write_text(f"name: x\nplatform: {{nodes: [{group}, {group}]}}\nworkload: {{swf: a.swf}}\n")
@@ -112,7 +112,7 @@ def test_nodes_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
 def test_settings_of_the_scheduler_are_left_to_the_client(
     settings: str, error: str, tmp_path: Path
 ) -> None:
-    """A server reads any, as plain data; whoever wants to run the scenario is told the field."""
+    """A server accepts any settings; `check` reports the field."""
     file = written(tmp_path, "name: easy", f"name: easy, {settings}")
     load_scenario(file)
     with pytest.raises(ScenarioError, match=f"small.yaml{error}"):
@@ -120,7 +120,7 @@ def test_settings_of_the_scheduler_are_left_to_the_client(
 
 
 def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
-    """The error names the manager's field."""
+    """The error has the field of the power manager."""
     file = written(tmp_path, "name: easy", "name: easy, power: {name: timeout, timeout_s: 60}")
     text = file.read_text().splitlines()
     file.write_text(
@@ -151,13 +151,13 @@ def test_a_manager_needs_nodes_that_can_be_switched(tmp_path: Path) -> None:
 def test_a_key_that_is_there_twice_is_an_error(
     old: str, new: str, error: str, tmp_path: Path
 ) -> None:
-    """With both lines, at any depth."""
+    """The error has both lines, at any depth."""
     with pytest.raises(ScenarioError, match=error):
         load_scenario(written(tmp_path, old, new))
 
 
 def test_yaml_merge_keys_still_work(tmp_path: Path) -> None:
-    """A key that a mapping takes from an anchor and states itself is no duplicate."""
+    """A key that is both merged from an anchor and stated is no duplicate."""
     text = TEXT.replace("- count: 2", "- &group\n      count: 2")
     file = tmp_path / "merged.yaml"
     file.write_text(text.replace("workload:", "    - {<<: *group, count: 3}\nworkload:"))
@@ -165,7 +165,7 @@ def test_yaml_merge_keys_still_work(tmp_path: Path) -> None:
 
 
 def test_a_name_stands_for_a_mapping_with_that_name(tmp_path: Path) -> None:
-    """Of the scheduler, and of its power manager."""
+    """`scheduler: easy` and `power: oracle` are short for mappings with a name."""
     scheduler = load_scenario(written(tmp_path, "scheduler: {name: easy}", "scheduler: easy"))
     assert scheduler.scheduler == load_scenario(written(tmp_path)).scheduler
     power = load_scenario(written(tmp_path, "{name: easy}", "{name: easy, power: oracle}"))
@@ -189,13 +189,13 @@ def test_a_name_stands_for_a_mapping_with_that_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_number_with_a_unit_gets_a_hint(old: str, new: str, error: str, tmp_path: Path) -> None:
-    """The unit that the field has, and the number to write."""
+    """The error has the unit of the field and the number to write."""
     with pytest.raises(ScenarioError, match=error):
         load_scenario(written(tmp_path, old, new))
 
 
 def test_a_setting_of_the_power_manager_with_a_unit_gets_a_hint(tmp_path: Path) -> None:
-    """Though only the client knows the settings."""
+    """Settings that only the client validates get the hint, too."""
     power = "{name: easy, power: {name: timeout, timeout_s: 15min}}"
     with pytest.raises(ScenarioError, match=r"power\.timeout_s: .* in seconds, .*; write 900$"):
         check(written(tmp_path, "{name: easy}", power))
@@ -231,20 +231,20 @@ def test_a_setting_of_the_power_manager_with_a_unit_gets_a_hint(tmp_path: Path) 
 def test_an_error_says_what_was_expected_and_given(
     old: str, new: str, error: str, tmp_path: Path
 ) -> None:
-    """File, line, field, the expected value in plain words, and the value that is there."""
+    """The error has file, line, field, the expected value in plain words, and the given value."""
     with pytest.raises(ScenarioError, match=error):
         load_scenario(written(tmp_path, old, new))
 
 
 def test_scenarios_have_a_json_schema() -> None:
-    """Editors and generators of documentation read the types of all sections."""
+    """The schema has the types of all sections."""
     assert {"Scenario", "Workload", "Scheduler", "Processor"} <= set(
         msgspec.json.schema(scenario.Scenario)["$defs"]
     )
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    """The reference of the scenario file is made from the entries of the docstrings."""
+    """Every key has an entry in a docstring, from which the reference is generated."""
     missing = [
         f"{kind.__name__}.{name}"
         for kind in (*structs_of(scenario), *structs_of(scheduler), *structs_of(workload))

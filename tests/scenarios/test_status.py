@@ -1,4 +1,4 @@
-"""The status of a server, for the program that started it."""
+"""The status of a server for the program that started it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEFT = Failure("client_left", "the client left")
 
 
 def progress(jobs_over: int) -> Progress:
-    """Return how far some session has got."""
+    """Return the progress of a session."""
     return Progress("abc", "small", "easy", 60.0 * jobs_over, jobs_over, 40)
 
 
@@ -36,7 +36,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_what_is_told_is_read(pipe: tuple[int, int]) -> None:
-    """Of several progresses the last is returned; the first failure is kept."""
+    """The last of several progresses is returned, and the first failure is kept."""
     reader, tell = StatusReader(pipe[0]), writing_to(pipe[1])
     for status in (progress(1), progress(2), LEFT, Failure("stopped", "too late")):
         tell(status)
@@ -47,7 +47,7 @@ def test_what_is_told_is_read(pipe: tuple[int, int]) -> None:
 
 
 def test_a_line_that_comes_in_parts_is_read_once_it_is_whole(pipe: tuple[int, int]) -> None:
-    """A part of a line is kept until the rest comes."""
+    """A part of a line is kept until the rest arrives."""
     reader = StatusReader(pipe[0])
     os.write(pipe[1], b'{"status":"failure","cause":"client_left",')
     assert reader.read(0.0) is None
@@ -57,7 +57,7 @@ def test_a_line_that_comes_in_parts_is_read_once_it_is_whole(pipe: tuple[int, in
 
 
 def test_what_a_dying_server_leaves_unfinished_is_dropped(pipe: tuple[int, int]) -> None:
-    """The end of the pipe is told; half a line is no status."""
+    """The end of the pipe is reported; an incomplete line is ignored."""
     reader = StatusReader(pipe[0])
     os.write(pipe[1], b'{"status":"failu')
     os.close(pipe[1])
@@ -67,21 +67,21 @@ def test_what_a_dying_server_leaves_unfinished_is_dropped(pipe: tuple[int, int])
 
 
 def test_a_server_outlives_its_reader(pipe: tuple[int, int]) -> None:
-    """Once the reader is gone, what is told is dropped."""
+    """Status is dropped after the reader has closed its end."""
     tell = writing_to(pipe[1])
     os.close(pipe[0])
     tell(progress(1))
 
 
 def test_a_descriptor_that_is_not_open_is_an_error() -> None:
-    """Said before the server starts."""
+    """The error is raised before the server starts."""
     with pytest.raises(ScenariosError, match="expected an open file descriptor, got 987654"):
         writing_to(987654)
 
 
 @pytest.mark.slow
 def test_a_server_tells_why_it_does_not_start(pipe: tuple[int, int], tmp_path: Path) -> None:
-    """`hpcosim serve --status-fd` writes a failure, and then exits with its status."""
+    """`hpcosim serve --status-fd` writes a failure, then exits with its status."""
     command = [*SERVE, str(tmp_path / "gone.yaml"), "--status-fd", str(pipe[1])]
     done = subprocess.run(command, pass_fds=pipe[1:], capture_output=True, text=True, check=False)
     reader = StatusReader(pipe[0])

@@ -1,4 +1,4 @@
-"""The processes and the wire between them: what is lost, who dies, and who is not harmed."""
+"""Runs over every transport: lost messages, killed processes, and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FILES = ("jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv")
 
 
 class Raw:
-    """A client that has pyzmq and msgpack, and nothing of ours."""
+    """A client that uses pyzmq and msgpack, and no package of hpcosim."""
 
     made: ClassVar[list[Raw]] = []
 
@@ -57,13 +57,13 @@ class Raw:
         self.socket.connect(address)
 
     def ask(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Send a message and return the answer."""
+        """Send a message and return the reply."""
         self.socket.send(msgpack.packb({"type": kind, **fields}))
         answer: dict[str, Any] = msgpack.unpackb(self.socket.recv())
         return answer
 
     def close(self) -> None:
-        """Go."""
+        """Close the socket."""
         self.socket.close()
         self.context.term()
 
@@ -78,7 +78,7 @@ def every_raw_client_goes() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> Callable[[str], Results]:
-    """Return what gives the results of `small` under a scheduler, in one process."""
+    """Return a function that returns the results of `small` with a scheduler, in one process."""
     known: dict[str, Results] = {}
 
     def results(policy: str) -> Results:
@@ -123,7 +123,7 @@ def test_every_transport_gives_the_same_bytes(
     expected: Callable[[str], Results],
     transport: Transport,
 ) -> None:
-    """Scenario, seed and scheduler make the results, to the last byte; the wire does not."""
+    """The results of a scenario, seed and scheduler are the same bytes on every transport."""
     out = tmp_path / "out"
     metrics, where = run_scenario(folder / "small.yaml", transport=transport, out=out)
     assert where == out
@@ -146,7 +146,7 @@ def test_every_transport_gives_the_same_bytes(
 def test_overrides_mean_the_same_over_every_transport(
     folder: Path, tmp_path: Path, overrides: dict[str, Any]
 ) -> None:
-    """A value changed from outside gives the same results, or the same error, with a wire."""
+    """An override gives the same results, or the same error, on every transport."""
     outcomes: list[object] = []
     transports: tuple[Transport, Transport] = ("inproc", "ipc")
     for transport in transports:
@@ -162,7 +162,7 @@ def test_overrides_mean_the_same_over_every_transport(
 def test_two_schedulers_on_one_server_get_what_each_would_get_alone(
     server: Server, expected: Callable[[str], Results]
 ) -> None:
-    """Sessions that take turns at one server do not notice each other."""
+    """Concurrent sessions of one server do not affect each other."""
     names = ("easy", "sjf", "easy", "conservative")
     barrier = threading.Barrier(len(names), timeout=SOON_S)
     failures: list[BaseException] = []
@@ -197,7 +197,7 @@ def test_two_schedulers_on_one_server_get_what_each_would_get_alone(
 def test_a_scheduler_is_told_whether_allocations_wake_nodes(
     processes: Processes, folder: Path, tmp_path: Path
 ) -> None:
-    """In one process and over a wire."""
+    """The view has the rule, in one process and over a wire."""
     path = tmp_path / "off.yaml"
     path.write_text((folder / "small.yaml").read_text() + "wake_on_allocation: false\n")
     server = Server(processes, path, out=tmp_path / "out")
@@ -214,7 +214,7 @@ def test_a_scheduler_is_told_whether_allocations_wake_nodes(
 
 
 def play_by_hand(peer: Raw) -> str:
-    """Schedule `small` first come first served with nothing of ours, and return the session."""
+    """Schedule `small` first come first served without hpcosim's client; return the session."""
     welcome = peer.ask("hello", versions=[1], client="fcfs", scenario="small")
     capacity = [
         sum(processor["cores"] for processor in group["processors"])
@@ -256,7 +256,7 @@ def play_by_hand(peer: Raw) -> str:
 def test_a_client_of_nothing_but_pyzmq_and_msgpack_works(
     server: Server, peer: Raw, expected: Callable[[str], Results]
 ) -> None:
-    """A plain REQ socket and another msgpack get the results of our own client."""
+    """A plain REQ socket and another msgpack library get the results of our client."""
     assert anonymous(server.results(play_by_hand(peer))) == anonymous(expected("fcfs"))
 
 
@@ -264,7 +264,7 @@ def test_a_client_of_nothing_but_pyzmq_and_msgpack_works(
 
 
 def send_frames(address: str, frames: list[bytes], kind: int = zmq.DEALER) -> None:
-    """Send a message of these frames and vanish, the message on its way."""
+    """Send a message of these frames and close the socket."""
     raw = Raw(address, kind)
     raw.socket.linger = 1000
     raw.socket.send_multipart(frames)
@@ -272,14 +272,14 @@ def send_frames(address: str, frames: list[bytes], kind: int = zmq.DEALER) -> No
 
 
 def send_bytes(address: str, data: bytes) -> None:
-    """Say something that is no ZeroMQ and vanish."""
+    """Send bytes that are not ZeroMQ and close the connection."""
     host, port = address.removeprefix("tcp://").split(":")
     with socket.create_connection((host, int(port)), SOON_S) as connection:
         connection.sendall(data)
 
 
 def say_hello_and_vanish(address: str) -> None:
-    """Open a session and never be heard of again."""
+    """Open a session and send nothing more."""
     send_frames(address, [b"", msgpack.packb({"type": "hello", "versions": [1]})])
 
 
@@ -304,7 +304,7 @@ MISCHIEF: dict[str, Callable[[str], None]] = {
 
 @pytest.fixture(scope="module")
 def pestered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for all the mischief, one after the other."""
+    """A server for all misbehaving clients, one after the other."""
     where = tmp_path_factory.mktemp("pestered")
     processes = Processes(where)
     try:
@@ -317,7 +317,7 @@ def pestered(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_peer_that_misbehaves_does_no_harm(
     pestered: Server, expected: Callable[[str], Results], mischief: Callable[[str], None]
 ) -> None:
-    """A session in which others send what they should not has the results it has alone."""
+    """A session gets the same results while another client sends invalid data."""
     policy = make_policy("easy")
     session = ""
     with Connection(pestered.address) as connection:
@@ -337,7 +337,7 @@ def test_a_peer_that_misbehaves_does_no_harm(
 
 
 def test_a_dealer_gets_its_answers_in_order(server: Server) -> None:
-    """A client that does not wait for answers gets one for each message, as they came."""
+    """A client that does not wait gets a reply to each message, in their order."""
     raw = Raw(server.address, zmq.DEALER)
     for number in range(50):
         raw.socket.send_multipart(
@@ -353,7 +353,7 @@ def test_a_dealer_gets_its_answers_in_order(server: Server) -> None:
 def test_a_client_that_answers_twice_is_heard_once(
     server: Server, expected: Callable[[str], Results]
 ) -> None:
-    """Every request sent twice, without waiting: each is answered twice and carried out once."""
+    """Each request that is sent twice without waiting gets two replies and is executed once."""
     raw = Raw(server.address, zmq.DEALER)
     policy = make_policy("easy")
     with Connection(server.address) as connection:
@@ -377,7 +377,7 @@ def test_a_client_that_answers_twice_is_heard_once(
 
 
 def test_a_job_of_absurdly_many_cores_does_not_kill_the_server(server: Server, peer: Raw) -> None:
-    """The server outlives a job submitted with more cores than a column can hold."""
+    """A submitted job with more cores than an integer column can hold is rejected."""
     session = peer.ask("hello", versions=[1], scenario="small")["session"]
     job = {"type": "submit_job", "job_id": 10**6, "cores": 2**63, "run_s": 1.0}
     answer = peer.ask("decisions", session=session, seq=1, decisions=[job])
@@ -394,18 +394,18 @@ Loses = Callable[[int, bytes], bool]
 
 
 def every(count: int) -> Loses:
-    """Lose every so many answers one; 0: none."""
+    """Lose one reply in every `count`; 0: none."""
     return lambda number, _: count > 0 and number % count == 0
 
 
 def the_first_to(word: bytes) -> Loses:
-    """Lose the first answer to a request that contains a word."""
+    """Lose the first reply to a request that contains a word."""
     still = iter([True])
     return lambda _, request: word in request and next(still, False)
 
 
 class Post(threading.Thread):
-    """A service behind a post office that loses, doubles and delays.
+    """A service behind a proxy that loses, repeats and delays replies.
 
     Args:
         service: the service.
@@ -426,7 +426,7 @@ class Post(threading.Thread):
         self.lost = 0
 
     def run(self) -> None:
-        """Carry messages."""
+        """Forward messages."""
         count = 0
         while not self._over.is_set():
             try:
@@ -457,7 +457,7 @@ class Post(threading.Thread):
 def test_answers_that_are_lost_or_come_twice_change_nothing(
     folder: Path, tmp_path: Path, expected: Callable[[str], Results], lose: int, double: bool
 ) -> None:
-    """A client whose answers are lost asks again, and the results are the same."""
+    """A client repeats requests without a reply, and the results are the same."""
     service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
     with Post(service, every(lose), double=double) as post:
         timeouts = Timeouts(resend_s=0.02, reply_s=SOON_S)
@@ -476,7 +476,7 @@ def test_answers_that_are_lost_or_come_twice_change_nothing(
 
 
 def test_a_hello_whose_answer_is_lost_opens_one_session(folder: Path, tmp_path: Path) -> None:
-    """The client says hello again, and it is the same session."""
+    """A repeated hello opens no second session."""
     service = Service(Library([folder / "small.yaml"]).open, None, tmp_path / "out")
     with Post(service, the_first_to(b"unlucky")) as post:
         for client in ("lucky", "unlucky"):
@@ -488,7 +488,7 @@ def test_a_hello_whose_answer_is_lost_opens_one_session(folder: Path, tmp_path: 
 
 
 def test_a_bye_whose_answer_is_lost_is_no_error(folder: Path) -> None:
-    """The client says bye again, and is told goodbye."""
+    """A repeated bye gets a goodbye."""
     service = Service(Library([folder / "small.yaml"]).open)
     with (
         Post(service, the_first_to(b"bye")) as post,
@@ -504,7 +504,7 @@ def test_a_bye_whose_answer_is_lost_is_no_error(folder: Path) -> None:
 
 
 def test_nobody_there_is_found_out_in_time() -> None:
-    """A client of an address that nobody listens at gives up, and not before its time."""
+    """A client without a server gives up after its timeout, not before."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -518,7 +518,7 @@ def test_nobody_there_is_found_out_in_time() -> None:
 
 
 def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
-    """A client in the middle of a run gives up on a dead server, and not before its time."""
+    """A client gives up on a server that was killed after its timeout, not before."""
     policy = make_policy("fcfs")
     killed_s: list[float] = []
 
@@ -535,7 +535,7 @@ def test_a_server_that_dies_is_gone_for_the_client(server: Server) -> None:
 
 
 def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes: Processes) -> None:
-    """`hpcosim schedule` says in a line that the server is gone, and fails."""
+    """`hpcosim schedule` fails with one line if the server was killed."""
     client = processes.start(
         "schedule", "fcfs", "--connect", server.address, "--scenario", "long", "--timeout-s", "1"
     )
@@ -548,7 +548,7 @@ def test_a_server_that_dies_ends_the_schedule_command(server: Server, processes:
 
 
 def in_the_middle_of(run: subprocess.Popen[str], processes: Processes) -> dict[str, int]:
-    """Wait until `hpcosim run` is well into a run; return its processes by subcommand."""
+    """Wait until `hpcosim run` has simulated for a while; return its processes by subcommand."""
     both: dict[str, int] = eventually(lambda: len(found := children(run.pid)) == 2 and found)
     processes.watch(*both.values())
     eventually(lambda: waits(both["schedule"]) > WELL_INTO_A_RUN)
@@ -560,7 +560,7 @@ def in_the_middle_of(run: subprocess.Popen[str], processes: Processes) -> dict[s
 def test_a_process_that_dies_fails_the_run(
     processes: Processes, folder: Path, tmp_path: Path, victim: str, transport: str
 ) -> None:
-    """A scheduler or a server killed in a run: one line, exit 1, what was recorded is written."""
+    """If the scheduler or the server is killed: one line, exit 1, results so far are written."""
     run = processes.start(
         "run", folder / "long.yaml", "--transport", transport, "--out", tmp_path / "out"
     )
@@ -591,7 +591,7 @@ def test_a_process_that_dies_fails_the_run(
 def test_a_run_that_is_stopped_leaves_nothing_running(
     processes: Processes, folder: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    """A run stopped by a signal ends its two processes, and what was recorded is written."""
+    """A run stopped by a signal ends both processes and writes the results so far."""
     run = processes.start("run", folder / "long.yaml", "--out", tmp_path / "out")
     both = in_the_middle_of(run, processes)
     run.send_signal(number)
@@ -605,7 +605,7 @@ def test_a_run_that_is_stopped_leaves_nothing_running(
 def test_a_scheduler_that_hangs_is_dropped_with_results(
     processes: Processes, folder: Path, tmp_path: Path
 ) -> None:
-    """After the idle timeout a session is over, its results are written, and that is told."""
+    """After the idle timeout a session ends, its results are written, and its failure is logged."""
     server = Server(
         processes, folder / "small.yaml", "--once", "--idle-timeout-s", "0.3", out=tmp_path / "out"
     )
@@ -624,7 +624,7 @@ def test_a_scheduler_that_hangs_is_dropped_with_results(
 def test_a_server_told_to_stop_writes_what_it_has(
     server: Server, peer: Raw, number: signal.Signals
 ) -> None:
-    """On a signal the results of open sessions are written, and the exit is a clean one."""
+    """On a signal the server writes the results of open sessions and exits with 0."""
     sessions = [peer.ask("hello", versions=[1])["session"] for _ in range(3)]
     peer.ask("decisions", session=sessions[0], seq=1)
     server.process.send_signal(number)
@@ -636,7 +636,7 @@ def test_a_server_told_to_stop_writes_what_it_has(
 
 
 def test_every_line_of_the_log_is_json_and_no_secret_is_in_it(server: Server, peer: Raw) -> None:
-    """The log is JSON line by line, and does not tell the names of sessions."""
+    """Every line of the log is JSON, and none has the name of a session."""
     session = play_by_hand(peer)
     peer.ask("decisions", session=session, seq=10_000)
     server.process.terminate()
@@ -651,7 +651,7 @@ def test_every_line_of_the_log_is_json_and_no_secret_is_in_it(server: Server, pe
 def test_another_client_takes_over_the_session_of_one_that_died(
     server: Server, processes: Processes, expected: Callable[[str], Results]
 ) -> None:
-    """`hpcosim schedule --session` goes on where a dead client stopped, to the same results."""
+    """`hpcosim schedule --session` continues a session with the same results."""
     policy = make_policy("easy")
     with Connection(server.address) as connection:
         welcome = connection.hello(client="easy")
@@ -675,7 +675,7 @@ def test_a_second_session_does_not_spoil_the_results_of_a_server_for_one(
     expected: Callable[[str], Results],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A stranger who comes second to a server started with --once is turned away."""
+    """A server with --once rejects a second client."""
     server = Server(processes, folder / "small.yaml", "--once", out=tmp_path / "out")
     owner, stranger = Raw(server.address), Raw(server.address)
     answers = []
@@ -699,7 +699,7 @@ def test_a_second_session_does_not_spoil_the_results_of_a_server_for_one(
 def test_an_address_that_is_taken_is_an_error(
     server: Server, processes: Processes, folder: Path
 ) -> None:
-    """The second server at an address says so in a line and fails."""
+    """A second server at an address fails with one line."""
     second = processes.start("serve", folder / "small.yaml", "--bind", server.address)
     _, err = second.communicate(timeout=SOON_S)
     assert second.returncode == 1
@@ -710,7 +710,7 @@ def test_an_address_that_is_taken_is_an_error(
 def test_a_finished_session_is_answered_before_the_server_ends(
     processes: Processes, folder: Path, tmp_path: Path, expected: Callable[[str], Results]
 ) -> None:
-    """The last answer of a --once server gets to its client, which ends well."""
+    """The client of a --once server gets the last reply before the server ends."""
     for number in range(3):
         out = tmp_path / str(number)
         server = Server(processes, folder / "small.yaml", "--once", out=out)

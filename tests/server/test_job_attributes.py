@@ -21,15 +21,15 @@ from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.errors import LineError, WorkloadError
 from hpcosim_workloads.logs.job_line import (
-    MOST_OPS,
-    NOT_OF_LOGS,
+    LOG_FIELDS,
+    MAX_OPS,
     JobLine,
     JobLines,
     JobProfile,
 )
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.logs.swf import read_swf
-from hpcosim_workloads.table import LATEST_S, JobSpec
+from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 
 PLATFORM = "platform: {nodes: [{count: 2, processors: [{cores: 8, static_w: 9, dynamic_w: 1}]}]}"
 PROFILE = JobProfile(
@@ -106,19 +106,19 @@ def test_operations_are_rounded_up(req_ops: float, ipc: float, ops: float) -> No
 
 
 @given(
-    st.floats(0, MOST_OPS, exclude_min=True, allow_subnormal=True),
+    st.floats(0, MAX_OPS, exclude_min=True, allow_subnormal=True),
     st.floats(0, 1e6, exclude_min=True, allow_subnormal=True),
 )
 def test_operations_never_overflow(req_ops: float, ipc: float) -> None:
     """Operations and times are finite, or the line is an error."""
-    if req_ops / ipc > MOST_OPS:
+    if req_ops / ipc > MAX_OPS:
         with pytest.raises(LineError, match=r"at most 1e\+24 - at `\$\.ipc`"):
             job(cores=1, req_ops=req_ops, ipc=ipc, requested_s=1)
         return
     row = job(cores=1, req_ops=req_ops, ipc=ipc, requested_s=1)
-    assert 1 <= row.ops <= MOST_OPS
+    assert 1 <= row.ops <= MAX_OPS
     assert row.ops.is_integer()
-    assert row.run_s == row.ops / 1e9 <= LATEST_S
+    assert row.run_s == row.ops / 1e9 <= MAX_TIME_S
 
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
@@ -404,7 +404,7 @@ def test_a_bad_scenario_is_named(tmp_path: Path, workload: str, parts: list[str]
 
 
 @pytest.mark.parametrize("source", ["swf: x.swf", "trace: nasa-ipsc"])
-@pytest.mark.parametrize("field", NOT_OF_LOGS)
+@pytest.mark.parametrize("field", LOG_FIELDS)
 def test_a_profile_must_not_set_fields_of_a_log(tmp_path: Path, source: str, field: str) -> None:
     """A profile for a log must not set cores, work or requested time."""
     with pytest.raises(ScenarioError) as caught:

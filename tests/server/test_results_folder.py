@@ -32,7 +32,7 @@ def test_a_folder_that_is_missing_or_empty_is_accepted(tmp_path: Path, where: st
 
 
 def test_a_folder_with_files_is_refused_unless_forced(tmp_path: Path) -> None:
-    """The message names the option, and `force` deletes nothing before there are new results."""
+    """The error names the options, and `force` deletes nothing before new results exist."""
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ResultsFolderError, match=r"is not empty.*--out.*--force"):
         prepare(tmp_path)
@@ -42,7 +42,7 @@ def test_a_folder_with_files_is_refused_unless_forced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["file", "file/out", "file/a/out"])
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path, where: str) -> None:
-    """With `force`, too."""
+    """A file is refused with and without `force`."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ResultsFolderError, match=r"expected a results folder; .*file is a file"):
         prepare(tmp_path / where, force=True)
@@ -50,7 +50,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path, where: str
 
 @pytest.mark.parametrize("where", ["/proc/hpcosim/out", "nul\0", "x" * 300])
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, where: str) -> None:
-    """The message says why."""
+    """The error has the reason of the operating system."""
     with pytest.raises(ResultsFolderError, match=r"cannot be written here: .+"):
         prepare(tmp_path / where / "out")
 
@@ -72,12 +72,12 @@ def test_new_results_remove_stale_pictures_and_no_other_files(tmp_path: Path) ->
 
 
 def test_every_file_of_batsim_s_format_is_known_as_ours() -> None:
-    """A new run without that format removes them."""
+    """Files of Batsim's format are known, so a run without that format removes them."""
     assert files_of(outcome_of(record())).keys() <= OWN_FILES
 
 
 def test_an_error_at_the_end_of_a_run_has_the_metrics(tmp_path: Path) -> None:
-    """A command prints them before it fails."""
+    """The error has the metrics, so that a command can print them."""
     (tmp_path / "run.json").mkdir()
     with pytest.raises(ResultsError) as caught:
         write_results(tmp_path, record(), RUN)

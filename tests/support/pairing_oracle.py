@@ -1,6 +1,6 @@
 """Reference implementation of the choices and features of a pairing agent, in plain Python.
 
-Written from the tables of `papers_rows` and `foreseen_rows` and the docstrings beside them.
+Written from the tables of `paper_features` and `forecast_features` and the docstrings beside them.
 The state contains past events only. Each forecast of a node is recomputed from its first job.
 Speeds change at every start and end, by section 5.4 of the specification as in
 `contention_oracle`.
@@ -92,7 +92,7 @@ class Guest:
     end_s: float = math.inf
 
     @property
-    def asked_mbps(self) -> float:
+    def requested_mbps(self) -> float:
         """Memory bandwidth demand of all its tasks, MB/s."""
         return self.kind.cores * self.mbps
 
@@ -260,7 +260,7 @@ def speed(machine: Machine, going: Iterable[Guest], guest: Guest) -> float:
     """Return the speed of each task of a job beside the other jobs."""
     if machine.contention is None:
         return 1.0
-    total_mbps = sum(each.asked_mbps for each in going)
+    total_mbps = sum(each.requested_mbps for each in going)
     others = sum(each.kind.cores for each in going) - 1
     return speed_of(machine.contention, total_mbps, guest.mbps, others)
 
@@ -511,7 +511,7 @@ class Oracle:
             of_the_most(machine.core_w, [each.core_w for each in self.machines]),
             self.free(node, view) / machine.cores,
             1.0 if guests else 0.0,
-            share(sum(guest.asked_mbps for guest in guests), 1e5),
+            share(sum(guest.requested_mbps for guest in guests), 1e5),
         ]
 
     def of_pair(self, option: Option, options: Iterable[Option], horizon_s: float) -> list[float]:

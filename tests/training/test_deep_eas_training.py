@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from hpcosim_client import View, make_policy
 from hpcosim_client.agents.deep_eas.network import (
-    About,
+    DeepEasMetadata,
     Network,
-    draw,
+    initialise,
     load_deep_eas,
     logits_of,
     network_of,
@@ -126,11 +126,11 @@ def test_the_policy_makes_the_same_schedules_in_the_simulator(
         cores=4, horizon=horizon, queue=4, backlog=60, since_arrival=60, sees=sees, masked=masked
     )
     network = network_of(settings)
-    draw(network, torch.Generator().manual_seed(seed))
+    initialise(network, torch.Generator().manual_seed(seed))
     with torch.no_grad():
         network.last.weight *= 100.0
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    save_deep_eas(path, network, About(settings=settings))
+    save_deep_eas(path, network, DeepEasMetadata(settings=settings))
     env = runs_of(drawn_jobs(seed), drawn, settings=settings)
     play_greedy(network, env)
     assert starts(env.runs, 1) == schedule(deep_eas(path), table(drawn))

@@ -285,7 +285,7 @@ def pairing_env(settings: Pairing, path: str | Path) -> JobNodePairingEnv:
     ],
 )
 def test_rows_stand_at_their_actions(settings: Pairing, path: str | Path) -> None:
-    """Mask and rows are the choices of the client's `Rounds`; other rows are 0."""
+    """Mask and rows are the choices of the client's `PairingRounds`; other rows are 0."""
     env, rng = pairing_env(settings, path), np.random.default_rng(0)
     seen, info = env.reset()
     while not env.done:
@@ -423,7 +423,7 @@ def test_nodes_without_power_are_an_error(tmp_path: Path) -> None:
 def test_jobs_wider_than_a_node_are_an_error() -> None:
     """A job that needs more than one node is an error that names the job."""
     env = JobNodePairingEnv(task=PairingTask(cluster_of(2, 4)), jobs=jobs_of((0, 9, 5)))
-    with pytest.raises(PolicyError, match=r"job 1 asks for 5 cores.* of at most 4 here"):
+    with pytest.raises(PolicyError, match=r"job 1 requests 5 cores.* at most 4"):
         env.reset()
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcosim_cli.train import app as train_app
 from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_client.agents.pairing.networks import PapersActor
+from hpcosim_client.agents.pairing.networks import PaperActor
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
@@ -136,7 +136,7 @@ def test_the_papers_form_trains(tmp_path: Path) -> None:
         validate_every=0,
     )
     actor, about = load_pairing(train_pairing(EXPERIMENT_1, tmp_path, training))
-    assert isinstance(actor, PapersActor)
+    assert isinstance(actor, PaperActor)
     assert about.pairing.placements_per_event == "one"
 
 

@@ -55,9 +55,11 @@ def some_jobs(count: int = 40) -> JobTable:
 def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path: Path) -> None:
     """A run of the learned manager equals that of the environment with its greedy actions."""
     shape = TINY._replace(features=11 if origin_s is None else 15)
-    actor = nets.new_network(nets.Actor, shape, torch.Generator().manual_seed(8))
+    actor = nets.new_network(nets.NodePowerActor, shape, torch.Generator().manual_seed(8))
     path = tmp_path / "actor.safetensors"
-    nets.save_actor(path, actor, nets.About(shape=shape, interval_s=20.0, origin_s=origin_s))
+    nets.save_actor(
+        path, actor, nets.NodePowerMetadata(shape=shape, interval_s=20.0, origin_s=origin_s)
+    )
     jobs, platform = some_jobs(), nodes_of(5)
     env = NodePowerEnv(task=task_of(platform, origin_s=origin_s), jobs=jobs)
     env.reset()

@@ -326,7 +326,7 @@ def test_seasonal_jobs_come_within_its_days(
         (draw_seasonal, 999, {"days": -3}, "days is -3; it must be 1 or more"),
         (draw_seasonal, 0, {}, "the log has no jobs to draw from; a weekly pattern needs"),
         (draw_seasonal, 9, {}, "the log covers 1 days"),
-        (draw_seasonal, 999, {"most_jobs": 99}, "400 days .* the maximum is 99"),
+        (draw_seasonal, 999, {"max_jobs": 99}, "400 days .* the maximum is 99"),
     ],
 )
 def test_bad_input_is_named(draw: Draw, jobs: int, changed: dict[str, Any], what: str) -> None:

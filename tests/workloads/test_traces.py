@@ -242,7 +242,7 @@ def test_not_found(archive: Archive, tmp_path: Path) -> None:
 
 
 def free_address(monkeypatch: pytest.MonkeyPatch) -> str:
-    """An address of this machine at which nobody listens."""
+    """An address of this machine without a listener."""
     monkeypatch.setenv("no_proxy", "*")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -425,7 +425,7 @@ def test_catalogue_numbers(name: str) -> None:
     submits_s = [float(line.split()[1] if swf else line.split(";")[6]) for line in jobs]
     assert len(submits_s) == trace.jobs
     assert trace.span_days == pytest.approx((max(submits_s) - min(submits_s)) / 86400, abs=0.05)
-    if not swf:  # it has no header; what stands in its place is beside it
+    if not swf:  # it has no header; a file beside it has the values
         about = (REAL_TRACES / "README.md").read_text()
         row = next(line for line in about.splitlines() if trace.file in line)
         assert f"/ {trace.processors} | {trace.provider} |" in row

@@ -36,14 +36,14 @@ def swf_line(
     job_id: object = 1,
     submit: object = 0,
     run: object = 10,
-    used: object = 2,
-    asked: object = 4,
+    allocated: object = 2,
+    requested_cores: object = 4,
     requested: object = 20,
 ) -> str:
     """Return a line of a log; fields that are not read have distinct values."""
     return (
-        f"{job_id} {submit} 777 {run} {used} 778 -1 {asked} {requested} -1 1 782 783 784 785 786 "
-        "787 788\n"
+        f"{job_id} {submit} 777 {run} {allocated} 778 -1 {requested_cores} {requested} -1 1 782 "
+        "783 784 785 786 787 788\n"
     )
 
 
@@ -129,7 +129,7 @@ def test_zero_run_time_kept(log: Log, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "used", "asked", "cores"),
+    ("sizes", "allocated", "requested_cores", "cores"),
     [
         ("requested", 2, 4, 4),
         ("requested", 2, -1, 2),
@@ -139,25 +139,35 @@ def test_zero_run_time_kept(log: Log, read: str) -> None:
     ],
 )
 def test_swf_sizes(
-    log: Log, sizes: Literal["requested", "allocated"], used: int, asked: int, cores: int
+    log: Log,
+    sizes: Literal["requested", "allocated"],
+    allocated: int,
+    requested_cores: int,
+    cores: int,
 ) -> None:
     """`sizes` chooses the field of the cores; the other field is used where that is unknown."""
-    table = read_swf(log(swf_line(used=used, asked=asked)), sizes=sizes)
+    table = read_swf(
+        log(swf_line(allocated=allocated, requested_cores=requested_cores)), sizes=sizes
+    )
     assert table.cores.tolist() == [cores]
 
 
 @pytest.mark.parametrize(
-    ("used", "asked", "cores"), [(2, 4, 4), (2, -1, 2), (2, 0, 2), (-1, 4, 4), (8, 4, 4)]
+    ("allocated", "requested_cores", "cores"),
+    [(2, 4, 4), (2, -1, 2), (2, 0, 2), (-1, 4, 4), (8, 4, 4)],
 )
-def test_swf_processors(log: Log, used: int, asked: int, cores: int) -> None:
+def test_swf_processors(log: Log, allocated: int, requested_cores: int, cores: int) -> None:
     """Cores are requested processors, or if unknown allocated ones."""
-    assert rows_of(read_swf(log(swf_line(used=used, asked=asked))))[0][4] == cores
+    assert (
+        rows_of(read_swf(log(swf_line(allocated=allocated, requested_cores=requested_cores))))[0][4]
+        == cores
+    )
 
 
-@pytest.mark.parametrize(("used", "asked"), [(-1, -1), (0, -1), (-1, 0)])
-def test_swf_no_processors(log: Log, used: int, asked: int) -> None:
+@pytest.mark.parametrize(("allocated", "requested_cores"), [(-1, -1), (0, -1), (-1, 0)])
+def test_swf_no_processors(log: Log, allocated: int, requested_cores: int) -> None:
     """A job without known processors is dropped and counted."""
-    table = read_swf(log(swf_line(used=used, asked=asked)))
+    table = read_swf(log(swf_line(allocated=allocated, requested_cores=requested_cores)))
     assert len(table) == 0
     assert table.skipped == {"cores_unknown": 1}
 
@@ -203,9 +213,9 @@ BROKEN = {
     "number with a point": swf_line("1.5"),
     "no time": swf_line(submit="soon"),
     "no run time": swf_line(run="x"),
-    "no processors": swf_line(asked="x"),
-    "half a processor": swf_line(asked="2.5"),
-    "no used processors": swf_line(used="x"),
+    "no processors": swf_line(requested_cores="x"),
+    "half a processor": swf_line(requested_cores="2.5"),
+    "no used processors": swf_line(allocated="x"),
     "no requested time": swf_line(requested="x"),
     "time nan": swf_line(submit="nan"),
     "run time inf": swf_line(run="inf"),
@@ -213,7 +223,7 @@ BROKEN = {
     "time too late": swf_line(submit="1e16"),
     "negative number": swf_line(-1),
     "number too large": swf_line(2**63),
-    "processors too many": swf_line(asked=2**31),
+    "processors too many": swf_line(requested_cores=2**31),
     "digits without end": swf_line("1" * 5000),
     "bytes": "\x00\xff\n",
 }
@@ -235,7 +245,7 @@ def test_swf_corrupt_line(log: Log, line: str) -> None:
 def test_swf_corrupt_line_of_a_dropped_job(log: Log) -> None:
     """A corrupt line of a job without run time is an error."""
     with pytest.raises(WorkloadError):
-        read_swf(log(swf_line(run=-1, asked="x")))
+        read_swf(log(swf_line(run=-1, requested_cores="x")))
 
 
 def test_swf_repeated_number(log: Log) -> None:

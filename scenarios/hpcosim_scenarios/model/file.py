@@ -11,8 +11,7 @@ import yaml
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
 from hpcosim_scenarios.model.messages import scenario_error
-from hpcosim_scenarios.model.overrides import Overrides, apply, expand_names
-from hpcosim_scenarios.model.overrides import located as located_in
+from hpcosim_scenarios.model.overrides import Overrides, apply, blame_override, expand_names
 from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scenario
 from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, line_of, parse_yaml
@@ -41,11 +40,13 @@ def load_scenario(path: Path, overrides: Overrides | None = None) -> Scenario:
     try:
         return _scenario(tree)
     except ScenarioError as error:
-        raise located_in(error, overrides or {}) or located(error, path) from None
+        raise located(error, path, overrides) from None
 
 
-def located(error: ScenarioError, path: Path) -> ScenarioError:
-    """Return an error with the file, and with the line of its field."""
+def located(error: ScenarioError, path: Path, overrides: Overrides | None = None) -> ScenarioError:
+    """Return an error with its origin: the override, or the file and the line of its field."""
+    if overridden := blame_override(error, overrides or {}):
+        return overridden
     line = line_of(_read(path), error.field, error.key or None)
     return ScenarioError(error.what, path, line, error.field, error.key)
 

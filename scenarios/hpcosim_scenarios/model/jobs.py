@@ -16,14 +16,14 @@ from hpcosim_workloads import shaping
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_line import (
-    MOST_LETTERS,
-    NOT_OF_LOGS,
+    LOG_FIELDS,
+    MAX_NAME_LENGTH,
     JobLines,
-    not_of_logs,
+    log_field_message,
 )
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
-from hpcosim_workloads.synthetic.imitation import MOST_JOBS
+from hpcosim_workloads.synthetic.imitation import MAX_JOBS
 from hpcosim_workloads.synthetic.lublin import lublin
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable
@@ -31,7 +31,7 @@ from hpcosim_workloads.table import PLACEMENTS, JobTable
 PROFILES = "$.workload.profiles"
 
 
-def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
+def jobs_of(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTable:
     """Return the jobs of a scenario.
 
     Args:
@@ -46,7 +46,7 @@ def jobs_of(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable
     return shape(source_jobs(scenario, folder, most), scenario.workload)
 
 
-def source_jobs(scenario: Scenario, folder: Path, most: int = MOST_JOBS) -> JobTable:
+def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTable:
     """Return all jobs of the source, before `shape`.
 
     Arguments and errors are those of `jobs_of`.
@@ -92,7 +92,7 @@ def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: 
     if isinstance(model, Lublin):
         return lublin(rng, jobs=model.jobs, processors=model.processors)
     if isinstance(model, Bernoulli):
-        return bernoulli(rng, **asdict(model), most_jobs=most)
+        return bernoulli(rng, **asdict(model), max_jobs=most)
     return poisson(
         rng,
         jobs=model.jobs,
@@ -142,8 +142,8 @@ def check_profiles(workload: Workload) -> None:
         ScenarioError: a name or a profile is invalid; has the field, not file and line.
     """
     for name in workload.profiles:
-        if not 0 < len(name) <= MOST_LETTERS or not name.isprintable() or '"' in name:
-            what = f"expected names of 1 to {MOST_LETTERS} printable characters except '\"'"
+        if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable() or '"' in name:
+            what = f"expected names of 1 to {MAX_NAME_LENGTH} printable characters except '\"'"
             what += f", got {name!r}"
             raise ScenarioError(what, field=PROFILES)
     if not workload.profiles or workload.json is not None or workload.inline is not None:
@@ -154,6 +154,6 @@ def check_profiles(workload: Workload) -> None:
         what = f"jobs of {source} have no profile; remove the profiles"
         raise ScenarioError(what, field=PROFILES)
     for name, profile in workload.profiles.items():
-        for field in NOT_OF_LOGS:
+        for field in LOG_FIELDS:
             if getattr(profile, field) is not None:
-                raise ScenarioError(not_of_logs(field), field=f'{PROFILES}["{name}"].{field}')
+                raise ScenarioError(log_field_message(field), field=f'{PROFILES}["{name}"].{field}')

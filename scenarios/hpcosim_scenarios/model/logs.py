@@ -89,7 +89,7 @@ def imitated_jobs(
             return sampled(rng, log, jobs=model.jobs)
         start_s = _start_s(model, folder)
         return seasonal(
-            rng, log, days=model.days, start_s=start_s, pairs=model.pairs, most_jobs=most
+            rng, log, days=model.days, start_s=start_s, pairs=model.pairs, max_jobs=most
         )
     except WorkloadError as error:
         raise ScenarioError(error.what, field=MODEL) from None

@@ -114,7 +114,7 @@ def _expected_key(what: str) -> str:
 
 
 def _expected_choice(field: str, value: Any, kinds: Kinds) -> str:
-    """Return what is wrong with a value that is none of a fixed set."""
+    """Return the message for a value that is not among the choices of its field."""
     key = str(next(iter(reversed(steps_of(field))), ""))
     known = sorted(_choices(key, kinds))
     near = nearest(str(value), known)

@@ -127,7 +127,7 @@ def _key(branch: Any, name: str, path: str, place: str) -> Any:
     raise ScenarioError(what, field=f"override {path}")
 
 
-def located(error: ScenarioError, overrides: Overrides) -> ScenarioError | None:
+def blame_override(error: ScenarioError, overrides: Overrides) -> ScenarioError | None:
     """Return an error with the path of the override that caused it; None: none did."""
     field = [str(step) for step in steps_of(error.field)]
     fault = [*field, error.key] if error.key else field

@@ -27,6 +27,7 @@ from hpcosim_client.power.settings import (
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
+from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
 from hpcosim_scenarios.model.units import unit_hint
@@ -96,7 +97,12 @@ class Chosen:
         return ["--power", as_text(self.power), "--power-awareness", self.awareness]
 
 
-def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> Chosen:
+def chosen_by(
+    scenario: Scenario,
+    path: Path,
+    scheduler: str | None = None,
+    overrides: Overrides | None = None,
+) -> Chosen:
     """Return the policy of a scenario.
 
     Files that the settings name are not opened here; `Chosen.check` opens them.
@@ -105,6 +111,7 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
         scenario: the scenario.
         path: the scenario's file.
         scheduler: a job scheduler that replaces the scenario's.
+        overrides: the overrides of the scenario, for messages.
 
     Raises:
         ScenarioError: a setting of the scheduler is invalid, or conflicts with other settings or
@@ -116,7 +123,7 @@ def chosen_by(scenario: Scenario, path: Path, scheduler: str | None = None) -> C
         _check_agents(own)
         _check_switching(scenario, power, awareness)
     except ScenarioError as error:
-        raise located(error, path) from None
+        raise located(error, path, overrides) from None
     called = scheduler or own.name
     called = name = called if called in own.agents else canonical_name(called)
     if called in own.agents:

@@ -62,7 +62,7 @@ def compare_schedulers(
     if not schedulers:
         raise PolicyError("no scheduler is named; expected names separated by commas")
     scenario = load_scenario(path, overrides)
-    compared = [chosen_by(scenario, path, name) for name in expand(schedulers)]
+    compared = [chosen_by(scenario, path, name, overrides) for name in expand(schedulers)]
     for chosen in compared:
         chosen.check()
     keep = out is not None or transport != "inproc"

@@ -145,7 +145,7 @@ class Library:
             table = source_jobs(scenario, path.parent, self._max_jobs)
             jobs = shape(table, workload)
         except ScenarioError as error:
-            raise located(error, path) from None
+            raise located(error, path, overrides) from None
         if not len(jobs):
             raise ScenarioError("workload: expected at least one job, got 0", path)
         self._check_count(len(jobs), path)
@@ -180,7 +180,7 @@ def open_scenario(
 
     Args:
         scenario: the scenario after overrides.
-        jobs: the jobs to simulate, whatever the workload section says.
+        jobs: the jobs to simulate; the workload section is not read.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """

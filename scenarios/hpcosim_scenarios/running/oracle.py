@@ -58,7 +58,7 @@ def plan_scenario(
         PolicyError: the scheduler is unknown, or the plan cannot be written.
     """
     library = Library([path], overrides)
-    name = chosen_by(library.first, path, scheduler).name
+    name = chosen_by(library.first, path, scheduler, overrides).name
     optimal = plan_of(library.first, library.first_jobs, name)
     if out is not None:
         write_plan(optimal.plan, out)

@@ -67,7 +67,7 @@ def run_scenario(
         ResultsError: the results cannot be written; it has the metrics.
     """
     scenario = load_scenario(path, overrides)
-    chosen = chosen_by(scenario, path, scheduler)
+    chosen = chosen_by(scenario, path, scheduler, overrides)
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
     folder = out or default_folder(scenario, folder_name(chosen.called))
@@ -203,6 +203,6 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
             invalid.
     """
     loaded = Library([path], overrides).default
-    chosen = chosen_by(loaded.scenario, path)
+    chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
     return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)

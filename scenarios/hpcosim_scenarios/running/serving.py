@@ -37,7 +37,8 @@ def serve_scenarios(
         paths: the scenarios' files.
         address: address to listen at, such as `tcp://127.0.0.1:28080`.
         out: folder for results; None: none are written.
-        force: accept an `out` that holds files.
+        force: replace the results in an `out` that is not empty; needed only without
+            `folder_per_session`.
         sessions: number of sessions after which the server ends; None: no limit.
         folder_per_session: write each session's results to a folder of its own in `out`. False:
             write them to `out` itself.
@@ -55,7 +56,8 @@ def serve_scenarios(
     log_as_json()
     limits = limits or Limits()
     if out is not None:
-        prepare(out, force=force)
+        # A folder per session is new, so other content of `out` is in no danger.
+        prepare(out, force=force or folder_per_session)
     try:
         service = Service(
             Library(paths, overrides, limits.jobs).open,

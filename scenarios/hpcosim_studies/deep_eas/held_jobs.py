@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
-from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene, joined
 from hpcosim_client.job import Floats
 from hpcosim_client.view import Policy
@@ -79,12 +79,12 @@ def _recording_policy(
     model: Path, scenes: list[Scene], decisions: list[tuple[int, float]], waited: set[float]
 ) -> Policy:
     network, about = load_deep_eas(model)
-    rounds: Rounds | None = None
+    rounds: DeepEasRounds | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds
         if rounds is None:
-            rounds = Rounds(about.settings, view)
+            rounds = DeepEasRounds(about.settings, view)
         rounds.begin(view)
         if len(view.queue) > len(rounds.plan.bound):
             waited.add(view.now_s)

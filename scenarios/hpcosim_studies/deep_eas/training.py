@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from hpcosim_client.agents.deep_eas.network import (
-    About,
-    draw,
+    DeepEasMetadata,
+    initialise,
     load_deep_eas,
     network_of,
     save_deep_eas,
@@ -90,5 +90,5 @@ def _save_untrained(folder: Path, seed: int) -> None:
     """Write the initial network of a training."""
     about = load_deep_eas(folder / NETWORK)[1]
     network = network_of(about.settings)
-    draw(network, torch.Generator().manual_seed(seed))
-    save_deep_eas(folder / UNTRAINED, network, About(settings=about.settings))
+    initialise(network, torch.Generator().manual_seed(seed))
+    save_deep_eas(folder / UNTRAINED, network, DeepEasMetadata(settings=about.settings))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.pairing.choices import Choices, Rows
-from hpcosim_client.agents.pairing.rounds import Rounds, features_of
+from hpcosim_client.agents.pairing.rounds import PairingRounds, features_of
 from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
@@ -64,7 +64,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     |---|---|---|
     | `papers` | 10 | the table below; the row of the wait action is 0 |
     | `papers_no_energy` | 7 | columns 0 to 6 of the table below |
-    | `foreseen` | `foreseen_rows.COLUMNS` | see `hpcosim_client.agents.pairing.foreseen_rows` |
+    | `foreseen` | `forecast_features.COLUMNS` | see `agents.pairing.forecast_features` |
 
     | column | name | unit before scaling | range |
     |---|---|---|---|
@@ -213,7 +213,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         rng, wakes = switching_chance(task.seed), task.rules.wake_on_allocation
         self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
         self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
-        self._rounds = Rounds(task.settings, self._view)
+        self._rounds = PairingRounds(task.settings, self._view)
         self.done = False
         self._before = (0.0, self.simulation.start_s)
         self._advance()

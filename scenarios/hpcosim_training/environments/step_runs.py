@@ -1,6 +1,6 @@
 """Runs of job sequences side by side, as arrays.
 
-This is the client's `StepPlan` and `Rounds` for many runs, without an event loop: all events
+This is the client's `StepPlan` and `DeepEasRounds` for many runs, without an event loop: all events
 happen at whole steps. A decision takes a tenth of the time of the simulator. The same agent
 produces the same schedule in both.
 """

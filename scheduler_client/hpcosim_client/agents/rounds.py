@@ -10,7 +10,7 @@ from hpcosim_client.view import Policy, View
 Observed = TypeVar("Observed")
 
 
-class Rounds(Protocol[Observed]):
+class AgentRounds(Protocol[Observed]):
     """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def begin(self, view: View) -> None:
@@ -24,7 +24,7 @@ class Rounds(Protocol[Observed]):
 
 
 def by_rounds(
-    new: Callable[[View], Rounds[Observed]], choose: Callable[[View, Observed], int]
+    new: Callable[[View], AgentRounds[Observed]], choose: Callable[[View, Observed], int]
 ) -> Policy:
     """Return the policy of an agent.
 
@@ -32,7 +32,7 @@ def by_rounds(
         new: makes the rounds of a simulation from the view at its first event.
         choose: returns the agent's action for an observation.
     """
-    rounds: Rounds[Observed] | None = None
+    rounds: AgentRounds[Observed] | None = None
 
     def decide(view: View) -> None:
         nonlocal rounds

@@ -33,11 +33,13 @@ from hpcosim_client.heuristics.list_scheduling import (
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
-from hpcosim_client.names import canonical
+from hpcosim_client.names import canonical, spelled
 from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
+
+EXAMPLES = ("fcfs", "easy", "sjf")
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
@@ -144,7 +146,11 @@ def check_scheduler(name: str) -> str:
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
-        near = difflib.get_close_matches(name, (*known, *GROUPS), n=3) or ["fcfs", "easy", "sjf"]
+        near = difflib.get_close_matches(spelled(name), (*known, *GROUPS), n=3) or [
+            "fcfs",
+            "easy",
+            "sjf",
+        ]
         raise PolicyError(
             f"there is no scheduler {name!r}; did you mean {', '.join(near)}? "
             "`hpcosim schedulers` lists them"

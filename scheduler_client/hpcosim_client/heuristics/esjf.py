@@ -1,7 +1,7 @@
-"""Energy-aware shortest job first, what Esmaili, Pedram 2019 (Deep-EAS) compare their agent with.
+"""Energy-aware shortest job first, the baseline of Esmaili, Pedram 2019 (Deep-EAS).
 
-At each step, the pair of a waiting job and a machine of least expected normalised energy-delay
-product is bound, and again, while anything fits within the horizon; then time goes on.
+At each step, the pair of a waiting job and a machine with the least expected normalised
+energy-delay product is bound, repeatedly, while a job fits within the horizon.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import islice
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.one_node import check_one_node_jobs
-from hpcosim_client.heuristics.step_plan import Bound, StepPlan
+from hpcosim_client.heuristics.step_plan import MachineBinding, StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
@@ -22,15 +22,14 @@ STEP_S = 1.0
 
 
 def esjf(*, horizon: int = HORIZON, queue: int = QUEUE, now_only: bool = False) -> Policy:
-    """Return the policy.
+    """Return the policy of energy-aware shortest job first.
 
-    The paper leaves open what of the delay counts: here all of it, from the submission to the end
-    that is planned, waiting included.
+    The paper does not define the delay; here it is the time from submission to the planned end.
 
     Args:
-        horizon: how many steps ahead jobs may be planned.
-        queue: how many of the waiting jobs that are not bound are eligible, the first ones.
-        now_only: bind only what starts at once. The paper's binds ahead, which it need not.
+        horizon: number of steps in which a job must end.
+        queue: number of eligible jobs: the first waiting jobs that are not bound.
+        now_only: whether only jobs that start immediately are bound. The paper binds ahead.
     """
     plan: StepPlan | None = None
 
@@ -48,16 +47,17 @@ def esjf(*, horizon: int = HORIZON, queue: int = QUEUE, now_only: bool = False) 
 
 
 def eligible(view: View, plan: StepPlan, queue: int) -> list[Job]:
-    """Return the first `queue` waiting jobs that are not bound to a machine yet."""
+    """Return the first `queue` waiting jobs that are not bound to a machine."""
     free = (job for job in view.queue.values() if job.job_id not in plan.bound)
     return list(islice(free, queue))
 
 
-def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = False) -> Bound | None:
-    """Return the pair of least expected normalised energy-delay product; None: nothing fits.
+def least(
+    view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = False
+) -> MachineBinding | None:
+    """Return the pair with the least expected normalised energy-delay product; None: no job fits.
 
-    Of equal ones that of the job that came first, on the node of the least number. If `now_only`,
-    of the pairs that start at once.
+    Ties: the earlier job, the lower node. With `now_only`, among pairs that start immediately.
     """
     best, least_value = None, math.inf
     watts: list[float] = view.nodes.dynamic_w.tolist()
@@ -68,22 +68,22 @@ def least(view: View, plan: StepPlan, jobs: Sequence[Job], now_only: bool = Fals
             row = plan.first_step(job, node)
             if row is None or (now_only and row > 0):
                 continue
-            # Energy and time, each over the least expected run time (paper, section II-A).
+            # Energy and time, each divided by the least expected run time (paper, section II-A).
             energy = job.cores * core_w * steps[node] / min(steps)
             value = energy * (waited + row + steps[node]) / min(steps)
             if value < least_value:
-                best, least_value = Bound(job, node), value
+                best, least_value = MachineBinding(job, node), value
     return best
 
 
 def check_jobs_fit(view: View, plan: StepPlan) -> None:
-    """Raise PolicyError for a job that fits on no machine even if all is free."""
+    """Raise PolicyError for a job that fits on no machine of an idle cluster."""
     check_one_node_jobs(view, "a plan of machines places")
     for job in view.arrived:
         wide = [node for node, cores in enumerate(view.nodes.capacity) if cores >= job.cores]
         steps = min(plan.steps(job, node) for node in wide)
         if steps > plan.horizon:
             raise PolicyError(
-                f"job {job.job_id} takes {steps} steps at the least; a horizon of {plan.horizon} "
-                "is too short for it"
+                f"job {job.job_id} needs at least {steps} steps, more than the horizon of "
+                f"{plan.horizon}"
             )

@@ -1,11 +1,11 @@
-"""The heuristics `<job>-<node>`: the head of an ordered queue goes to the first of ordered nodes.
+"""The heuristics JOB-NODE: the first job of an ordered queue goes to the first of ordered nodes.
 
-At every event the queue is ordered by the job key and its head is put, whole, on the first by
-the node key of the nodes with enough idle cores; then the next, until one fits nowhere (Lopez,
-Stafford, Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
+At every event the queue is ordered by the rule JOB. Its first job starts on the first node, by the
+rule NODE, with enough free cores; then the next job, until one fits on no node (Lopez, Stafford,
+Bosque 2025, section 4; Lopez Rauhut 2023, section 4.1).
 
-`<job>-<node>-one` starts one job at most at each event, even if more would fit. In the program
-that these papers were made with, the agent does so, but the heuristics do not.
+JOB-NODE-one starts at most one job at each event. In the program of these papers the agent does so;
+the heuristics do not.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ JOB_KEYS: Mapping[str, orders.Key] = {
     "low-mem-ops": lambda job: job.memory_volume_mb,
     "none": lambda _: 0.0,
 }
-"""Keys of the queue; `none` keeps the order of submission."""
+"""Keys of the queue; `none` is the submission order."""
 
 JOB_ORDERS = (*JOB_KEYS, "random")
-"""Orders of the queue; `random` is sampled anew at every event."""
+"""Orders of the queue; `random` is a new order at every event."""
 
 
 ONE = "-one"
-"""The end of the name of a heuristic that starts one job at most at each event."""
+"""Suffix of the name of a heuristic that starts at most one job at each event."""
 
 
 class JobNode(NamedTuple):
-    """The parts of a name `<job>-<node>` or `<job>-<node>-one`; see `job_node`."""
+    """The parts of a name JOB-NODE or JOB-NODE-one; see `job_node`."""
 
     job_order: str
     node_order: str
@@ -57,7 +57,7 @@ _BY_NAME = {
 
 
 def parse_job_node(name: str) -> JobNode | None:
-    """Return the parts of a name; None: it is not the name of one of these heuristics."""
+    """Return the parts of a heuristic's name; None: another name."""
     return _BY_NAME.get(name)
 
 
@@ -74,10 +74,9 @@ def job_node(
     Args:
         job_order: a name of `JOB_ORDERS`.
         node_order: a name of `NODE_KEYS`.
-        one_per_event: it starts one job at most each time it is called; all that happens at one
-            instant is one event.
-        soonest_on: nodes that are on go first, then booting ones, then sleeping ones, each in
-            their order.
+        one_per_event: whether at most one job starts at each call.
+        soonest_on: whether nodes that are on go first, then booting nodes, then sleeping nodes,
+            each in the order of the rule.
     """
     ordered = by_random_order
     if job_order != "random":
@@ -87,11 +86,9 @@ def job_node(
 
 
 def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:
-    """Return the policy that finds no room for a second job.
+    """Return the policy that starts at most one job at each call.
 
-    It is woken as the policy it is made of: not at submissions while no core is free, when none
-    could start, and else at submissions and completions. Whatever it leaves waiting, something
-    runs then, so an event comes.
+    Jobs may wait although they fit; a running job then ends and causes the next call.
     """
     has_started = False
 
@@ -113,11 +110,11 @@ def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:
 
 
 def start_by(node_key: NodeKey, *, soonest_on: bool = False) -> Start:
-    """Return what starts a job on the first, by a node key, of the nodes it may have.
+    """Return the function that starts a job on the first nodes by a key that permit it.
 
-    A job wider than every node takes several in that order, unless it asks for one node. A node
-    on which the job is estimated to cost more than its `max_energy_j` is none it may have; the
-    estimate is of one node, so it does not bind a job over several.
+    A job larger than every node takes several nodes in that order, unless its placement is
+    `one_node`. Nodes on which the energy estimate of a job on one node exceeds its `max_energy_j`
+    are excluded.
     """
 
     def start(view: View, job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""List scheduling: start jobs in the order of the queue until the next finds no room."""
+"""List scheduling: jobs start in the order of the queue until one does not fit."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from hpcosim_protocol import EventKind
 
 SUBMISSION: tuple[EventKind, ...] = ("job_submitted",)
 ROOM: tuple[EventKind, ...] = ("job_completed", "node_power_changed", "node_repaired")
-"""What may make room for a job that finds none."""
+"""Events after which a job that did not fit may fit."""
 
 
 Start = Callable[[View, Job], bool]
-"""Starts a job if there is room for it, and returns whether it did."""
+"""Starts a job if enough cores are free, and returns whether it started."""
 
 
 def start_soonest_on(view: View, job: Job) -> bool:
-    """Start a job on nodes that are on, then on booting ones, then on sleeping ones."""
+    """Start a job on nodes that are on first, then booting, then sleeping nodes."""
     place = view.nodes.find_soonest_on(job)
     return place is not None and view.start_at(job, place)
 
 
 def first_come_first_served(view: View, start: Start = View.start) -> None:
-    """Start jobs in submission order, that of the queue itself, until one finds no room."""
+    """Start jobs in submission order until one does not fit."""
     while view.queue:
         if not start(view, view.queue.first()):
-            view.wake_on = ROOM  # a job submitted now stands behind this one
+            view.wake_on = ROOM  # a new submission is behind this job
             return
     sleep_while_nothing_can_start(view)
 
 
 def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
-    """Return the policy for an order in which a job's key, the least first, never changes."""
+    """Return the policy for an order, ascending, by a key that does not depend on the time."""
     heap: list[tuple[float, int, Job]] = []
 
     def decide(view: View) -> None:
@@ -52,7 +52,7 @@ def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
 
 
 def by_changing_key(key: KeyNow, start: Start = View.start) -> Policy:
-    """Return the policy for an order by a key, the least first, that depends on the time."""
+    """Return the policy for an order, ascending, by a key that depends on the time."""
 
     def decide(view: View) -> None:
         if view.queue and view.nodes.free_cores:
@@ -67,7 +67,7 @@ def by_changing_key(key: KeyNow, start: Start = View.start) -> Policy:
 
 
 def by_random_order(start: Start = View.start) -> Policy:
-    """Return the policy that draws the order of the queue anew at every event; see `Start`."""
+    """Return the policy that orders the queue at random at every event; see `Start`."""
 
     def decide(view: View) -> None:
         jobs = view.queue.values() if view.nodes.free_cores else []
@@ -83,7 +83,7 @@ def by_random_order(start: Start = View.start) -> Policy:
 
 
 def sleep_while_nothing_can_start(view: View) -> None:
-    """Ask to be woken only when a job could start: for a submission, or for room."""
+    """Set `wake_on` to the events after which a job could start."""
     if not view.queue:
         view.wake_on = SUBMISSION
     elif view.nodes.free_cores == 0:

@@ -1,16 +1,16 @@
-"""MinMin, MaxMin, Duplex: the queue is mapped anew onto the nodes at every event.
+"""MinMin, MaxMin and Duplex in batch mode: the queue is mapped to nodes at every event.
 
 The batch mode of Maheswaran et al. 1999 (Dynamic matching and scheduling of a class of
 independent tasks onto heterogeneous computing systems, "batch mode heuristics"; Duplex: Braun
-et al. 2001), for jobs of several cores: a job goes wholly to one node.
+et al. 2001), extended to jobs of several cores on one node.
 
-Symbols: r requested time (s), n cores of a job; a request holds on the slowest node, and on
-another a job is expected to run r * (slowest rate / the node's rate). A node's state is when
-each of its cores becomes free, in ascending order: a job of n cores could start there when the
-n-th does. `minmin_immediate` has the mode in which a job is bound for ever at its submission.
+Symbols: r requested time (s), n cores of a job. A requested time applies to the slowest node; on
+another node the expected run time is r * (slowest rate / rate of the node). The state of a node is
+the ascending list of times at which its cores become free; a job of n cores can start there at the
+n-th time. `minmin_immediate` has the immediate mode.
 
-Each job mapped costs in proportion to queue and nodes: on 16 nodes a queue of 300 is mapped in
-about 2 ms and one of 1,000 in 7 ms, but tens of thousands of waiting jobs are too many.
+The cost of mapping a job is proportional to queue length times nodes: on 16 nodes a queue of 300
+jobs takes about 2 ms and one of 1,000 jobs 7 ms. Queues of tens of thousands are too long.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from hpcosim_client.heuristics.one_node import check_one_node_jobs
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 
-TAKEN = np.iinfo(np.int64).max  # cores of a job already mapped: more than any node has free
+TAKEN = np.iinfo(np.int64).max  # cores of a mapped job: more than any node has
 
 FAMILY = "MinMin, MaxMin and Duplex place"  # subject of errors
 
 
 class Problem(NamedTuple):
-    """What is to be mapped onto what.
+    """The input of a mapping.
 
     Attributes:
-        jobs: those some node will do for, in the order of the queue.
+        jobs: the jobs that fit on some node, in the order of the queue.
         cores: int64[jobs], n.
-        run_s: float64[nodes, jobs], expected run times; infinite where a node won't do.
-        free_at_s: for each node when its cores become free, in ascending order.
-        free: for each node how many cores are free now. A job past its request is taken to
-            end now, but its cores are not among these.
+        run_s: float64[nodes, jobs], expected run times in seconds; infinite: the job does not fit.
+        free_at_s: for each node, when its cores become free, ascending, simulated seconds.
+        free: for each node, the number of cores that are free now. The cores of a job that overruns
+            its request count as free now in `free_at_s`, but not here.
     """
 
     jobs: list[Job]
@@ -51,12 +51,12 @@ class Problem(NamedTuple):
     free: list[int]
 
 
-class Plan(NamedTuple):
-    """A map of the queue onto the nodes.
+class QueueMapping(NamedTuple):
+    """A mapping of the queue to nodes.
 
     Attributes:
-        starts: the jobs that start now, on cores that are free, each with its node.
-        makespan_s: when the last job mapped ends.
+        starts: the jobs that start now, each with its node.
+        makespan_s: end of the last mapped job, simulated seconds.
     """
 
     starts: list[tuple[Job, int]]
@@ -64,38 +64,38 @@ class Plan(NamedTuple):
 
 
 def min_min(view: View) -> None:
-    """Map first, again and again, the job that can end soonest, to where it does.
+    """Min-min (Maheswaran et al. 1999): repeatedly map the job with the earliest end.
 
-    The Min-min of Maheswaran et al. 1999. Ties: the job first in the queue, the lowest node.
+    Ties: the first job of the queue, the lowest node.
     """
     _decide(view, [False])
 
 
 def max_min(view: View) -> None:
-    """Map first, again and again, the job whose soonest end is the latest, to where that is.
+    """Max-min (Maheswaran et al. 1999): repeatedly map the job whose earliest end is the latest.
 
-    The Max-min of Maheswaran et al. 1999. Ties: the job first in the queue, the lowest node.
+    Ties: the first job of the queue, the lowest node.
     """
     _decide(view, [True])
 
 
 def duplex(view: View) -> None:
-    """Map both ways and keep the map that ends sooner; on a tie that of MaxMin.
+    """Duplex (Braun et al. 2001): the mapping of MinMin or MaxMin with the lower makespan.
 
-    The Duplex of Braun et al. 2001. Decided anew at every event.
+    Ties: MaxMin. The choice is made at every event.
     """
     _decide(view, [True, False])
 
 
-def map_queue(problem: Problem, *, latest_first: bool, whole: bool = False) -> Plan:
-    """Map jobs to nodes, one after the other.
+def map_queue(problem: Problem, *, latest_first: bool, whole: bool = False) -> QueueMapping:
+    """Map jobs to nodes one by one.
 
     Args:
         problem: the jobs and the nodes.
-        latest_first: MaxMin rather than MinMin.
-        whole: go on when no further job can start now, for the sake of the makespan.
+        latest_first: MaxMin instead of MinMin.
+        whole: whether to continue when no further job can start now, to compute the makespan.
     """
-    gone_s = -math.inf if latest_first else math.inf  # such a job is never chosen
+    gone_s = -math.inf if latest_first else math.inf  # end of a mapped job: never chosen
     nth, left = problem.cores - 1, problem.cores.copy()
     run_s, free = problem.run_s.copy(), problem.free.copy()
     free_at_s = [at_s.copy() for at_s in problem.free_at_s]
@@ -119,11 +119,11 @@ def map_queue(problem: Problem, *, latest_first: bool, whole: bool = False) -> P
         run_s[:, row] = end_s[:, row] = gone_s
         left[row] = TAKEN
         np.add(run_s[node], at_s.take(nth, mode="clip"), out=end_s[node])
-    return Plan(starts, makespan_s)
+    return QueueMapping(starts, makespan_s)
 
 
 def problem_of(view: View) -> Problem:
-    """Return what is to be mapped now; see `Problem`."""
+    """Return the input of a mapping; see `Problem`."""
     jobs = view.queue.values()
     cores = np.array([job.cores for job in jobs], dtype=np.int64)
     scale = run_time_scale(view)
@@ -135,7 +135,7 @@ def problem_of(view: View) -> Problem:
             end_s = job.start_s + job.requested_s * scale[node]
             ends_s[node] += [max(end_s, view.now_s)] * held
     run_s = np.outer(scale, [job.requested_s for job in jobs])
-    run_s[[not ends for ends in ends_s]] = np.inf  # nodes that can't be given now
+    run_s[[not ends for ends in ends_s]] = np.inf  # nodes that cannot be allocated now
     run_s[cores > view.nodes.capacity[:, np.newaxis]] = np.inf
     run_s[~affordable(view, jobs, view.nodes.jobs)] = np.inf
     placeable = np.isfinite(run_s).any(axis=0)
@@ -149,7 +149,7 @@ def problem_of(view: View) -> Problem:
 
 
 def _decide(view: View, ways: Sequence[bool]) -> None:
-    """Start what the best of the maps starts now; `ways` holds their `latest_first`."""
+    """Start the jobs that the best mapping starts now; `ways` are values of `latest_first`."""
     check_one_node_jobs(view, FAMILY)
     most = int(view.nodes.free.max())
     if any(job.cores <= most for job in view.queue.values()):

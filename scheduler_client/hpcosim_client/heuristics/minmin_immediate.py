@@ -1,27 +1,28 @@
-"""MinMin, MaxMin, Duplex as Stafford, Bosque 2024 use them: jobs are bound at submission.
+"""MinMin, MaxMin and Duplex in immediate mode: jobs are bound at submission.
 
-Symbols: r requested time (s), n cores of a job; a request holds on the slowest node, and on
-another a job is expected to run r * (slowest rate / the node's rate).
+The mode is that of Stafford, Bosque 2024.
 
-A job is permanently bound to the node with the least completion estimate, among those with n cores
-in all; ties go to the lowest. The estimate is that of the job bound last to the node, of those
-not over, or now if all are, plus the expected run time: as if a node ran one job at a time. It
-is never corrected, so the estimate of a job that is late lies in the past. Jobs submitted at
-one instant are bound in ascending order of r (MinMin; section 2), descending (MaxMin), or in
-whichever order gives the lower makespan by these estimates (Duplex; on a tie, descending).
-Ties in r: in submission order. Jobs of a node start in the order they were bound in, but those
-that find too few free cores are passed over: none blocks another.
+Symbols: r requested time (s), n cores of a job. A requested time applies to the slowest node; on
+another node the expected run time is r * (slowest rate / rate of the node).
 
-This gives the energies known of the authors' simulator, IRMaSim: 2854.2 J on Experiment 1 and
-23836.8 J on Experiment 2 of Lopez Rauhut 2023. Those two don't tell the details apart: MinMin,
-MaxMin and Duplex all get them, and so they do if a late job's estimate is raised to now, if
-jobs that are over count, or if a job blocks those bound to its node after it. The details are
-as in IRMaSim's published source, with two exceptions, taken for slips there: it lets an estimate
-follow that of the job bound before at the same instant, even to another node, and its Duplex
-keeps for ever the order it chose at the first submission. The `chained` policies do that, too:
-they are the baselines as the papers' program runs them.
+A job is bound to the node with the earliest completion estimate among nodes of at least n cores;
+ties go to the lowest node. The estimate is the expected run time plus the estimate of the
+unfinished job last bound to the node, or now if there is none: as if a node ran one job at a time.
+Estimates are not corrected, so the estimate of an overrunning job lies in the past. Jobs submitted
+at one instant are bound in ascending order of r (MinMin; section 2), descending order (MaxMin), or
+the one of these orders with the lower estimated makespan (Duplex; ties: descending). Ties in r:
+submission order. The jobs of a node start in the order of binding; a job that does not fit blocks
+no other.
 
-A weak baseline, as it ignores that jobs share nodes; `minmin` has the fair one.
+The energies are those of the authors' simulator, IRMaSim: 2854.2 J on Experiment 1 and 23836.8 J on
+Experiment 2 of Lopez Rauhut 2023. Several variants have the same energies: all three rules, and
+variants in which an overrunning job's estimate becomes now, finished jobs count, or a job blocks
+those bound after it. The details follow IRMaSim's published source with two exceptions, which
+appear to be errors: an estimate there continues that of the job bound before at the same instant,
+even on another node, and Duplex keeps the order of its first choice. The `chained` policies repeat
+both errors: they are the baselines as the program of the papers runs them.
+
+The estimates ignore that jobs share nodes, so this is a weak baseline; see `minmin`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from hpcosim_client.view import Policy, View
 
 
 class Binding(NamedTuple):
-    """A job, the node it is bound to, and the estimate of its completion there."""
+    """A job, its node, and the estimate of its completion, simulated seconds."""
 
     job: Job
     node: int
@@ -54,34 +55,34 @@ class Binding(NamedTuple):
 Rule = Literal["minmin", "maxmin", "duplex"]
 
 KEYS: Mapping[Rule, Sequence[Key]] = {"minmin": (sjf,), "maxmin": (ljf,), "duplex": (ljf, sjf)}
-"""The orders that each rule tries for the jobs of one instant; it takes the best."""
+"""The orders of jobs of one instant among which each rule chooses the best."""
 
 
 def immediate(rule: Rule, *, chained: bool = False) -> Policy:
     """Return the policy that binds each job to a node at its submission; see the module.
 
     Args:
-        rule: order of the jobs submitted at one instant.
-        chained: bind as the papers' program does, with its two slips.
+        rule: order of jobs submitted at one instant.
+        chained: whether to repeat the two errors of the program of the papers.
     """
     keys, submit_s = list(KEYS[rule]), attrgetter("submit_s")
     lines: list[dict[int, float]] = []
-    """For each node the numbers of the jobs bound to it and not over, with their estimates."""
+    """For each node the numbers of its unfinished jobs, with their estimates."""
     seen: dict[int, tuple[int, int]] = {}
-    """Free cores and length of its line, when nothing more of it could start."""
+    """For each node free cores and number of jobs when no further job could start."""
 
     def decide(view: View) -> None:
         check_one_node_jobs(view, FAMILY)
         if not lines:
             lines.extend(_lines_of_running(view))
-        came_back = {rejected.job_id for rejected in view.rejected}
-        new = [job for job in view.arrived if job.job_id not in came_back]
+        requeued = {rejected.job_id for rejected in view.rejected}
+        new = [job for job in view.arrived if job.job_id not in requeued]
         for _, jobs in groupby(sorted(new, key=submit_s), key=submit_s):
             key, bindings = _best_bindings(view, lines, list(jobs), keys, chained)
             for job, node, end_s in bindings:
                 lines[node][job.job_id] = end_s
             if chained:
-                keys[:] = [key]  # from now on
+                keys[:] = [key]  # for the rest of the simulation
         free = view.nodes.free.tolist()
         for node, line in enumerate(lines):
             if (free[node], len(line)) != seen.get(node):
@@ -94,7 +95,7 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
 
 
 def _lines_of_running(view: View) -> list[dict[int, float]]:
-    """Return the lines of a view that is new, where jobs run only if a snapshot says so."""
+    """Return the lines of a new view, with the running jobs of a snapshot."""
     scale = run_time_scale(view).tolist()
     lines: list[dict[int, float]] = [{} for _ in scale]
     for job in view.running.values():
@@ -111,7 +112,7 @@ def _best_bindings(
     keys: Sequence[Key],
     chained: bool,
 ) -> tuple[Key, list[Binding]]:
-    """Return the order of `keys` that ends soonest for jobs of one instant, and the bindings."""
+    """Return the key with the lowest makespan for jobs of one instant, and the bindings."""
     free_at_s = np.array([_free_at_s(view, line) for line in lines])
     ways = [
         (key, _bindings(view, free_at_s.copy(), sorted(jobs, key=key), chained)) for key in keys
@@ -130,18 +131,18 @@ def _free_at_s(view: View, line: dict[int, float]) -> float:
 
 
 def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool) -> list[Binding]:
-    """Bind jobs in this order; `free_at_s` is brought up to date."""
+    """Bind jobs in the given order; `free_at_s` is updated in place."""
     scale = run_time_scale(view)
     bindings: list[Binding] = []
     for job in jobs:
-        will_do = affordable(view, [job], 0)[:, 0]
-        will_do &= view.nodes.capacity >= job.cores
-        if not will_do.any():
+        fits = affordable(view, [job], 0)[:, 0]
+        fits &= view.nodes.capacity >= job.cores
+        if not fits.any():
             raise PolicyError(
-                f"job {job.job_id} may cost {job.max_energy_j} J at most, less than its energy "
-                "estimate on any node that has the cores"
+                f"job {job.job_id}: its energy estimate exceeds its max_energy_j of "
+                f"{job.max_energy_j} J on every node with enough cores"
             )
-        end_s = np.where(will_do, free_at_s + job.requested_s * scale, np.inf)
+        end_s = np.where(fits, free_at_s + job.requested_s * scale, np.inf)
         node = int(end_s.argmin())
         free_at_s[slice(None) if chained else node] = end_s[node]
         bindings.append(Binding(job, node, float(end_s[node])))
@@ -149,7 +150,7 @@ def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool)
 
 
 def _start(view: View, node: int, line: dict[int, float]) -> None:
-    """Start the jobs bound to a node that find room there; forget those that are over."""
+    """Start the jobs of a node that fit, and remove finished ones."""
     for job_id in list(line):
         if not view.nodes.free[node]:
             return

@@ -1,4 +1,4 @@
-"""Orders of the nodes: the node with the smallest key goes first, ties in the platform's order.
+"""Orders of the nodes: nodes in ascending order of a key, ties in the order of the platform.
 
 A key takes the view and returns a float64[nodes]. Lopez, Stafford, Bosque 2025, table 2; Lopez
 Rauhut 2023, table 4.1.
@@ -29,25 +29,25 @@ def high_cores(view: View) -> Floats:
 
 
 def high_mem() -> NodeKey:
-    """Most free memory first; a node's memory less what its tasks asked for."""
-    used = Load(lambda job: job.memory_mb)
+    """Most free memory first: the memory of the node minus the requests of its tasks."""
+    used = NodeTotals(lambda job: job.memory_mb)
     return lambda view: used(view) - view.nodes.memory_mb
 
 
 def high_mem_used() -> NodeKey:
-    """Most memory in use first: what the papers' program does under the name of `high-mem`."""
-    used = Load(lambda job: job.memory_mb)
+    """Most used memory first, which the program of the papers calls `high_mem`."""
+    used = NodeTotals(lambda job: job.memory_mb)
     return lambda view: -used(view)
 
 
 def high_mem_bw() -> NodeKey:
-    """Least memory bandwidth asked for first.
+    """Least requested memory bandwidth first.
 
-    What a task asks for is its memory volume over its requested time, which holds on the
-    slowest node; the true run time is not a scheduler's to know.
+    The bandwidth of a task is its memory volume divided by its requested time, which applies to the
+    slowest node. A scheduler does not know the true run time.
     """
-    asked = Load(_declared_mbps)
-    return lambda view: asked(view) / run_time_scale(view)
+    requested = NodeTotals(_declared_mbps)
+    return lambda view: requested(view) / run_time_scale(view)
 
 
 def low_power(view: View) -> Floats:
@@ -56,26 +56,26 @@ def low_power(view: View) -> Floats:
 
 
 def random(view: View) -> Floats:
-    """Any node, sampled anew for each job."""
+    """Random order, new for each job."""
     return view.rng.random(len(view.nodes.free))
 
 
 def none(view: View) -> Floats:
-    """Keep the platform's order: what the papers' program does under the name of `random`."""
+    """The order of the platform, which the program of the papers calls `random`."""
     return np.zeros(len(view.nodes.free))
 
 
 def energy_estimates_j(
     view: View, requested_s: Floats | float, cores: Ints | int, jobs_on: Ints | int
 ) -> Floats:
-    """Return what jobs are expected to cost on each node, J.
+    """Return the energy estimates of jobs on each node, in J.
 
-    `hpcosim_protocol.energy_estimate_j` on all nodes at once (Lopez, Stafford, Bosque 2025,
+    The formula is that of `hpcosim_protocol.energy_estimate_j` (Lopez, Stafford, Bosque 2025,
     equation 1).
 
     Args:
         view: the view, for its nodes.
-        requested_s: requested time, s, of a job, or float64[jobs, 1].
+        requested_s: requested time of a job in seconds, or float64[jobs, 1].
         cores: cores of the job, or int64[jobs, 1].
         jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
 
@@ -89,7 +89,7 @@ def energy_estimates_j(
 
 
 def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[np.bool_]:
-    """Return bool[nodes, jobs]: where a job's energy estimate is at most its `max_energy_j`.
+    """Return bool[nodes, jobs]: whether a job's energy estimate is within its `max_energy_j`.
 
     Args:
         view: the view, for its nodes.
@@ -104,28 +104,28 @@ def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[
     return within
 
 
-class Load:
-    """Sums a figure of the tasks on each node, and keeps it up to date from call to call.
+class NodeTotals:
+    """Sum of a quantity over the tasks on each node, updated at each call.
 
     Args:
-        of_task: the figure of each task of a job.
+        of_task: the quantity of each task of a job.
     """
 
     def __init__(self, of_task: Callable[[Job], float]) -> None:
         self._of_task = of_task
-        self._counted: dict[int, tuple[Ints, Floats]] = {}  # by job: nodes, and how much on each
+        self._counted: dict[int, tuple[Ints, Floats]] = {}  # by job: nodes, amount on each
         self._sum: Floats = np.zeros(0)
 
     def __call__(self, view: View) -> Floats:
         """Return the sums, float64[nodes]."""
-        if not len(self._sum) or view.rejected:  # what was rejected may have come back elsewhere
+        if not len(self._sum) or view.rejected:  # rejected jobs may have been placed elsewhere
             self._sum = np.zeros(len(view.nodes.free))
             self._counted.clear()
         for job_id in self._counted.keys() - view.running.keys():
             nodes, amount = self._counted.pop(job_id)
             self._sum[nodes] -= amount
             idle = nodes[view.nodes.jobs[nodes] == 0]
-            self._sum[idle] = 0.0  # just that, whatever was rounded
+            self._sum[idle] = 0.0  # removes rounding errors
         for job_id in view.running.keys() - self._counted.keys():
             job = view.running[job_id]
             assert job.place is not None
@@ -137,7 +137,7 @@ class Load:
 
 
 def run_time_scale(view: View) -> Floats:
-    """Return by what a requested time is multiplied on each node, float64[nodes]."""
+    """Return the factor from requested to expected run time on each node, float64[nodes]."""
     return view.platform.slowest_ops_per_s / view.nodes.ops_per_s
 
 
@@ -155,4 +155,4 @@ NODE_KEYS: Mapping[str, Callable[[], NodeKey]] = {
     "high-mem-used": high_mem_used,
     "none": lambda: none,
 }
-"""Makes the key, new for every simulation, since it may remember."""
+"""Factories of keys; a key may keep state for one simulation."""

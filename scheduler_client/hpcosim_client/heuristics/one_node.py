@@ -7,19 +7,19 @@ from hpcosim_client.view import View
 
 
 def check_one_node_jobs(view: View, who: str) -> None:
-    """Make sure that each job that arrived can be placed on cores of one node.
+    """Check that each job that arrived can run on cores of one node.
 
     Args:
         view: the view, with the jobs that arrived.
         who: subject and verb of the message, such as `a pairing agent places`.
 
     Raises:
-        PolicyError: a job asks for whole nodes, or for more cores than any node has.
+        PolicyError: a job requests whole nodes, or more cores than the largest node has.
     """
     widest = view.nodes.largest
     for job in view.arrived:
         if job.placement == "whole_nodes" or job.cores > widest:
             raise PolicyError(
-                f"job {job.job_id} asks for {job.cores} cores, placement {job.placement}; {who} a "
-                f"job on cores of one node, of at most {widest} here"
+                f"job {job.job_id} requests {job.cores} cores with placement {job.placement}; "
+                f"{who} each job on cores of one node, which has at most {widest}"
             )

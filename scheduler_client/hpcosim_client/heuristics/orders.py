@@ -1,4 +1,4 @@
-"""Orders of the queue: the job with the smallest key goes first, ties in submission order.
+"""Orders of the queue: jobs in ascending order of a key, ties in submission order.
 
 Symbols: r requested time (s), n cores, s submission time (s), w wait so far (s).
 """
@@ -13,7 +13,7 @@ from hpcosim_client.job import Job
 Key = Callable[[Job], float]
 KeyNow = Callable[[Job, float], float]
 
-# F1 to F4 take logarithms of times that may be 0 (Zhang et al., RLScheduler 2020, guard so).
+# Lower bound of r and s in F1 to F4, which take logarithms (as in RLScheduler, Zhang et al. 2020).
 LEAST = 0.1
 
 
@@ -35,7 +35,7 @@ def smallest(job: Job) -> float:
 def f1(job: Job) -> float:
     """log10(r) n + 870 log10(s) (Carastan-Santos, de Camargo 2017, table 3).
 
-    Like F2 to F4 it depends on where the workload's clock starts, as s is the time itself.
+    Like F2 to F4 it depends on the origin of simulated time, because it uses s itself.
     """
     return math.log10(_r(job)) * job.cores + 870 * math.log10(_s(job))
 
@@ -58,7 +58,7 @@ def f4(job: Job) -> float:
 def wfp3(job: Job, now_s: float) -> float:
     """-(w / r)^3 n (Tang et al. 2009), with the true wait.
 
-    The figures published with RLScheduler come from a wait whose sign is wrong; these don't.
+    The program of RLScheduler has the wrong sign of the wait; this function has the right one.
     """
     return -(((now_s - job.submit_s) / _r(job)) ** 3) * job.cores
 
@@ -66,8 +66,8 @@ def wfp3(job: Job, now_s: float) -> float:
 def unicep(job: Job, now_s: float) -> float:
     """-w / (log2(n) r) (Tang et al. 2009), with the true wait.
 
-    log2(1) is 0, so among jobs that have waited one of a single core goes first: it is given
-    the value the formula tends to, minus infinity, or 0 before it has waited.
+    log2(1) is 0, so a job of one core that has waited has the limit of the formula, minus infinity;
+    before it has waited, 0.
     """
     wait_s = now_s - job.submit_s
     if wait_s == 0:
@@ -86,7 +86,7 @@ def _s(job: Job) -> float:
 
 
 FIXED: Mapping[str, Key] = {key.__name__: key for key in (sjf, ljf, smallest, f1, f2, f3, f4)}
-"""Orders in which a job's key never changes."""
+"""Orders with a key that does not depend on the time."""
 
 CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep)}
-"""Orders that depend on the time."""
+"""Orders with a key that depends on the time."""

@@ -1,15 +1,16 @@
-"""Jobs bound to machines ahead of time: each starts at the first step at which it fits.
+"""A plan of jobs on machines in steps: a bound job starts at the first step at which it fits.
 
-The cluster of Esmaili, Pedram 2019 (Deep-EAS), section II: time goes in steps, a machine is a node,
-and what will be free is known by expected run times. What the paper leaves open is decided here:
+This is the cluster model of Esmaili, Pedram 2019 (Deep-EAS), section II: time is divided into
+steps, a machine is a node, and free cores follow from expected run times. Details that the paper
+leaves open:
 
-- A job takes as many steps as its expected run time has, begun ones included. The row of a plan
-  that is 0 is the step that begins now.
-- A job that runs holds its cores until its expected end, and if it is past that, for this step.
-- Bound jobs are laid out anew at every step, in the order in which they were bound, each at the
-  first row from which on its cores are free for all its steps. So they come forward as others end
-  early, and stand back as others end late.
-- A job fits on a machine if it would be over within the horizon.
+- The number of steps of a job is its expected run time, rounded up. Row 0 of a plan is the step
+  that begins now.
+- A running job holds its cores until its expected end, an overrunning job for this step.
+- The plan is rebuilt at every step: bound jobs, in the order of binding, at the first row from
+  which their cores are free for all their steps. They move forward if others end early and back if
+  others end late.
+- A job fits on a machine if it ends within the horizon.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 
-INSTANT_S = 1e-6  # an end this close to a step's is at it
+INSTANT_S = 1e-6  # tolerance of the end of a step
 
 
-class Bound(NamedTuple):
-    """A job that is to start on a node.
+class MachineBinding(NamedTuple):
+    """A waiting job that is bound to a machine.
 
     Attributes:
-        job: a waiting job.
+        job: the job.
         node: number of the node.
     """
 
@@ -38,16 +39,16 @@ class Bound(NamedTuple):
 
 
 class StepPlan:
-    """What each machine will compute, step by step.
+    """The occupied cores of each machine in each step, and the bound jobs.
 
     Args:
-        view: of the run.
-        horizon: how many steps ahead a job may be planned.
-        step_s: the length of a step.
+        view: the view.
+        horizon: number of steps in which a job must end.
+        step_s: duration of a step, simulated seconds.
 
     Attributes:
-        bound: jobs that are to start, by number, in the order in which they were bound.
-        used: for each node the cores taken in each step from now on, at least `horizon` of them.
+        bound: the bound jobs by number, in the order of binding.
+        used: for each node, the occupied cores in each step from now on, at least `horizon` steps.
     """
 
     used: list[list[int]]
@@ -55,19 +56,19 @@ class StepPlan:
     def __init__(self, view: View, horizon: int = 30, step_s: float = 1.0) -> None:
         self.horizon = horizon
         self.step_s = step_s
-        self.bound: dict[int, Bound] = {}
+        self.bound: dict[int, MachineBinding] = {}
         self._alarm = PolicyAlarm()
         self._cores: list[int] = view.nodes.capacity.tolist()
         self._scale: list[float] = run_time_scale(view).tolist()
         self.used = [[0] * horizon for _ in self._cores]
 
     def steps(self, job: Job, node: int) -> int:
-        """Return how many steps a job is expected to take on a node."""
+        """Return the expected run time of a job on a node, in steps."""
         expected_s = job.requested_s * self._scale[node]
         return max(math.ceil((expected_s - INSTANT_S) / self.step_s), 1)
 
     def follow(self, view: View) -> None:
-        """Lay all out anew, and start the bound jobs whose turn it is."""
+        """Rebuild the plan, and start the bound jobs that it places at row 0."""
         for job_id in [job_id for job_id in self.bound if job_id not in view.queue]:
             del self.bound[job_id]
         rows = self.horizon + sum(self.steps(*bound) for bound in self.bound.values())
@@ -78,30 +79,30 @@ class StepPlan:
             self._lay(view, *bound)
 
     def first_step(self, job: Job, node: int) -> int | None:
-        """Return the row at which a job would start on a node; None: it does not fit there."""
+        """Return the row at which a job would start on a node; None: it does not fit."""
         row, steps = self._first_row(job, node), self.steps(job, node)
         return row if row is not None and row + steps <= self.horizon else None
 
     def bind(self, view: View, job: Job, node: int) -> None:
-        """Bind a waiting job to a node it fits on; it starts at once if its turn is now."""
-        self.bound[job.job_id] = Bound(job, node)
+        """Bind a waiting job to a node on which it fits; it starts if its row is 0."""
+        self.bound[job.job_id] = MachineBinding(job, node)
         self._lay(view, job, node)
 
     def wake_at_next_step(self, view: View) -> None:
-        """Ask to be woken when the next step begins, if any job waits."""
+        """Set an alarm for the next step if any job waits."""
         if view.queue:
             next_s = (math.floor(view.now_s / self.step_s) + 1) * self.step_s
             self._alarm.set(view, next_s)
 
     def _lay(self, view: View, job: Job, node: int) -> None:
         row, steps = self._first_row(job, node), self.steps(job, node)
-        assert row is not None, "there are rows enough for all that is bound"
+        assert row is not None, "the plan has rows for all bound jobs"
         self._take(node, row, steps, job.cores)
         if row == 0 and view.start(job, [node]):
             del self.bound[job.job_id]
 
     def _first_row(self, job: Job, node: int) -> int | None:
-        """Return the first row from which on the job's cores are free for all its steps."""
+        """Return the first row from which the job's cores are free for all its steps."""
         steps, most, free = self.steps(job, node), self._cores[node] - job.cores, 0
         for row, used in enumerate(self.used[node]):
             free = free + 1 if used <= most else 0

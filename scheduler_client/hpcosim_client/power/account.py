@@ -67,7 +67,7 @@ class Account:
         self.waiting: list[Job] = []
         self.waited: set[int] = set()
         self.state: Ints = np.full(nodes, ON)
-        self._drawn_w: Floats = np.zeros(nodes)
+        self._wasting_w: Floats = np.zeros(nodes)
         self._switching: Bools = np.zeros(nodes, dtype=np.bool_)
 
     @property
@@ -90,7 +90,7 @@ class Account:
 
     def _integrate(self, until_s: float) -> None:
         dt = until_s - self.now_s
-        self.wasted_j += self._drawn_w * dt
+        self.wasted_j += self._wasting_w * dt
         self.switching_s += self._switching * dt
         self.waited_s += len(self.waiting) * dt
         self.waited.update(job.job_id for job in self.waiting)
@@ -104,7 +104,7 @@ class Account:
         self.waiting = view.queue.values()
         if (computing & (self.state != ON)).any():
             computing = self._note_booting(view)
-        self._drawn_w = np.where(computing, 0.0, self._watts[self._every, self.state])
+        self._wasting_w = np.where(computing, 0.0, self._watts[self._every, self.state])
         self._switching = (self.state == SWITCHING_ON) | (self.state == SWITCHING_OFF)
         idle = (self.state == ON) & (nodes.jobs == 0)
         began = idle & np.isnan(self.idle_since_s)

@@ -21,7 +21,7 @@ from hpcosim_batsim.inputs.external_events import ExternalEvent
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_server.errors import waiting_jobs
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 
 class Bridge:
@@ -118,9 +118,9 @@ class Bridge:
             self._notify_end_of_external()
 
     def _advance_to(self, time_s: float, where: str) -> None:
-        if time_s > LATEST_S:
+        if time_s > MAX_TIME_S:
             raise BadReplyError(
-                f"expected a time of at most {LATEST_S:g} s, got {time_s}",
+                f"expected a time of at most {MAX_TIME_S:g} s, got {time_s}",
                 where,
                 self._simulation.now_s,
             )

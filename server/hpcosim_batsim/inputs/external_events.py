@@ -17,7 +17,7 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.json_fields import kind_of_value
 from hpcosim_batsim.inputs.workload_model import Json
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
@@ -76,8 +76,8 @@ def _event(line: bytes, hosts: int, forward_unknown: bool) -> ExternalEvent:
         raise ValueError(f"type: expected a string, got {kind_of_value(kind)}")
     if isinstance(time_s, bool) or not isinstance(time_s, int | float):
         raise ValueError(f"timestamp: expected a number, in s, got {kind_of_value(time_s)}")
-    if not (math.isfinite(time_s) and 0 <= time_s <= LATEST_S):
-        raise ValueError(f"timestamp: expected 0 to {LATEST_S:g} s, got {time_s}")
+    if not (math.isfinite(time_s) and 0 <= time_s <= MAX_TIME_S):
+        raise ValueError(f"timestamp: expected 0 to {MAX_TIME_S:g} s, got {time_s}")
     if kind in (UNAVAILABLE, AVAILABLE):
         return ExternalEvent(float(time_s), kind, _hosts(raw.get("resources"), hosts), raw)
     if not forward_unknown:

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_BYTES = 2**30  # of a file
 MAX_NUMBER = 2**31 - 1
-MAX_MAGNITUDE = LATEST_S**2
+MAX_MAGNITUDE = MAX_TIME_S**2
 UNITS: Mapping[str, str] = MappingProxyType(
     {"subtime": "s", "walltime": "s", "delay": "s", "cpu": "flop", "com": "bytes", "res": "hosts"}
 )
@@ -89,14 +89,14 @@ class Fields:
             raise self.error(name, f"is {value:g}; it must be >= 0")
         return value
 
-    def integer(self, name: str, least: int, most: int = MAX_NUMBER) -> int:
-        """Return an integer from `least` to `most`."""
+    def integer(self, name: str, minimum: int, maximum: int = MAX_NUMBER) -> int:
+        """Return an integer from `minimum` to `maximum`."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int):
             what = f"must be an integer, not {kind_of_value(value)}{_unit_hint(name, value)}"
             raise self.error(name, what)
-        if not least <= value <= most:
-            raise self.error(name, f"is {value}; it must be from {least} to {most}")
+        if not minimum <= value <= maximum:
+            raise self.error(name, f"is {value}; it must be from {minimum} to {maximum}")
         return value
 
     def array(self, name: str) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from hpcosim_batsim.inputs.workload_model import (
     Parallel,
     ParallelHomogeneous,
 )
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_DEPTH = 100  # nesting of composed profiles
 MAX_TASKS = 100_000  # tasks of a composed profile
@@ -55,8 +55,10 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
     common: dict[str, Any] = {"name": name, "ret": ret, "raw": fields.raw}
     if kind == "delay":
         delay_s = fields.number("delay")
-        if not 0 < delay_s <= LATEST_S:
-            raise fields.error("delay", f"is {delay_s:g}; it must be above 0, up to {LATEST_S:g} s")
+        if not 0 < delay_s <= MAX_TIME_S:
+            raise fields.error(
+                "delay", f"is {delay_s:g}; it must be above 0, up to {MAX_TIME_S:g} s"
+            )
         return Delay(**common, delay_s=delay_s)
     if kind in ("parallel_homogeneous", "parallel_homogeneous_total"):
         cpu_flop, com_bytes = fields.amount("cpu"), fields.amount("com")

@@ -195,10 +195,10 @@ def _traffic(
 def _transfer_s(star: Star, sent: Mapping[int, float], received: Mapping[int, float]) -> float:
     """Return the transfer time of the busiest link or of the backbone, s."""
     if star.split:
-        most = max(*sent.values(), *received.values())
+        busiest_bytes = max(*sent.values(), *received.values())
     else:
-        most = max(sent[host] + received[host] for host in sent)
-    link_s = most / star.bytes_per_s
+        busiest_bytes = max(sent[host] + received[host] for host in sent)
+    link_s = busiest_bytes / star.bytes_per_s
     if star.backbone_bytes_per_s is None:
         return link_s
     return max(link_s, math.fsum(sent.values()) / star.backbone_bytes_per_s)

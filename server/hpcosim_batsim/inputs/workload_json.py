@@ -18,7 +18,7 @@ from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value, read_json
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 
 def read_workload(path: Path, name: str) -> BatsimWorkload:
@@ -80,8 +80,8 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> Ba
     fields = Fields(path, where, raw)
     name = _job_name(fields, workload)
     submit_s = fields.amount("subtime")
-    if submit_s > LATEST_S:
-        raise fields.error("subtime", f"is {submit_s:g}; it must be at most {LATEST_S:g} s")
+    if submit_s > MAX_TIME_S:
+        raise fields.error("subtime", f"is {submit_s:g}; it must be at most {MAX_TIME_S:g} s")
     return BatsimJob(
         workload=workload,
         name=name,
@@ -124,10 +124,10 @@ def _walltime_s(fields: Fields) -> float | None:
     if fields.raw.get("walltime", -1) == -1:
         return None
     walltime_s = fields.number("walltime")
-    if not 0 < walltime_s <= LATEST_S:
+    if not 0 < walltime_s <= MAX_TIME_S:
         raise fields.error(
             "walltime",
-            f"is {walltime_s:g}; it must be above 0, up to {LATEST_S:g} s, or -1 for none",
+            f"is {walltime_s:g}; it must be above 0, up to {MAX_TIME_S:g} s, or -1 for none",
         )
     return walltime_s
 

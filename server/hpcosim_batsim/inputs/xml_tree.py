@@ -51,16 +51,18 @@ class Element:
             raise self.error(f"<{self.tag}> has no {name}")
         return value
 
-    def count(self, name: str, default: int, least: int) -> int:
+    def count(self, name: str, default: int, minimum: int) -> int:
         """Return the value of an attribute as an integer.
 
         Raises:
-            InputError: the value is not an integer >= `least`.
+            InputError: the value is not an integer >= `minimum`.
         """
         text = self.attributes.get(name, str(default))
-        number = int(text) if text.isascii() and text.strip().isdigit() else least - 1
-        if number < least:
-            raise self.error(f"{name}: expected an integer >= {least} without a unit, got {text!r}")
+        number = int(text) if text.isascii() and text.strip().isdigit() else minimum - 1
+        if number < minimum:
+            raise self.error(
+                f"{name}: expected an integer >= {minimum} without a unit, got {text!r}"
+            )
         return number
 
     def amount(self, name: str, text: str, units: Mapping[str, float], example: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hpcosim_protocol import Alarm, Event
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.errors import Rejection
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_ALARMS = 100_000
 """Maximum number of alarms that are set at the same time."""
@@ -38,17 +38,17 @@ class Alarms:
 
         Args:
             alarm_id: number of the alarm, chosen by the scheduler.
-            at_s: simulation time at which it goes off, s; above now, at most `LATEST_S`.
+            at_s: simulation time at which it goes off, s; above now, at most `MAX_TIME_S`.
 
         Raises:
             Rejection: `at_s` is out of range, or `MAX_ALARMS` alarms are pending.
         """
         now_s = self._clock.now
-        if not now_s < at_s <= LATEST_S:
+        if not now_s < at_s <= MAX_TIME_S:
             raise Rejection(
                 "bad_time",
                 f"set_alarm.at_s is {at_s}; expected a time above {now_s} (now) and at most "
-                f"{LATEST_S}",
+                f"{MAX_TIME_S}",
             )
         previous = self._timers.get(alarm_id)
         if previous is not None:

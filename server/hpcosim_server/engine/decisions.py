@@ -27,7 +27,7 @@ from hpcosim_server.physics.allocation import (
     infeasibility,
     tasks_by_node,
 )
-from hpcosim_workloads.table import LATEST_S, JobSpec
+from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 
 MAX_POWER_CHANGES = 20_000_000
 """Maximum number of changes of node power states in a session."""
@@ -89,9 +89,10 @@ def _submit_job(engine: Engine, wanted: SubmitJob) -> None:
         raise Rejection("not_allowed", f"submit_job: a session has at most {rules.max_jobs} jobs")
     requested_s = wanted.run_s if wanted.requested_s is None else wanted.requested_s
     for name, time_s in (("run_s", wanted.run_s), ("requested_s", requested_s)):
-        if not 0 < time_s <= LATEST_S:
+        if not 0 < time_s <= MAX_TIME_S:
             raise Rejection(
-                "bad_job", f"submit_job.{name} is {time_s}; expected above 0 and at most {LATEST_S}"
+                "bad_job",
+                f"submit_job.{name} is {time_s}; expected above 0 and at most {MAX_TIME_S}",
             )
     if wanted.cores <= 0:
         raise Rejection("bad_job", f"submit_job.cores is {wanted.cores}; expected at least 1")

@@ -13,7 +13,7 @@ from hpcosim_server.engine.outbox import DEFAULT_MASK, REJECTIONS_ONLY, mask_of
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.snapshot import snapshot_of
 from hpcosim_server.errors import Rejection, SimulationStuck
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 __all__ = ["MAX_REJECTED_IN_A_ROW", "Batch", "Rules", "Simulation"]
 
@@ -60,7 +60,7 @@ class Simulation(Engine):
                 rejected decisions always wake it. If no timer is left, the method returns the
                 events of any kind.
             elapsed_s: simulated duration before the decisions are carried out, s; from 0 to
-                `LATEST_S`.
+                `MAX_TIME_S`.
             seq: request number for the `decision_rejected` events.
 
         Returns:
@@ -71,8 +71,8 @@ class Simulation(Engine):
             ValueError: `elapsed_s` is out of range.
         """
         before_s = self.clock.now
-        if not 0.0 <= elapsed_s <= LATEST_S:
-            raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {LATEST_S}")
+        if not 0.0 <= elapsed_s <= MAX_TIME_S:
+            raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {MAX_TIME_S}")
         if elapsed_s > 0.0:
             self._advance_to(before_s + elapsed_s)
         for index, decision in enumerate(decisions):

@@ -84,9 +84,9 @@ def write_together(folder: Path, files: Files, stale: Collection[str] = ()) -> N
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # A user may be allowed to write into an existing folder, but not beside it.
-        beside = folder if folder.is_dir() else folder.parent
-        draft = beside / f".{folder.name}-{secrets.token_hex(4)}"
+        # A user may have permission to write into an existing folder, but not into its parent.
+        parent = folder if folder.is_dir() else folder.parent
+        draft = parent / f".{folder.name}-{secrets.token_hex(4)}"
         draft.mkdir()
         try:
             for name, lines in files.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from hpcosim_protocol import PROTOCOL_EDITION, PROTOCOL_VERSION, Platform
 from hpcosim_server.errors import ResultsError
@@ -106,11 +107,11 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 
 def warnings_of(record: RunRecord, run: Run) -> list[str]:
     """Return the warnings about a run, finished or not: those of `run`, and rejected jobs."""
-    states = record.recording.state
-    rejected = [row for row in range(len(states)) if STATES[states[row]] == "rejected"]
-    if not rejected:
+    states = np.array(record.recording.state)
+    rejected = np.flatnonzero(states == STATES.index("rejected"))
+    if not len(rejected):
         return list(run.warnings)
-    first, reasons = rejected[0], record.recording.reasons
+    first, reasons = int(rejected[0]), record.recording.reasons
     jobs = f"{len(rejected)} of {len(states)} jobs were rejected"
     why = f": {reasons[first]}" if first in reasons else " by a decision of the scheduler"
     return [*run.warnings, f"{jobs}; the first, job {record.recording.job_id[first]}{why}"]

@@ -10,7 +10,7 @@ import structlog
 from msgspec.structs import asdict
 
 from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.results import Also, write_results
+from hpcosim_server.record.results import Also, warnings_of, write_results
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Progress, Status
 
@@ -66,8 +66,11 @@ def write_session(folder: Path, session: Session, also: Sequence[Also]) -> Failu
     Returns:
         The failure, or None if the results are written.
     """
+    record, run = session.opened.simulation.record(), session.opened.run
+    for warning in warnings_of(record, run):
+        log.warning("run_warning", **names_of(session), warning=warning)
     try:
-        write_results(folder, session.opened.simulation.record(), session.opened.run, also)
+        write_results(folder, record, run, also)
     except ResultsError as error:
         log.error("results_not_written", **names_of(session), error=str(error))
         return Failure("results_not_written", str(error), error.metrics)

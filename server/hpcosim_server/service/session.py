@@ -20,7 +20,7 @@ from hpcosim_protocol import (
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Run, metrics_of
-from hpcosim_workloads.table import LATEST_S
+from hpcosim_workloads.table import MAX_TIME_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,10 @@ class Session:
                 where="$.decisions",
                 seq=request.seq,
             )
-        if request.elapsed_s > LATEST_S:
+        if request.elapsed_s > MAX_TIME_S:
             return Error(
                 code="invalid_message",
-                message=f"elapsed_s is {request.elapsed_s}; expected at most {LATEST_S}",
+                message=f"elapsed_s is {request.elapsed_s}; expected at most {MAX_TIME_S}",
                 where="$.elapsed_s",
                 seq=request.seq,
             )

@@ -14,19 +14,19 @@ from msgspec import Meta
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.table import LATEST_S, MOST_CORES, PLACEMENTS, JobSpec, JobTable, job_table
+from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobSpec, JobTable, job_table
 
 RUN_TIME_OPS_PER_S = 1e9  # speed for which `JobTable.run_s` of a job with operations holds
-MOST_OPS = LATEST_S * RUN_TIME_OPS_PER_S
-MOST_MB = 1e12
-MOST_J = 1e18
-MOST_LETTERS = 200
+MAX_OPS = MAX_TIME_S * RUN_TIME_OPS_PER_S
+MAX_MB = 1e12
+MAX_J = 1e18
+MAX_NAME_LENGTH = 200
 
-Time = Annotated[float, Meta(ge=0, le=LATEST_S)]
-Duration = Annotated[float, Meta(gt=0, le=LATEST_S)]
-Operations = Annotated[float, Meta(gt=0, le=MOST_OPS)]
-Megabytes = Annotated[float, Meta(ge=0, le=MOST_MB)]
-Joules = Annotated[float, Meta(gt=0, le=MOST_J)]
+Time = Annotated[float, Meta(ge=0, le=MAX_TIME_S)]
+Duration = Annotated[float, Meta(gt=0, le=MAX_TIME_S)]
+Operations = Annotated[float, Meta(gt=0, le=MAX_OPS)]
+Megabytes = Annotated[float, Meta(ge=0, le=MAX_MB)]
+Joules = Annotated[float, Meta(gt=0, le=MAX_J)]
 
 
 class JobProfile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
@@ -45,7 +45,7 @@ class JobProfile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
         max_energy_j: upper limit of the job's estimated energy, J. Default: no limit.
     """
 
-    cores: Annotated[int, Meta(gt=0, le=MOST_CORES)] | None = None
+    cores: Annotated[int, Meta(gt=0, le=MAX_CORES)] | None = None
     run_s: Duration | None = None
     req_ops: Operations | None = None
     ipc: Annotated[float, Meta(gt=0, le=1e6)] | None = None
@@ -77,19 +77,19 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
 
     job_id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     submit_s: Time
-    profile: Annotated[str, Meta(max_length=MOST_LETTERS)] = ""
+    profile: Annotated[str, Meta(max_length=MAX_NAME_LENGTH)] = ""
 
 
 NO_PROFILES: Mapping[str, JobProfile] = MappingProxyType({})
 NO_PROFILE = JobProfile()
 
 # Fields that a log states for each job; a profile of a log's jobs must not set them.
-NOT_OF_LOGS = ("cores", "run_s", "req_ops", "ipc", "requested_s")
+LOG_FIELDS = ("cores", "run_s", "req_ops", "ipc", "requested_s")
 
 
-def not_of_logs(field: str) -> str:
-    """Return the error message for a field of `NOT_OF_LOGS` in a profile of a log's jobs."""
-    allowed = ", ".join(name for name in JobProfile.__struct_fields__ if name not in NOT_OF_LOGS)
+def log_field_message(field: str) -> str:
+    """Return the error message for a field of `LOG_FIELDS` in a profile of a log's jobs."""
+    allowed = ", ".join(name for name in JobProfile.__struct_fields__ if name not in LOG_FIELDS)
     return f"the log states {field} of each job; a profile of a log's jobs may set {allowed}"
 
 
@@ -183,8 +183,8 @@ def _work(line: JobLine, profile: JobProfile) -> tuple[float, float]:
         raise _missing("run_s", "run_s or req_ops", line)
     ipc = line.ipc if line.ipc is not None else profile.ipc
     ops = source.req_ops / (1.0 if ipc is None else ipc)
-    if ops > MOST_OPS:
-        raise LineError(f"req_ops / ipc is {ops:g}; it must be at most {MOST_OPS:g}", "ipc")
+    if ops > MAX_OPS:
+        raise LineError(f"req_ops / ipc is {ops:g}; it must be at most {MAX_OPS:g}", "ipc")
     ops = float(max(math.ceil(ops), 1))
     return ops / RUN_TIME_OPS_PER_S, ops
 

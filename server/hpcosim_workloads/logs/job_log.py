@@ -17,14 +17,14 @@ from hpcosim_protocol import Placement
 from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.job_line import (
+    LOG_FIELDS,
     NO_PROFILE,
     NO_PROFILES,
-    NOT_OF_LOGS,
     JobProfile,
-    not_of_logs,
+    log_field_message,
 )
 from hpcosim_workloads.logs.log_file import numbered_lines
-from hpcosim_workloads.table import LATEST_S, MOST_CORES, PLACEMENTS, JobTable, job_table
+from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobTable, job_table
 
 ZeroRunTime = Literal["drop", "keep"]
 """Whether a reader drops or keeps the jobs whose run time is 0."""
@@ -88,12 +88,12 @@ def checked(job: LogJob) -> LogJob:
     Raises:
         ValueError: a number is out of range.
     """
-    if not all(abs(time_s) <= LATEST_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
-        raise ValueError(f"a time is not a finite number up to {LATEST_S} s")
-    if not 0 <= job.job_id < 2**63 or job.cores > MOST_CORES:
+    if not all(abs(time_s) <= MAX_TIME_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
+        raise ValueError(f"a time is not a finite number up to {MAX_TIME_S} s")
+    if not 0 <= job.job_id < 2**63 or job.cores > MAX_CORES:
         raise ValueError(
             f"job {job.job_id} with {job.cores} cores: expected a job number >= 0 "
-            f"and at most {MOST_CORES} cores"
+            f"and at most {MAX_CORES} cores"
         )
     return job
 
@@ -215,9 +215,9 @@ def _filled(
         path: the log, for errors.
     """
     for name, kind in zip(table.profiles, kinds, strict=True):
-        for field in NOT_OF_LOGS:
+        for field in LOG_FIELDS:
             if getattr(kind, field) is not None:
-                what = f"a job of this log has profile {name!r}, but {not_of_logs(field)}"
+                what = f"a job of this log has profile {name!r}, but {log_field_message(field)}"
                 raise WorkloadError(what, path)
 
     def by_job(values: Iterable[float], kind: type[np.generic] = np.float64) -> NDArray[Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_line import MOST_MB, NO_PROFILES, JobProfile
+from hpcosim_workloads.logs.job_line import MAX_MB, NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
-from hpcosim_workloads.table import MOST_CORES, JobTable
+from hpcosim_workloads.table import MAX_CORES, JobTable
 
 FIELDS = 18
 KB_PER_MB = 1000
-MOST_KB = MOST_MB * KB_PER_MB
+MAX_KB = MAX_MB * KB_PER_MB
 
 
 Sizes = Literal["requested", "allocated"]
@@ -37,8 +37,8 @@ def read_swf(
     Rules that drop or change a job; `JobTable.skipped` counts the jobs of each rule:
 
     - `run_time_unknown_or_zero`: dropped, the run time (field 4) is 0 or -1. With
-      `zero_run_time="keep"` jobs of run time 0 are kept, they end at the instant they start, and
-      the rule for -1 is `run_time_unknown`.
+      `zero_run_time="keep"` a job of run time 0 is kept and ends at the instant it starts; the rule
+      for -1 is `run_time_unknown`.
     - `cores_unknown`: dropped, requested (field 8) and allocated (field 5) processors are both
       0 or less.
     - `submit_time_unknown`: dropped, the submission time (field 2) is below 0.
@@ -59,14 +59,14 @@ def read_swf(
         placement: placement of jobs whose profile states none; SWF has no such field.
         lenient: drop corrupt lines; default: the first one is an error.
         profiles: job profiles by executable number. A profile must not set the fields of
-            `NOT_OF_LOGS`, which the log states.
+            `LOG_FIELDS`, which the log states.
         zero_run_time: drop or keep the jobs whose run time is 0.
         sizes: source of a job's cores, requested (field 8) or allocated (field 5) processors. If
             that field is 0 or less, the other one is used.
 
     Raises:
         WorkloadError: the file cannot be read, a line is corrupt (the error names the line), or a
-            job's profile sets a field of `NOT_OF_LOGS`.
+            job's profile sets a field of `LOG_FIELDS`.
     """
     parse = partial(_parse, profiles=profiles, sizes=sizes)
     return read_log(
@@ -90,11 +90,11 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
         used_kb, requested_kb = float(fields[6]), float(fields[9])
     except ValueError as error:
         raise ValueError(f"a field is not a number: {error}") from None
-    if max(allocated, requested) > MOST_CORES:
+    if max(allocated, requested) > MAX_CORES:
         found = max(allocated, requested)
-        raise ValueError(f"{found} processors; expected at most {MOST_CORES}")
-    if not (abs(used_kb) <= MOST_KB and abs(requested_kb) <= MOST_KB):
-        raise ValueError(f"memory is not a finite number up to {MOST_KB} KB")
+        raise ValueError(f"{found} processors; expected at most {MAX_CORES}")
+    if not (abs(used_kb) <= MAX_KB and abs(requested_kb) <= MAX_KB):
+        raise ValueError(f"memory is not a finite number up to {MAX_KB} KB")
     memory_kb = requested_kb if requested_kb > 0 else max(used_kb, 0.0)
     profile = fields[13] if fields[13] in profiles else ""
     first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_workloads.errors import WorkloadError, check
-from hpcosim_workloads.synthetic.imitation import MOST_JOBS
-from hpcosim_workloads.table import LATEST_S, JobTable, job_table
+from hpcosim_workloads.synthetic.imitation import MAX_JOBS
+from hpcosim_workloads.table import MAX_TIME_S, JobTable, job_table
 
 FloatArray = NDArray[np.float64]
 Range = tuple[int, int]
 
-LEAST_RUN_S = 1.0
+MIN_RUN_S = 1.0
 
 
 def bernoulli(
@@ -34,7 +34,7 @@ def bernoulli(
     steps: int,
     sequences: int,
     apart_s: float,
-    most_jobs: int = MOST_JOBS,
+    max_jobs: int = MAX_JOBS,
 ) -> JobTable:
     """Draw sequences of jobs. At each step of 1 s at most one job arrives.
 
@@ -66,7 +66,7 @@ def bernoulli(
         steps: steps of a sequence; jobs arrive at 0 s, 1 s, ..., `steps` - 1 s.
         sequences: number of sequences; job ids count from 1 over all of them.
         apart_s: time between the starts of two sequences, s; at least `steps` seconds.
-        most_jobs: maximum of `sequences` * `steps`.
+        max_jobs: maximum of `sequences` * `steps`.
 
     Raises:
         WorkloadError: an argument is out of range, or there is no arrival at all.
@@ -74,7 +74,7 @@ def bernoulli(
     _check_draws(
         arrival_probability, short_probability, short_run_s, long_run_s, cores, accuracy, slowdown
     )
-    _check_sequences(steps, sequences, apart_s, most_jobs)
+    _check_sequences(steps, sequences, apart_s, max_jobs)
     submit_s, mean_s, job_cores, off = [], [], [], []
     for number in range(sequences):
         comes = rng.random(steps) < arrival_probability
@@ -111,7 +111,7 @@ def _run_s(mean_s: FloatArray, off: FloatArray, accuracy: float | None) -> Float
     if accuracy is None:
         return mean_s
     exact_s = mean_s + off * np.sqrt(mean_s / accuracy)
-    run_s: FloatArray = np.maximum(np.rint(exact_s), LEAST_RUN_S)
+    run_s: FloatArray = np.maximum(np.rint(exact_s), MIN_RUN_S)
     return run_s
 
 
@@ -129,26 +129,26 @@ def _check_draws(
         check(0 <= chance <= 1, name, chance, "from 0 to 1")
     right = accuracy is None or 0 < accuracy < math.inf
     check(right, "accuracy", accuracy, "above 0 and finite, or null: perfect")
-    expected = f"(least, greatest), with 1 <= least <= greatest <= {LATEST_S}"
+    expected = f"(min, max) with 1 <= min <= max <= {MAX_TIME_S}"
     for name, run_s in (("short_run_s", short_run_s), ("long_run_s", long_run_s)):
-        check(1 <= run_s[0] <= run_s[1] <= LATEST_S, name, run_s, expected)
-    check(1 <= cores[0] <= cores[1], "cores", cores, "(least, most), with 1 <= least <= most")
-    expected = f"1 or more, and so small that no requested time is above {LATEST_S} s"
-    most = LATEST_S / max(short_run_s[1], long_run_s[1])
-    check(1 <= slowdown <= most, "slowdown", slowdown, expected)
+        check(1 <= run_s[0] <= run_s[1] <= MAX_TIME_S, name, run_s, expected)
+    check(1 <= cores[0] <= cores[1], "cores", cores, "(min, max) with 1 <= min <= max")
+    expected = f"1 or more, and every requested time at most {MAX_TIME_S} s"
+    limit = MAX_TIME_S / max(short_run_s[1], long_run_s[1])
+    check(1 <= slowdown <= limit, "slowdown", slowdown, expected)
 
 
-def _check_sequences(steps: int, sequences: int, apart_s: float, most_jobs: int) -> None:
+def _check_sequences(steps: int, sequences: int, apart_s: float, max_jobs: int) -> None:
     check(steps >= 1, "steps", steps, "1 or more")
     check(sequences >= 1, "sequences", sequences, "1 or more")
     expected = f"finite, and at least the {steps} steps of a sequence"
     check(steps <= apart_s < math.inf, "apart_s", apart_s, expected)
-    if sequences * steps > most_jobs:
+    if sequences * steps > max_jobs:
         raise WorkloadError(
             f"sequences is {sequences}; with {steps} steps each the workload may have "
-            f"{sequences * steps} jobs, the maximum is {most_jobs}"
+            f"{sequences * steps} jobs, the maximum is {max_jobs}"
         )
-    if sequences * apart_s > LATEST_S:
+    if sequences * apart_s > MAX_TIME_S:
         raise WorkloadError(
-            f"apart_s is {apart_s}; {sequences} sequences end after the maximum time, {LATEST_S} s"
+            f"apart_s is {apart_s}; {sequences} sequences end after the maximum, {MAX_TIME_S} s"
         )

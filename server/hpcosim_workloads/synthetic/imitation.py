@@ -22,7 +22,7 @@ HOUR_S = 3_600.0
 DAY_S = 86_400.0
 DAY_HOURS = 24
 WEEK_DAYS = 7
-MOST_JOBS = 100_000_000
+MAX_JOBS = 100_000_000
 
 
 def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
@@ -71,7 +71,7 @@ def seasonal(
     days: int,
     start_s: float = 0.0,
     pairs: bool = False,
-    most_jobs: int = MOST_JOBS,
+    max_jobs: int = MAX_JOBS,
 ) -> JobTable:
     """Draw jobs of a log, with the log's arrivals by weekday and hour: the paper's "synthetic".
 
@@ -95,16 +95,16 @@ def seasonal(
         pairs: draw size and run time from the same job, so that the mean load is the log's. The
             paper draws them independently, which changes the load where size and run time are
             correlated: -52 % with NASA iPSC, -27 % with SDSC SP2, +15 % with CTC SP2.
-        most_jobs: maximum number of jobs.
+        max_jobs: maximum number of jobs.
 
     Raises:
         WorkloadError: `days` is below 1, the log has no jobs or covers less than a week, or there
-            would be more than `most_jobs` jobs.
+            would be more than `max_jobs` jobs.
     """
     check(days >= 1, "days", days, "1 or more")
     a_day = np.floor(np.resize(weekly_pattern(log, start_s), days) + rng.random(days))
-    if a_day.sum() > most_jobs:
-        what = f"{days} days have {a_day.sum():.0f} jobs, the maximum is {most_jobs}; reduce days"
+    if a_day.sum() > max_jobs:
+        what = f"{days} days have {a_day.sum():.0f} jobs, the maximum is {max_jobs}; reduce days"
         raise WorkloadError(what)
     submit_s = _spread(rng, a_day, hourly_pattern(log, start_s))
     sizes, runs = rng.integers(len(log), size=(2, submit_s.size))

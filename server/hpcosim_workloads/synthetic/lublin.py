@@ -40,12 +40,12 @@ U_PROB = 0.86  # Uprob: share of parallel log2 sizes drawn from [ULow, UMed]
 A1, B1 = 4.2, 0.94  # shape and scale of short jobs
 A2, B2 = 312.0, 0.03  # shape and scale of long jobs
 PA, PB = -0.0054, 0.78  # slope (per processor) and intercept of the probability of short jobs
-GREATEST_LOG_RUN = 12.0  # greater values are drawn again; e^12 s is about two days
+MAX_LOG_RUN = 12.0  # greater values are drawn again; e^12 s is about two days
 
 # Arrivals
 A_ARR, B_ARR = 10.2303, 0.4871  # shape, scale of the natural log of a gap in the rush hours
 ARAR = 1.0225  # arrive-rush-to-all ratio: factor from `A_ARR` to the shape of the whole day
-GREATEST_LOG_GAP = 13.0  # greater values are drawn again; e^13 s is about five days
+MAX_LOG_GAP = 13.0  # greater values are drawn again; e^13 s is about five days
 # Daily cycle: shape and scale (in buckets) of the gamma density of arrivals over the day.
 A_NUM, B_NUM = 8.1737, 3.9631
 FIRST_BUCKET = 11  # number, from 1 at midnight, of the half hour in which the daily cycle starts
@@ -108,8 +108,8 @@ def _upper_log2_sizes(processors: int) -> tuple[float, float]:
     which the authors advise for 8 processors, and the mean of ULow and UHi.
     """
     u_high = math.log2(processors)
-    least = min(1.5, (U_LOW + u_high) / 2)
-    return max(u_high - U_MED_BELOW_HIGH, least), u_high
+    minimum = min(1.5, (U_LOW + u_high) / 2)
+    return max(u_high - U_MED_BELOW_HIGH, minimum), u_high
 
 
 def _run_times_s(rng: np.random.Generator, cores: NDArray[np.int64]) -> FloatArray:
@@ -125,7 +125,7 @@ def _run_times_s(rng: np.random.Generator, cores: NDArray[np.int64]) -> FloatArr
         shape = np.where(short, A1, A2)
         return rng.gamma(shape, np.where(short, B1, B2))
 
-    return np.floor(np.exp(_drawn_within(GREATEST_LOG_RUN, len(cores), hyper_gamma)))
+    return np.floor(np.exp(_drawn_within(MAX_LOG_RUN, len(cores), hyper_gamma)))
 
 
 def _arrivals_s(rng: np.random.Generator, jobs: int) -> FloatArray:
@@ -142,7 +142,7 @@ def _arrivals_s(rng: np.random.Generator, jobs: int) -> FloatArray:
     def log_gap(which: NDArray[np.intp]) -> FloatArray:
         return rng.gamma(A_ARR * ARAR, B_ARR, which.size)
 
-    gap_s = np.exp(_drawn_within(GREATEST_LOG_GAP, jobs, log_gap))
+    gap_s = np.exp(_drawn_within(MAX_LOG_GAP, jobs, log_gap))
     days, rest_s = np.divmod(np.cumsum(gap_s), DAY_S)
     clock_s = np.concatenate(([0.0], np.cumsum(_daily_cycle()))) * BUCKET_S
     time_of_day_s: FloatArray = np.interp(rest_s, clock_s, np.arange(BUCKETS + 1) * BUCKET_S)

@@ -46,8 +46,8 @@ def poisson(
         mean_interarrival_s,
         "above 0 and finite",
     )
-    check(1 <= cores[0] <= cores[1], "cores", cores, "(least, most), with 1 <= least <= most")
-    expected = "(least, greatest), with 0 < least <= greatest, finite"
+    check(1 <= cores[0] <= cores[1], "cores", cores, "(min, max) with 1 <= min <= max")
+    expected = "(min, max) with 0 < min <= max, finite"
     check(0 < run_s[0] <= run_s[1] < math.inf, "run_s", run_s, expected)
     check(1 <= overestimate < math.inf, "overestimate", overestimate, "1 or more and finite")
     gap_s = rng.exponential(mean_interarrival_s, jobs)

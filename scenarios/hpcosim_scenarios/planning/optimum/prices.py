@@ -1,4 +1,4 @@
-"""Prices: lower bounds of the energy of work on a node, whatever else runs there.
+"""Prices: lower bounds of the energy of work on a node, independent of other jobs there.
 
 Let w(c) be the power of a node above idle power while a mix c of jobs runs on it, and r_k(c) the
 work of kind k, in seconds at full speed, done per second. Any prices p_k with

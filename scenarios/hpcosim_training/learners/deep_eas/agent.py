@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hpcosim_client.agents.deep_eas.network import Network, draw, network_of
+from hpcosim_client.agents.deep_eas.network import Network, initialise, network_of
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_training.learners.deep_eas.critic import (
     DeepEasCritic,
@@ -55,7 +55,7 @@ def new_agent(training: DeepEasTraining, machines: int) -> Agent[Network, SceneB
     """
     generator = torch.Generator().manual_seed(training.seed)
     network = network_of(training.settings)
-    draw(network, generator)
+    initialise(network, generator)
     if training.algorithm == "reinforce":
         return Agent(network, None, evaluate, _value, training)
     critic = DeepEasCritic(critic_feature_count(machines))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpcosim_client import make_policy
-from hpcosim_client.agents.deep_eas.network import About, network_of, save_deep_eas
+from hpcosim_client.agents.deep_eas.network import DeepEasMetadata, network_of, save_deep_eas
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -64,7 +64,7 @@ def train_deep_eas(
     settings = learner.settings.settings
     network = network_of(settings)
     network.load_state_dict(session.weights())
-    about = About(
+    about = DeepEasMetadata(
         settings=settings, training=flat_settings(training, {"settings"}) | session.about()
     )
     save_deep_eas(out / NETWORK, network, about)

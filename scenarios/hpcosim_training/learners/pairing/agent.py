@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import actor_of
-from hpcosim_client.agents.pairing.networks import Actor, ForeseenCritic, PapersCritic, draw
+from hpcosim_client.agents.pairing.networks import (
+    ForecastCritic,
+    PairingActor,
+    PaperCritic,
+    initialise,
+)
 from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_training.learners.pairing.settings import PairingTraining
 from hpcosim_training.learning.agent import Agent
@@ -69,7 +74,7 @@ def join(parts: Sequence[PairBatch]) -> PairBatch:
     return PairBatch(rows, valid, actions)
 
 
-def new_agent(training: PairingTraining, nodes: int) -> Agent[Actor, PairBatch]:
+def new_agent(training: PairingTraining, nodes: int) -> Agent[PairingActor, PairBatch]:
     """Return an agent with initial weights.
 
     Args:
@@ -79,22 +84,22 @@ def new_agent(training: PairingTraining, nodes: int) -> Agent[Actor, PairBatch]:
     pairing = training.pairing
     generator = torch.Generator().manual_seed(training.seed)
     actor = actor_of(pairing)
-    critic: nn.Module = ForeseenCritic(features_of(pairing))
+    critic: nn.Module = ForecastCritic(features_of(pairing))
     if pairing.sees != "foreseen":
-        critic = PapersCritic(features_of(pairing), pairing.window_jobs * nodes + 1)
-    draw(actor, generator)
-    draw(critic, generator)
+        critic = PaperCritic(features_of(pairing), pairing.window_jobs * nodes + 1)
+    initialise(actor, generator)
+    initialise(critic, generator)
     return Agent(actor, critic, _evaluate, _value, training)
 
 
-def logits_of(actor: Actor, batch: PairBatch) -> NDArray[np.float32]:
+def logits_of(actor: PairingActor, batch: PairBatch) -> NDArray[np.float32]:
     """Return an actor's logits, float32[decisions, most]; minus infinity for padding."""
     with torch.inference_mode():
         logits: NDArray[np.float32] = actor(batch.rows, batch.valid).numpy()
     return logits
 
 
-def _evaluate(actor: Actor, batch: PairBatch, actions: Tensor) -> Evaluation:
+def _evaluate(actor: PairingActor, batch: PairBatch, actions: Tensor) -> Evaluation:
     return categorical(actor(batch.rows, batch.valid), actions)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.pairing.model import actor_of
-from hpcosim_client.agents.pairing.networks import Actor
+from hpcosim_client.agents.pairing.networks import PairingActor
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scenario
@@ -126,7 +126,7 @@ class PairingLearner(Learner):
         mean_return = float(rollout.rewards.sum() / settings.episodes)
         return IterationOutcome("", len(rollout), mean_return, losses, measures)
 
-    def validate(self, actor: Actor) -> float:
+    def validate(self, actor: PairingActor) -> float:
         """Return the mean objective of greedy actions, divided by the teacher's."""
         play_greedy(actor, self._validation)
         return float(_objectives(self._validation).mean())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.agents.pairing.networks import Actor, best
+from hpcosim_client.agents.pairing.networks import PairingActor, best
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of, logits_of
@@ -23,7 +23,7 @@ def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairing
     )
 
 
-def make_sampler(actor: Actor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
+def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
     """Return a function that samples an actor's choices, with one generator for each run.
 
     A run consumes one random number for each choice, so its actions are independent of the runs
@@ -40,7 +40,7 @@ def make_sampler(actor: Actor, rngs: Sequence[np.random.Generator]) -> Sample[Pa
     return sample
 
 
-def play_greedy(actor: Actor, envs: Sequence[JobNodePairingEnv]) -> None:
+def play_greedy(actor: PairingActor, envs: Sequence[JobNodePairingEnv]) -> None:
     """Run each environment to its end with the most probable choices."""
 
     def act(batch: PairBatch, _: Ints) -> Ints:
@@ -50,7 +50,7 @@ def play_greedy(actor: Actor, envs: Sequence[JobNodePairingEnv]) -> None:
 
 
 def play_sampled(
-    actor: Actor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
+    actor: PairingActor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
 ) -> None:
     """Run each environment to its end with sampled choices.
 

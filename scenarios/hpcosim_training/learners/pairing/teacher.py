@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from hpcosim_client.agents.pairing import foreseen_rows as columns
+from hpcosim_client.agents.pairing import forecast_features as columns
 from hpcosim_client.agents.pairing.choices import Choices, Rows
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.agents.pairing.site import Kind, kind_of
@@ -45,7 +45,7 @@ class Teacher(NamedTuple):
     Attributes:
         rule: a key of `RULES`.
         slack: tolerated relative extra cost, 0 or more.
-        weight: index in `foreseen_rows.WEIGHTS` of the weight used for costs.
+        weight: index in `forecast_features.WEIGHTS` of the weight used for costs.
     """
 
     rule: str

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_client.agents.pairing.model import About, actor_of, save_pairing
+from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_protocol import energy_estimate_j
@@ -74,7 +74,9 @@ def train_pairing(
         session.run(on_iteration)
     actor = actor_of(pairing)
     actor.load_state_dict(session.weights())
-    about = About(pairing=pairing, training=flat_settings(training, {"pairing"}) | session.about())
+    about = PairingMetadata(
+        pairing=pairing, training=flat_settings(training, {"pairing"}) | session.about()
+    )
     save_pairing(out / ACTOR, actor, about)
     return out / ACTOR
 

@@ -10,7 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_client.agents.node_power.network import Actor, Critic, Shape, new_network
+from hpcosim_client.agents.node_power.network import (
+    NodePowerActor,
+    NodePowerCritic,
+    Shape,
+    new_network,
+)
 from hpcosim_client.job import Ints
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.learners.power.settings import PowerTraining
@@ -45,7 +50,7 @@ def side_by_side(envs: Sequence[NodePowerEnv]) -> SideBySide[NodePowerEnv, NodeB
     return SideBySide(envs, _observe)
 
 
-def new_agent(training: PowerTraining, shape: Shape) -> Agent[Actor, NodeBatch]:
+def new_agent(training: PowerTraining, shape: Shape) -> Agent[NodePowerActor, NodeBatch]:
     """Return an agent with initial weights.
 
     Args:
@@ -53,11 +58,14 @@ def new_agent(training: PowerTraining, shape: Shape) -> Agent[Actor, NodeBatch]:
         shape: sizes of the networks.
     """
     generator = torch.Generator().manual_seed(training.seed)
-    actor, critic = new_network(Actor, shape, generator), new_network(Critic, shape, generator)
+    actor, critic = (
+        new_network(NodePowerActor, shape, generator),
+        new_network(NodePowerCritic, shape, generator),
+    )
     return Agent(actor, critic, _evaluate, _value, training)
 
 
-def make_sampler(actor: Actor, rng: np.random.Generator) -> Sample[NodeBatch]:
+def make_sampler(actor: NodePowerActor, rng: np.random.Generator) -> Sample[NodeBatch]:
     """Return a function that samples an actor's actions."""
 
     def sample(batch: NodeBatch, _: Ints) -> tuple[Ints, NDArray[np.float32]]:
@@ -74,7 +82,7 @@ def _observe(envs: Sequence[NodePowerEnv]) -> NodeBatch:
     )
 
 
-def _evaluate(actor: Actor, batch: NodeBatch, actions: Tensor) -> Evaluation:
+def _evaluate(actor: NodePowerActor, batch: NodeBatch, actions: Tensor) -> Evaluation:
     return switches(actor(batch.observed), actions, batch.allowed.all(dim=2))
 
 

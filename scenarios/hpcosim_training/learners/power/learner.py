@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.agents.node_power.network import About, Shape
+from hpcosim_client.agents.node_power.network import NodePowerMetadata, Shape
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import PowerTask
 from hpcosim_training.learners.power.agent import join, make_sampler, new_agent, side_by_side
@@ -72,10 +72,10 @@ class PowerLearner(Learner):
             {"mean_reward": rewards / decisions, **_totals(envs)},
         )
 
-    def about(self) -> About:
+    def about(self) -> NodePowerMetadata:
         """Return the metadata of the actor's file."""
         training = flat_settings(self.settings, {"interval_s", "calendar"})
-        return About(
+        return NodePowerMetadata(
             shape=self.shape,
             interval_s=self._task.interval_s,
             origin_s=self._task.origin_s,

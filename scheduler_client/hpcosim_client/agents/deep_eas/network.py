@@ -84,7 +84,7 @@ def network_of(settings: DeepEas) -> Network:
     return (PictureNetwork if settings.sees == "picture" else PairsNetwork)(settings)
 
 
-def draw(network: Network, generator: torch.Generator) -> None:
+def initialise(network: Network, generator: torch.Generator) -> None:
     """Initialise weights at random: mean 0, variance 2 / inputs; biases are 0.
 
     Activations then keep their variance through layers of ReLU (He et al. 2015). The weights of the
@@ -119,7 +119,7 @@ def _along(size: int) -> int:
 # Files
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a network's file.
 
     Attributes:
@@ -131,7 +131,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_deep_eas(path: Path, network: Network, about: About) -> None:
+def save_deep_eas(path: Path, network: Network, about: DeepEasMetadata) -> None:
     """Write a network, the same bytes for the same network.
 
     Raises:
@@ -140,11 +140,11 @@ def save_deep_eas(path: Path, network: Network, about: About) -> None:
     write_network(path, network.state_dict(), FORMAT, about)
 
 
-def load_deep_eas(path: Path) -> tuple[Network, About]:
+def load_deep_eas(path: Path) -> tuple[Network, DeepEasMetadata]:
     """Read a network and its metadata.
 
     Raises:
         PolicyError: the file is invalid.
     """
-    about, tensors = read_network(path, FORMAT, About, "Deep-EAS agent")
+    about, tensors = read_network(path, FORMAT, DeepEasMetadata, "Deep-EAS agent")
     return with_weights(path, lambda: network_of(about.settings), tensors), about

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
-from hpcosim_client.agents.deep_eas.rounds import Rounds
+from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.sampling import sampled
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy, View
 
@@ -29,6 +29,6 @@ def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
 
     def choose(view: View, scene: Scene) -> int:
         logits = logits_of(network, scene)[0]
-        return drawn(logits, view.rng) if sample else int(logits.argmax())
+        return sampled(logits, view.rng) if sample else int(logits.argmax())
 
-    return by_rounds(lambda view: Rounds(about.settings, view), choose)
+    return by_rounds(lambda view: DeepEasRounds(about.settings, view), choose)

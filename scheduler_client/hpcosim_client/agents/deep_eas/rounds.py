@@ -26,7 +26,7 @@ MOST = 2**15 - 1
 """Upper bound of the steps or jobs in an observation, that of an int16."""
 
 
-class Rounds:
+class DeepEasRounds:
     """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately.
 
     Raises:

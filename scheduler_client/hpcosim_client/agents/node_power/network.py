@@ -77,7 +77,7 @@ def _encoder(shape: Shape) -> nn.Sequential:
     return nn.Sequential(embed, *(Layer(shape) for _ in range(shape.layers)))
 
 
-class Actor(nn.Module):
+class NodePowerActor(nn.Module):
     """The actor: logits of the actions off and on for every node."""
 
     def __init__(self, shape: Shape) -> None:
@@ -91,7 +91,7 @@ class Actor(nn.Module):
         return logits
 
 
-class Critic(nn.Module):
+class NodePowerCritic(nn.Module):
     """The critic: the value of a state is the mean of an output for each node."""
 
     def __init__(self, shape: Shape) -> None:
@@ -105,7 +105,7 @@ class Critic(nn.Module):
         return values
 
 
-AnyNetwork = TypeVar("AnyNetwork", Actor, Critic)
+AnyNetwork = TypeVar("AnyNetwork", NodePowerActor, NodePowerCritic)
 
 
 def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
@@ -129,7 +129,7 @@ def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator
     return network
 
 
-def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
+def best_actions(actor: NodePowerActor, seen: Observation, mask: Bools) -> Actions:
     """Return the greedy valid action of each node; on if both have the same logit.
 
     Args:
@@ -149,7 +149,7 @@ def best_actions(actor: Actor, seen: Observation, mask: Bools) -> Actions:
 # Files
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 
     Attributes:
@@ -167,7 +167,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_actor(path: Path, actor: Actor, about: About) -> None:
+def save_actor(path: Path, actor: NodePowerActor, about: NodePowerMetadata) -> None:
     """Write an actor, the same bytes for the same actor.
 
     Raises:
@@ -176,21 +176,21 @@ def save_actor(path: Path, actor: Actor, about: About) -> None:
     write_network(path, actor.state_dict(), FORMAT, about)
 
 
-def load_actor(path: Path) -> tuple[Actor, About]:
+def load_actor(path: Path) -> tuple[NodePowerActor, NodePowerMetadata]:
     """Read an actor and its metadata.
 
     Raises:
         PolicyError: the file is invalid, or the actor does not fit the present features.
     """
-    about, tensors = read_network(path, FORMAT, About, "power manager")
+    about, tensors = read_network(path, FORMAT, NodePowerMetadata, "power manager")
     if about.scales != SCALES:
         what = f"expected features with scales of version {SCALES}, got {about.scales}"
         raise PolicyError(f"{path}: {what}; train it again")
     _check_shape(path, about)
-    return with_weights(path, lambda: Actor(about.shape), tensors), about
+    return with_weights(path, lambda: NodePowerActor(about.shape), tensors), about
 
 
-def _check_shape(path: Path, about: About) -> None:
+def _check_shape(path: Path, about: NodePowerMetadata) -> None:
     shape = about.shape
     columns = FEATURES if about.origin_s is None else FEATURES + CALENDAR
     if shape.features != columns:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
-from hpcosim_client.agents.pairing.networks import Actor, ForeseenActor, PapersActor
+from hpcosim_client.agents.pairing.networks import ForecastActor, PairingActor, PaperActor
 from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.errors import PolicyError
@@ -18,7 +18,7 @@ ROWS = 1
 """Version of the columns of rows. Files record it; a file of another version is rejected."""
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 
     Attributes:
@@ -34,13 +34,13 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def actor_of(pairing: Pairing) -> Actor:
+def actor_of(pairing: Pairing) -> PairingActor:
     """Return the actor for the observations of `pairing`, with uninitialised weights."""
     features = features_of(pairing)
-    return ForeseenActor(features) if pairing.sees == "foreseen" else PapersActor(features)
+    return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
 
 
-def save_pairing(path: Path, actor: Actor, about: About) -> None:
+def save_pairing(path: Path, actor: PairingActor, about: PairingMetadata) -> None:
     """Write an actor, the same bytes for the same actor.
 
     Raises:
@@ -50,13 +50,13 @@ def save_pairing(path: Path, actor: Actor, about: About) -> None:
     write_network(path, actor.state_dict(), FORMAT, about)
 
 
-def load_pairing(path: Path) -> tuple[Actor, About]:
+def load_pairing(path: Path) -> tuple[PairingActor, PairingMetadata]:
     """Read an actor and its metadata.
 
     Raises:
         PolicyError: the file is invalid, or the actor does not fit the present features.
     """
-    about, tensors = read_network(path, FORMAT, About, "pairing agent")
+    about, tensors = read_network(path, FORMAT, PairingMetadata, "pairing agent")
     if about.rows != ROWS:
         what = f"expected features of version {ROWS}, got {about.rows}"
         raise PolicyError(f"{path}: {what}; train it again")

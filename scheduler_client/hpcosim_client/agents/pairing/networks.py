@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from hpcosim_client.agents.layers import dense
 
 
-class Actor(nn.Module, ABC):
+class PairingActor(nn.Module, ABC):
     """Base class of actors."""
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def best(logits: NDArray[np.float32]) -> int:
     return int(logits.round(DECIMALS).argmax())
 
 
-class PapersActor(Actor):
+class PaperActor(PairingActor):
     """The actor of Lopez, Stafford, Bosque 2025, section 3.4.1, which scores each row by itself.
 
     Layers of 16, 16, 8, 8, 4, 4 and 1, SELU between them.
@@ -58,7 +58,7 @@ class PapersActor(Actor):
         return scores
 
 
-class PapersCritic(nn.Module):
+class PaperCritic(nn.Module):
     """The critic of section 3.4.2.
 
     Layers of 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all. Invalid
@@ -87,7 +87,7 @@ class PapersCritic(nn.Module):
         return value
 
 
-class ForeseenActor(Actor):
+class ForecastActor(PairingActor):
     """An actor that scores each row together with mean and maximum over all rows.
 
     Args:
@@ -110,8 +110,8 @@ class ForeseenActor(Actor):
         return scores
 
 
-class ForeseenCritic(nn.Module):
-    """A critic on mean and maximum over all rows; for the arguments see `ForeseenActor`."""
+class ForecastCritic(nn.Module):
+    """A critic on mean and maximum over all rows; for the arguments see `ForecastActor`."""
 
     def __init__(self, features: int, width: int = 64) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ def _silu(*widths: int) -> nn.Sequential:
     return nn.Sequential(*dense(nn.SiLU, *widths), nn.SiLU())
 
 
-def draw(network: nn.Module, generator: torch.Generator) -> None:
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
     """Initialise weights at random: mean 0, variance 1 / inputs; biases are 0.
 
     Activations then keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).

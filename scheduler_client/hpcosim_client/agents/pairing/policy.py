@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hpcosim_client.agents.chance import drawn
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_client.agents.pairing.networks import Actor, best
-from hpcosim_client.agents.pairing.rounds import Rounds
+from hpcosim_client.agents.pairing.networks import PairingActor, best
+from hpcosim_client.agents.pairing.rounds import PairingRounds
 from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client.agents.sampling import sampled
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy
 
@@ -30,12 +30,12 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     use_one_thread()
     actor, about = load_pairing(Path(model))
     return by_rounds(
-        lambda view: Rounds(about.pairing, view),
+        lambda view: PairingRounds(about.pairing, view),
         lambda view, choices: choose(actor, choices, view.rng if sample else None),
     )
 
 
-def choose(actor: Actor, choices: Choices, rng: np.random.Generator | None = None) -> int:
+def choose(actor: PairingActor, choices: Choices, rng: np.random.Generator | None = None) -> int:
     """Return the index of the greedy choice, or of a sampled one.
 
     Args:
@@ -48,4 +48,4 @@ def choose(actor: Actor, choices: Choices, rng: np.random.Generator | None = Non
     rows = torch.from_numpy(choices.rows)[None]
     with torch.inference_mode():
         logits = actor(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0].numpy()
-    return best(logits) if rng is None else drawn(logits, rng)
+    return best(logits) if rng is None else sampled(logits, rng)

@@ -5,11 +5,11 @@ Trained agents and the environment of training use the same rounds.
 
 from __future__ import annotations
 
-from hpcosim_client.agents.pairing import foreseen_rows, papers_rows
+from hpcosim_client.agents.pairing import forecast_features, paper_features
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.forecast import Forecast
-from hpcosim_client.agents.pairing.foreseen_rows import ForeseenRows
-from hpcosim_client.agents.pairing.papers_rows import PapersRows
+from hpcosim_client.agents.pairing.forecast_features import ForecastFeatures
+from hpcosim_client.agents.pairing.paper_features import PaperFeatures
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
@@ -20,21 +20,21 @@ from hpcosim_client.view import View
 def features_of(settings: Pairing) -> int:
     """Return the number of columns of a row."""
     if settings.sees == "foreseen":
-        return foreseen_rows.COLUMNS
-    return papers_rows.columns(settings)
+        return forecast_features.COLUMNS
+    return paper_features.columns(settings)
 
 
-class Rounds:
+class PairingRounds:
     """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self.settings = settings
-        self._shows: ForeseenRows | PapersRows
-        self._foreseen: ForeseenRows | None = None
+        self._shows: ForecastFeatures | PaperFeatures
+        self._forecasting: ForecastFeatures | None = None
         if settings.sees == "foreseen":
-            self._shows = self._foreseen = ForeseenRows(settings, view)
+            self._shows = self._forecasting = ForecastFeatures(settings, view)
         else:
-            self._shows = PapersRows(settings, view)
+            self._shows = PaperFeatures(settings, view)
         self._over = False  # no further round until the next event
         self._waits_since_s: float | None = None
         self._alarm = PolicyAlarm()
@@ -42,8 +42,8 @@ class Rounds:
     @property
     def forecast(self) -> Forecast:
         """The forecast; only with `sees: foreseen`."""
-        assert self._foreseen is not None, "there is a forecast only with sees: foreseen"
-        return self._foreseen.forecast
+        assert self._forecasting is not None, "there is a forecast only with sees: foreseen"
+        return self._forecasting.forecast
 
     def begin(self, view: View) -> None:
         """Apply the events since the last call.
@@ -53,8 +53,8 @@ class Rounds:
         """
         check_one_node_jobs(view, "a pairing agent places")
         self._over = False
-        if self._foreseen is not None:
-            self._foreseen.follow(view)
+        if self._forecasting is not None:
+            self._forecasting.follow(view)
 
     def look(self, view: View) -> Choices | None:
         """Return the valid actions of the next round; None: no round until the next event.
@@ -82,8 +82,8 @@ class Rounds:
         job, node = pair
         started = view.start(job, [node])
         assert started, "a valid pair fits"
-        if self._foreseen is not None:
-            self._foreseen.forecast.place(view, job, node)
+        if self._forecasting is not None:
+            self._forecasting.forecast.place(view, job, node)
         self._waits_since_s = None
         self._alarm.cancel(view)
         self._over = self.settings.placements_per_event == "one"

@@ -18,7 +18,7 @@ class Pairing(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     Attributes:
         sees: the features of a pair. `papers`: those of Lopez, Stafford, Bosque 2025, table 1;
             `papers_no_energy`: the same without the three features of energy; `foreseen`: the
-            forecast features of `foreseen_rows`, with one pair for all equivalent pairs.
+            forecast features of `forecast_features`, with one pair for all equivalent pairs.
         window_jobs: number of eligible jobs, 1 to 1000: the first jobs of the queue, or with
             `foreseen` the first job of each of the first `window_jobs` kinds.
         placements_per_event: `one`: at most one job starts at an event, as in the program of the

@@ -131,7 +131,7 @@ class Site:
         self._options[kind] = (now_s, option)
         return option
 
-    def asked_mbps(self) -> float:
+    def requested_mbps(self) -> float:
         """Return the bandwidth that all tasks of the node need, in MB/s."""
         return sum(share.load.cores * share.load.mbps for share in self.shares)
 

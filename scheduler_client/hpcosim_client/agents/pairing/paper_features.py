@@ -40,7 +40,7 @@ def columns(settings: Pairing) -> int:
     return COLUMNS - ENERGY_COLUMNS if settings.sees == "papers_no_energy" else COLUMNS
 
 
-class PapersRows:
+class PaperFeatures:
     """Features of every pair of an eligible job and a node with enough free cores.
 
     Args:

@@ -69,7 +69,7 @@ JOBS = 10.0
 MBPS = 1e5
 
 
-class ForeseenRows:
+class ForecastFeatures:
     """Features of the pairs of the first job of each kind and the first of equal nodes.
 
     Args:
@@ -247,6 +247,6 @@ class ForeseenRows:
     def _of_sites(self, view: View, nodes: Ints) -> Floats:
         free = view.nodes.free[nodes] / view.nodes.capacity[nodes]
         sites = [self.forecast.sites[node] for node in nodes.tolist()]
-        asked = np.array([site.asked_mbps() for site in sites])
+        requested = np.array([site.requested_mbps() for site in sites])
         computes = [bool(site.shares) for site in sites]
-        return np.stack([free, computes, asked / (asked + MBPS)], axis=1)
+        return np.stack([free, computes, requested / (requested + MBPS)], axis=1)

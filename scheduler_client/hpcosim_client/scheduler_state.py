@@ -27,7 +27,7 @@ from hpcosim_protocol import (
 )
 
 
-class Mirror:
+class SchedulerState:
     """The state of the cluster, updated by events. `View` adds the decisions.
 
     Args:
@@ -169,13 +169,13 @@ class Mirror:
 # With these codes the job of a rejected allocation was not waiting: it does not requeue.
 _JOB_DID_NOT_WAIT = frozenset({"unknown_job", "job_not_waiting"})
 
-_HANDLERS: dict[type, Callable[[Mirror, Any], None]] = {
-    JobSubmitted: Mirror._on_submitted,
-    JobAllocated: Mirror._on_started,
-    JobStarted: Mirror._on_started,
-    JobCompleted: Mirror._on_completed,
-    DecisionRejected: Mirror._on_rejected,
-    NodePowerChanged: Mirror._on_power_changed,
-    Alarm: Mirror._on_alarm,
-    NoMoreJobs: Mirror._on_no_more_jobs,
+_HANDLERS: dict[type, Callable[[SchedulerState, Any], None]] = {
+    JobSubmitted: SchedulerState._on_submitted,
+    JobAllocated: SchedulerState._on_started,
+    JobStarted: SchedulerState._on_started,
+    JobCompleted: SchedulerState._on_completed,
+    DecisionRejected: SchedulerState._on_rejected,
+    NodePowerChanged: SchedulerState._on_power_changed,
+    Alarm: SchedulerState._on_alarm,
+    NoMoreJobs: SchedulerState._on_no_more_jobs,
 }
