@@ -151,7 +151,7 @@ def test_scenarios_lists_the_shipped_scenarios() -> None:
     """The table and the JSON object have a name and a description per scenario."""
     contents = json.loads(invoke("scenarios", "--json").out)
     assert list(contents) == list(shipped_scenarios())
-    assert contents["demo"].startswith("The demo")
+    assert contents["demo"].startswith("600 synthetic jobs")
     assert "deep_eas/lambda_0.9" in invoke("scenarios").out
 
 

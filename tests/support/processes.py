@@ -94,6 +94,13 @@ def read(folder: Path) -> Results:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def anonymous(results: Results) -> Results:
+    """Return results without the client's description of its policy in `run.json`."""
+    run = json.loads(results["run.json"])
+    del run["policy"]
+    return results | {"run.json": json.dumps(run).encode()}
+
+
 class Processes:
     """Starts processes and kills the remaining ones at the end."""
 
