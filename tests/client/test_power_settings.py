@@ -392,7 +392,7 @@ def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
     """And with its file, before anything runs."""
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
-    expected = r"power\.model: .*gone\.safetensors can't be read as a trained network"
+    expected = r"power\.model: .*gone\.safetensors: can't be read as a trained network"
     with pytest.raises(PolicyError, match=expected):
         check(file)
 
@@ -451,8 +451,8 @@ def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
             ["--curriculum", "easy"],
             "curriculum: expected workloads among real",
         ),
-        (["--curriculum", ","], "no datasets to learn from were named"),
-        (["--out", "night.yaml/out"], "what was learned can't be written to night.yaml/out"),
+        (["--curriculum", ","], "--curriculum: expected at least one of"),
+        (["--out", "night.yaml/out"], "night.yaml/out: expected a results folder"),
     ],
 )
 def test_bad_training_is_an_error_in_one_line(
