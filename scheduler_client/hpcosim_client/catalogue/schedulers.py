@@ -186,8 +186,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
         return job_node(*parts, soonest_on=soonest_on)
     if soonest_on:
         raise PolicyError(
-            f"power_awareness: {awareness} is not supported by {name}, which chooses nodes by a rule "
-            "of its own; expected unaware"
+            f"power_awareness: {awareness} is not supported by {name}, which chooses nodes by a "
+            "rule of its own; expected unaware"
         )
     if name in PLACING:
         return PLACING[name]()
