@@ -1,23 +1,26 @@
-"""Schedulers as processes of their own: a connection, a view, policies and power managers.
+"""The SDK for schedulers: a connection to a server, a view, policies and power managers.
 
-A policy is a function that looks at a `View` and decides through it:
+A policy is a function that reads a `View` and decides through it. A script that schedules one
+simulation of a server:
 
-    from hpcosim_client import run
+    from hpcosim_client import main
 
     def first_come_first_served(view):
         for job in view.queue.values():
             if not view.start(job):
                 break
 
-    print(run(first_come_first_served, "tcp://127.0.0.1:28080"))
+    if __name__ == "__main__":
+        main(first_come_first_served)
 
-A power manager goes beside any job scheduler:
+`run` is the same as a function that returns the metrics. A power manager works beside any job
+scheduler:
 
     from hpcosim_client import make_policy, managed, run, timeout
 
-    print(run(managed(make_policy("easy", "aware"), timeout(900.0))))
+    metrics = run(managed(make_policy("easy", "aware"), timeout(900.0)))
 
-Names are imported when they are first used, so `import hpcosim_client` itself costs nothing.
+Names are imported when they are first used, so `import hpcosim_client` imports no other package.
 """
 
 from __future__ import annotations
@@ -121,5 +124,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
+    """Return the public names."""
     return __all__

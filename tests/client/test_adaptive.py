@@ -1,4 +1,4 @@
-"""Adaptive timeouts: what they look at, do, and how they are learned; the price of waiting."""
+"""Adaptive timeouts: features, outputs and files; the price of waiting."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_job_that_returns_to_the_queue_is_no_new_submission() -> None:
 
 
 def test_a_saturday_is_told_from_a_friday() -> None:
-    """The weekend begins on Saturday, 00:00, and the week begins anew on Monday."""
+    """The weekend begins on Saturday, 00:00, and ends on Monday, 00:00."""
     view = View(nodes_of(1))
     days = [features(view, 0, day * 86400.0 + 1.0)[5] for day in range(8)]
     assert days == [0, 0, 0, 0, 0, 1, 1, 0]
@@ -129,7 +129,7 @@ def test_a_rule_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_rule_is_refused(tmp_path: Path) -> None:
-    """Missing, of other bytes, or of another shape: the file is named, and what would be right."""
+    """The error names the file and the expected content."""
     (tmp_path / "text").write_text("no")
     save_rule(tmp_path / "wide", TimeoutRule(np.zeros((3, 10)), 0.0))
     save_rule(tmp_path / "nan", TimeoutRule(np.full((3, 9), np.nan), 0.0))

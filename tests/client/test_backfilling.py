@@ -87,13 +87,13 @@ def test_starts_are_as_defined(
 
 
 def test_conservative_never_gets_stuck() -> None:
-    """A job whose reservation begins when nothing else happens starts then all the same."""
+    """A job starts when its reservation begins, also without another event."""
     rows = [(0.0, 1.0, 1, 3.0), (0.0, 1.0, 5, 1.0), (0.0, 2.0, 1, 2.0), (0.0, 1.0, 4, 1.0)]
     assert ours("conservative", 5, 1, rows) == [0.0, 3.0, 0.0, 1.0]
 
 
 def test_conservative_starts_a_reservation_on_time() -> None:
-    """A job whose reservation begins when nothing else happens starts no later than that."""
+    """A job starts no later than its reservation, also without another event."""
     rows = [
         (0.0, 4.0, 3, 4.0),
         (0.0, 1.0, 1, 1.0),
@@ -106,13 +106,13 @@ def test_conservative_starts_a_reservation_on_time() -> None:
 
 
 def test_conservative_compresses_before_it_places_new_jobs() -> None:
-    """A hole that opens goes to the job that waits, not to one submitted at that instant."""
+    """A gap in the schedule is used by the waiting job, not by one submitted at that instant."""
     rows = [(0.0, 5.0, 2, 10.0), (1.0, 10.0, 2, 10.0), (5.0, 3.0, 1, 3.0)]
     assert ours("conservative", 2, 1, rows) == [0.0, 5.0, 15.0]
 
 
 def test_conservative_reserves_while_the_cluster_is_full() -> None:
-    """A job submitted while no core is free has its turn behind those submitted before it."""
+    """A job submitted while no core is free starts after those submitted before it."""
     rows = [(0.0, 5.0, 2, 10.0), (1.0, 10.0, 2, 10.0), (2.0, 3.0, 1, 3.0)]
     assert ours("conservative", 2, 1, rows) == [0.0, 5.0, 15.0]
 
@@ -151,7 +151,7 @@ def test_whole_nodes_start_as_defined(
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_extra_cores_do_not_depend_on_another_placement(policy: str) -> None:
-    """A job no wider than the extra cores starts, also where some job asked for one node.
+    """A job within the extra cores starts, also if another job has placement one_node.
 
     A job of one core is the same job under `cores` and `one_node`, but the second makes the
     scheduler look at nodes one by one.
@@ -184,7 +184,7 @@ def mixed(draw: st.DrawFn, estimates: tuple[int, int]) -> tuple[Platform, JobTab
 @examples(300)
 @given(mixed(ABOVE))
 def test_easy_never_delays_the_head(drawn: tuple[Platform, JobTable]) -> None:
-    """When nobody overruns, the head starts no later than its shadow time, on any platform."""
+    """If no job overruns, the head starts no later than its shadow time, on any platform."""
     platform, table = drawn
     simulation = simulate(platform, table, "easy")
     start_s = list(simulation.recording.start_s)
@@ -232,7 +232,7 @@ def prefix_starts(policy: str, platform: Platform, table: JobTable) -> list[floa
 @examples(60)
 @given(workloads(5, EXACT))
 def test_conservative_keeps_first_reservations(rows: list[Row]) -> None:
-    """With exact requests no job starts later for those submitted after it, nor earlier."""
+    """With exact requests, later submissions do not change the start of a job."""
     alone = prefix_starts("conservative", cluster_of(5), jobs_of(*rows))
     assert ours("conservative", 5, 1, rows) == alone
 
@@ -240,7 +240,7 @@ def test_conservative_keeps_first_reservations(rows: list[Row]) -> None:
 @examples(100)
 @given(mixed(EXACT))
 def test_conservative_keeps_first_reservations_anywhere(drawn: tuple[Platform, JobTable]) -> None:
-    """With exact requests no job starts later for those submitted after it, on any platform."""
+    """With exact requests, later submissions do not delay a job, on any platform."""
     platform, table = drawn
     start_s = simulate(platform, table, "conservative").recording.start_s
     alone = prefix_starts("conservative", platform, table)

@@ -18,7 +18,7 @@ from hpcosim_client.heuristics.awareness import parse_awareness
     "name", ["easy", "scripted:gone.csv", "pairing:gone.safetensors", "low-mem-none-one"]
 )
 def test_a_scheduler_s_name_is_checked_without_its_file(name: str) -> None:
-    """A scenario may be of another machine."""
+    """The file need not exist."""
     check_scheduler(name)
 
 
@@ -38,13 +38,13 @@ def test_a_name_that_is_no_scheduler_s(name: str, error: str) -> None:
 
 
 def test_a_heuristic_is_no_trained_scheduler() -> None:
-    """As the agents of a scenario must be."""
+    """A heuristic is not accepted where a trained scheduler is required."""
     with pytest.raises(PolicyError, match=r"expected a trained scheduler .*, got 'easy'"):
         check_trained("easy")
 
 
 def test_an_awareness_that_there_is_not() -> None:
-    """The error lists those there are."""
+    """The error lists the valid values."""
     assert parse_awareness("planned") == "planned"
     with pytest.raises(PolicyError, match="expected one of unaware, aware, planned, got 'no'"):
         parse_awareness("no")
@@ -69,7 +69,7 @@ def test_groups_hold_schedulers() -> None:
 
 
 def test_every_public_name_is_there_and_documented() -> None:
-    """Though it is imported only when it is used."""
+    """Public names are imported when they are used."""
     assert set(hpcosim_client.__all__) == set(dir(hpcosim_client))
     for name in hpcosim_client.__all__:
         value = getattr(hpcosim_client, name)
@@ -79,27 +79,27 @@ def test_every_public_name_is_there_and_documented() -> None:
 
 
 def test_a_name_that_the_package_does_not_have() -> None:
-    """Is an attribute error, as of any module."""
+    """An unknown name is an AttributeError."""
     with pytest.raises(AttributeError, match="has no attribute 'Veiw'"):
         _ = getattr(hpcosim_client, "Veiw")  # noqa: B009
 
 
 def modules_after(code: str) -> set[str]:
-    """Return the modules that a process of its own has imported after some code."""
+    """Return the modules that a new process has imported after some code."""
     code = f"import sys\n{code}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
 def test_importing_the_package_imports_no_other() -> None:
-    """A command that only needs to know that it is there starts at once."""
+    """The package imports its modules when they are used."""
     modules = modules_after("import hpcosim_client")
     assert "hpcosim_client" in modules
     assert not {"numpy", "zmq", "msgspec", "hpcosim_protocol"} & modules
 
 
 def test_settings_are_validated_without_numpy() -> None:
-    """A scenario is read without loading a policy."""
+    """Settings are validated without importing NumPy or a policy."""
     modules = modules_after(
         "from hpcosim_client import parse_power\n"
         "from hpcosim_client.catalogue.trained import check_trained\n"

@@ -1,4 +1,4 @@
-"""Deep-EAS: what it sees, when it is asked, its network and files, and its runs."""
+"""Deep-EAS: observations, rounds, network, files and runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SMALL = DeepEas(cores=4, horizon=6, queue=2, backlog=6, since_arrival=6)
 
 
 def network_of(settings: DeepEas, seed: int = 0) -> Network:
-    """Return a network as it is drawn."""
+    """Return a network with initial weights."""
     network = new_network(settings)
     initialise(network, torch.Generator().manual_seed(seed))
     return network
@@ -50,7 +50,7 @@ def three_machines() -> Platform:
 
 
 def model_in(folder: Path, settings: DeepEas, seed: int = 0) -> Path:
-    """Write a network as it is drawn."""
+    """Write a network with initial weights."""
     path = folder / f"{seed}.safetensors"
     save_deep_eas(path, network_of(settings, seed), DeepEasMetadata(settings=settings))
     return path
@@ -136,7 +136,7 @@ def test_where_nothing_fits_nothing_is_asked() -> None:
 
 @pytest.mark.parametrize("action", [1, 2, 4])
 def test_holding_and_the_impossible_end_the_step(action: int) -> None:
-    """Nothing is bound, and nothing is asked until time has gone on."""
+    """Holding and invalid actions bind no job and end the step."""
     rounds, view = rounds_after([Drawn(0, 4, 4, 4)], [action])
     assert rounds.look(view) is None
     assert not rounds.plan.bound
@@ -189,7 +189,7 @@ def test_a_model_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
-    """A file whose settings are not those of its weights says which weights."""
+    """The error names the weights that do not fit the settings."""
     path = tmp_path / "bad.safetensors"
     save_deep_eas(path, network_of(SMALL), DeepEasMetadata(settings=DeepEas()))
     with pytest.raises(PolicyError, match=r"bad\.safetensors: weights last"):
@@ -197,7 +197,7 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_picture_too_small_for_a_filter_is_refused(tmp_path: Path) -> None:
-    """A horizon of two rows is no network's: it is told as any file that is no good."""
+    """A horizon of two rows is too small for the network; the error names the file."""
     path = model_in(tmp_path, SMALL)
     path.write_bytes(path.read_bytes().replace(b'\\"horizon\\": 6', b'\\"horizon\\": 2'))
     with pytest.raises(PolicyError, match=r"0\.safetensors: invalid metadata .*horizon"):
@@ -240,7 +240,7 @@ def test_many_moments_at_once_are_each_by_itself() -> None:
 
 
 def test_pairs_go_for_any_number_of_machines(tmp_path: Path) -> None:
-    """Trained for two, it decides for three; an agent of pictures says what it was trained for."""
+    """An agent of pairs runs on any number of machines, an agent of pictures on its own only."""
     cluster = three_machines()
     jobs = table([Drawn(step, 2, 2, 3) for step in range(8)])
     used: set[int] = set()

@@ -1,4 +1,4 @@
-"""The heuristics `<job>-<node>`: which job goes next, and where."""
+"""The heuristics JOB-NODE: the next job and its node."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNLIKE = Platform(
 
 
 def one_node_jobs(*jobs: tuple[float, int], **columns: Any) -> JobTable:
-    """Return jobs of (run_s, cores), all submitted at once, each for one node."""
+    """Return jobs of (run_s, cores), submitted at one instant, each for one node."""
     return job_table(
         job_id=range(1, len(jobs) + 1),
         run_s=[job[0] for job in jobs],
@@ -66,7 +66,7 @@ def nodes_of(simulation: Simulation) -> list[list[int]]:
     ],
 )
 def test_node_order_on_idle_nodes(order: str, node: int) -> None:
-    """On an idle cluster a job goes to the first node by the order."""
+    """On an idle cluster a job starts on the first node of the order."""
     simulation = simulate(UNLIKE, one_node_jobs((10.0, 2)), f"first-{order}")
     assert nodes_of(simulation) == [[node]]
 
@@ -82,7 +82,7 @@ def test_node_order_on_idle_nodes(order: str, node: int) -> None:
     ],
 )
 def test_node_order_beside_others(order: str, nodes: list[list[int]]) -> None:
-    """What jobs placed at the same instant use counts at once."""
+    """Jobs placed at the same instant count."""
     jobs = one_node_jobs((10.0, 4), (10.0, 4), (10.0, 4), memory_mb=10.0, memory_volume_mb=100.0)
     assert nodes_of(simulate(UNLIKE, jobs, f"first-{order}")) == nodes
 
@@ -199,7 +199,7 @@ ONE_PER_EVENT = ("one-per-event", "reference-one-per-event")
 
 @given(st.integers(0, 2**32), st.sampled_from(expand([*HEURISTICS, *ONE_PER_EVENT])))
 def test_every_heuristic_ends_every_job(seed: int, name: str) -> None:
-    """No job is lost, whatever the two orders."""
+    """Every job completes under every pair of orders."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 30))
     jobs = job_table(
@@ -247,7 +247,7 @@ def test_completions_of_one_instant_are_one_event() -> None:
 
 
 def test_submission_and_completion_of_one_instant_are_one_event() -> None:
-    """A job that comes just as another ends goes alone."""
+    """A submission at the instant of a completion starts alone."""
     jobs = jobs_of((0.0, 10.0, 1), (0.0, 5.0, 1), (10.0, 5.0, 1))
     assert starts(simulate(cluster_of(1, 3), jobs, "first-none-one")) == {
         1: 0.0,
@@ -264,7 +264,7 @@ def test_jobs_of_one_submission_run_one_after_the_other() -> None:
 
 
 def test_one_per_event_keeps_both_orders() -> None:
-    """The job that goes is the first by the job key, and goes to the first node by the node key."""
+    """The first job by the job key starts on the first node by the node key."""
     jobs = one_node_jobs((10.0, 4), (10.0, 2), submit_s=[0.0, 1.0], memory_mb=10.0)
     assert nodes_of(simulate(UNLIKE, jobs, "smallest-high-cores-one")) == [[2], [0]]
     assert nodes_of(simulate(UNLIKE, jobs, "smallest-high-mem-used-one")) == [[0], [1]]
@@ -277,14 +277,14 @@ def test_head_that_fits_nowhere_blocks_the_one() -> None:
 
 
 def test_a_random_job_goes_alone() -> None:
-    """Which job goes is drawn, how many go is not."""
+    """The job is random; the number of starts is not."""
     jobs = one_node_jobs(*[(10.0, 1)] * 5)
     began_s = starts(simulate(cluster_of(2, 4), jobs, "random-random-one"))
     assert sorted(began_s.values()) == [0.0, 10.0, 20.0, 30.0, 40.0]
 
 
 def test_energy_estimates_are_equation_1() -> None:
-    """On every node at once as on one: run time there by (shared static + dynamic) power."""
+    """The estimates of all nodes equal those of the protocol for each node."""
     view = View(UNLIKE)
     view.apply(0.0, [JobSubmitted(0.0, 1, 1, 10.0, "one_node"), JobSubmitted(0.0, 2, 2, 8.0)])
     view.start(view.queue[1], [0])
@@ -313,14 +313,14 @@ def test_groups_of_one_per_event_are_the_same_heuristics() -> None:
 
 
 def test_expand_names_each_once() -> None:
-    """A group stands for its names, and what is named twice is run once."""
+    """A group is replaced by its members; a repeated name is run once."""
     names = expand(["easy", "all-heuristics", "first-high-cores", "easy"])
     assert len(names) == 37
     assert names[0] == "easy"
 
 
 def test_names_of_all_pairs_of_orders_are_read() -> None:
-    """Every pair of orders has two names; each is read as what it was made of."""
+    """Every pair of orders has two names, which are parsed to the pair."""
     parts = [parse_job_node(name) for name in job_node_names()]
     pairs = set(product(JOB_ORDERS, NODE_KEYS, (False, True)))
     assert len(parts) == len(pairs) == 112

@@ -50,7 +50,7 @@ def test_a_network_takes_any_number_of_nodes(nodes: int) -> None:
 
 
 def test_nodes_may_change_places() -> None:
-    """When nodes are numbered anew so are their logits, and the value stays."""
+    """A permutation of nodes permutes the logits and keeps the value."""
     seen = torch.rand((1, 17, 11), generator=generator())
     order = torch.randperm(17, generator=generator())
     actor = nets.new_network(nets.NodePowerActor, nets.Shape(), generator(1))
@@ -61,7 +61,7 @@ def test_nodes_may_change_places() -> None:
 
 
 def test_a_node_sees_the_others() -> None:
-    """What one node is like changes what is said of another."""
+    """The features of a node change the logits of another node."""
     seen = torch.rand((1, 5, 11), generator=generator())
     other = seen.clone()
     other[0, 4] = 0.0
@@ -70,7 +70,7 @@ def test_a_node_sees_the_others() -> None:
 
 
 def test_the_best_of_what_may_be_asked() -> None:
-    """The larger logit decides, but never for what is masked."""
+    """The larger logit decides among valid actions."""
     actor = nets.new_network(nets.NodePowerActor, TINY, generator(2))
     seen = np.random.default_rng(0).random((6, 11), dtype=np.float32)
     with torch.no_grad():
@@ -92,7 +92,7 @@ def save_tiny(path: Path, **about: Any) -> Path:
 
 
 def test_an_actor_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Weights and what is said of them; the papers' network takes less than 2 MB."""
+    """A file has weights and metadata; that of the paper's network is < 2 MB."""
     path = tmp_path / "actor.safetensors"
     actor = nets.new_network(nets.NodePowerActor, nets.Shape(), generator(3))
     about = nets.NodePowerMetadata(interval_s=900.0, origin_s=None, training={"seed": 3})
@@ -118,7 +118,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, str]], Non
 
 
 def set_about(**changes: Any) -> Callable[[dict[str, Any], dict[str, str]], None]:
-    """Return what changes the text that says what is in the file."""
+    """Return the function that changes the metadata of a file."""
 
     def change(_: dict[str, Any], said: dict[str, str]) -> None:
         said[nets.FORMAT] = json.dumps(json.loads(said[nets.FORMAT]) | changes)

@@ -58,7 +58,7 @@ MIXED = Platform(
 def test_the_account_is_the_servers(
     seed: int, scheduler: str, manager: Any, platform: Platform, deviation_s: float
 ) -> None:
-    """Wasted energy, waiting and switching agree with the server's own, whatever is switched."""
+    """Wasted energy, waiting and switching times equal the server's metrics."""
     platform = deviating(platform, deviation_s)
     account = Account(platform)
     jobs = drawn(np.random.default_rng(seed), 30)
@@ -90,7 +90,7 @@ def deviating(platform: Platform, deviation_s: float) -> Platform:
 
 
 def test_nodes_planned_for_a_job_are_left_on() -> None:
-    """What the job scheduler counts on for a job to come can't be asked to be off."""
+    """Reserved nodes cannot be switched off."""
     platform = nodes_of(2)
     view, account = View(platform), Account(platform)
     account.update(view)

@@ -272,7 +272,7 @@ def test_a_rejected_start_is_tried_again_on_the_same_node(policy: str) -> None:
 @pytest.mark.parametrize("policy", ALL)
 @pytest.mark.parametrize("placement", ["cores", "whole_nodes"])
 def test_what_needs_several_nodes_is_refused(policy: str, placement: Any) -> None:
-    """The message says what these policies do."""
+    """The message states the restriction of these policies."""
     view = view_of(nodes_of((2, 1.0), (3, 1.0)), JobSubmitted(0.0, 7, 4, 5.0, placement))
     with pytest.raises(PolicyError, match=r"job 7 requests 4 cores.*one node, which has at most 3"):
         ALL[policy]()(view)
@@ -309,7 +309,7 @@ def test_batch_lets_a_job_wait_that_costs_too_much_everywhere(policy: str) -> No
 
 @pytest.mark.parametrize("policy", IMMEDIATE)
 def test_immediate_refuses_a_job_that_costs_too_much_everywhere(policy: str) -> None:
-    """It can't be bound."""
+    """A job whose energy estimate exceeds its limit everywhere is an error."""
     view = view_of(nodes_of((2, 1.0)), JobSubmitted(0.0, 7, 1, 10.0, max_energy_j=600.0))
     with pytest.raises(PolicyError, match="job 7: its energy estimate exceeds"):
         ALL[policy]()(view)
@@ -336,7 +336,7 @@ def test_no_job_is_lost_and_no_start_rejected(policy: str, case: tuple[Platform,
 def test_jobs_killed_and_turned_away_hold_nothing_up(
     policy: str, case: tuple[Platform, JobTable], seed: int
 ) -> None:
-    """Whatever else happens to jobs, the others run to their end."""
+    """Killed and rejected jobs do not stop the others."""
     platform, jobs = case
     decide, rng = ALL[policy](), np.random.default_rng(seed)
 
@@ -373,7 +373,7 @@ def test_sleeping_changes_nothing(policy: str, case: tuple[Platform, JobTable]) 
 def test_stopping_early_starts_the_same_jobs(
     latest_first: bool, case: tuple[Platform, JobTable], running: int
 ) -> None:
-    """What the map leaves out can't start now, and what starts finds its cores free."""
+    """A mapping that stops early starts the jobs of the whole mapping, on free cores."""
     platform, jobs = case
     view = view_of(platform, *submissions(jobs), now_s=3.0)
     for job in list(view.queue.values())[:running]:
@@ -391,7 +391,7 @@ def test_stopping_early_starts_the_same_jobs(
 def test_a_map_is_that_of_the_definition(
     case: tuple[Platform, JobTable], running: int, latest_first: bool
 ) -> None:
-    """It is what plain loops over jobs, nodes and cores give."""
+    """The mapping equals that of plain loops over jobs, nodes and cores."""
     platform, jobs = case
     view = view_of(platform, *submissions(jobs), now_s=3.0)
     for job in list(view.queue.values())[:running]:
@@ -420,7 +420,7 @@ def test_chained_estimates_begin_anew_at_the_next_instant() -> None:
 
 
 def test_chained_duplex_keeps_the_order_of_its_first_instant() -> None:
-    """Where the first instant has one job it is MaxMin for ever: the longer request goes first."""
+    """With one job at the first instant, chained Duplex stays MaxMin."""
     one = nodes_of((1, 1.0))
     jobs = jobs_of((0.0, 5.0, 1), (6.0, 1.0, 1), (6.0, 9.0, 1), placement="one_node")
     assert starts(simulate(one, jobs, immediate("duplex", chained=True))) == {

@@ -64,7 +64,7 @@ def test_an_old_spelling_is_accepted_with_a_warning(old: str, new: str) -> None:
 
 
 def test_old_and_capitalised_names_of_power_managers_are_accepted() -> None:
-    """As those of schedulers."""
+    """The names of power managers follow the rules of those of schedulers."""
     with pytest.warns(FutureWarning, match="'keep_idle' is now spelled 'keep-idle'"):
         assert parse_power({"name": "keep_idle", "warm": 2}) == KeepIdle(2)
     assert parse_power({"name": "Always-On"}) == AlwaysOn()

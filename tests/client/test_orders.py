@@ -133,7 +133,7 @@ def test_wfp3_order_of_starts() -> None:
 
 
 def test_unicep_order_of_starts() -> None:
-    """The job of one core goes first, then the others by -w / (log2(n) r)."""
+    """The job of one core starts first, then the others by -w / (log2(n) r)."""
     # At 1000 s: -900/(3*300) = -1, -500/(3*100) = -1.67; the narrow one has waited the least.
     jobs = ((100.0, 300.0, 8), (500.0, 100.0, 8), (999.0, 100.0, 1))
     assert order_of("unicep", *jobs) == [3, 2, 1]
@@ -147,7 +147,7 @@ def test_unicep_order_of_starts() -> None:
     st.sampled_from(sorted(orders.CHANGING)),
 )
 def test_changing_orders_are_looked_at_anew(drawn: list[tuple[int, int, int]], policy: str) -> None:
-    """Every start is that of the job whose key, at that very second, is the smallest."""
+    """The job that starts has the smallest key at that second."""
     drawn.sort()
     table = jobs_of(*[(float(submit), float(run), 3) for submit, run, _ in drawn])
     simulation = simulate(cluster_of(3), table, policy)

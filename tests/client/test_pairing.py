@@ -34,7 +34,7 @@ EXPERIMENT_2 = SCENARIOS / "papers" / "ineps" / "exp2.yaml"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of an agent; its weights are as they were drawn."""
+    """Return the file of an agent with initial weights."""
     path = tmp_path_factory.mktemp("trained") / "actor.safetensors"
     actor = actor_of(Pairing())
     initialise(actor, torch.Generator().manual_seed(0))

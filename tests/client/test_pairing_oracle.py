@@ -29,7 +29,7 @@ CLOSE = 1e-5  # features are float32
 
 
 class Scene(NamedTuple):
-    """A small cluster, jobs, what is decided, and the seed of what is chosen."""
+    """A small cluster, jobs, the settings of an agent, and the seed of its choices."""
 
     platform: Platform
     jobs: JobTable
@@ -46,7 +46,7 @@ def some_time_s(random: Random, least_s: float, most_s: float) -> float:
 
 
 def some_node(random: Random, contention: bool) -> Processor:
-    """Return what a node has; clocks are powers of two, so that times stay exact."""
+    """Return the properties of a node; clocks are powers of two, so that times are exact."""
     return Processor(
         cores=random.choice([1, 2, 4, 6]),
         clock_ghz=random.choice([0.5, 1.0, 2.0]),
@@ -58,7 +58,7 @@ def some_node(random: Random, contention: bool) -> Processor:
 
 
 def some_platform(random: Random, nodes: int, contention: bool) -> Platform:
-    """Return so many nodes in up to three groups, now and then one of two processors."""
+    """Return `count` nodes in up to three groups, some with two processors."""
     groups: list[NodeGroup] = []
     while nodes:
         alike = len(groups) == 2 or random.random() < 0.4
@@ -72,7 +72,7 @@ def some_platform(random: Random, nodes: int, contention: bool) -> Platform:
 
 
 def some_jobs(random: Random, count: int, platform: Platform, contention: bool) -> JobTable:
-    """Return jobs of up to three profiles; some run for longer or shorter than they asked for."""
+    """Return jobs of up to three profiles; some run longer or shorter than requested."""
     # On these what is foreseen is not what happens, and of equal jobs one may end when another was
     # to: see `test_a_job_that_was_to_end_now_is_foreseen_alike_on_any_node`.
     uneven = contention and any(len(group.processors) > 1 for group in platform.nodes)
@@ -221,7 +221,7 @@ def woken_when_expected(moment: Moment) -> None:
 
 
 def same_sums(moment: Moment) -> None:
-    """Fail if the jobs placed so far are foreseen to cost something else, or to end elsewhen."""
+    """Check the forecast energy and ends of the jobs placed so far."""
     forecast, oracle, now_s = moment.rounds.forecast, moment.oracle, moment.view.now_s
     assert forecast.committed_j == pytest.approx(oracle.committed_j, rel=1e-6, abs=1e-6)
     assert forecast.horizon_s(now_s) == pytest.approx(oracle.horizon_s(now_s), rel=1e-9)
@@ -324,7 +324,7 @@ def placing(platform: Platform, jobs: JobTable, where: dict[int, int], pairing: 
 
 @pytest.mark.parametrize("submit_s", [0.25, 0.3])
 def test_waiting_ends_just_at_its_bound(submit_s: float) -> None:
-    """So long after it first chose to wait it may not any more, whatever sums are rounded to."""
+    """The wait action is invalid once `most_wait_s` has passed, also with rounding errors."""
     jobs = jobs_of((0, 10, 1), (submit_s, 1, 1))
     pairing = Pairing(wait_s=None, most_wait_s=2.0)
     shown = placing(cluster_of(1, cores=2), jobs, {1: 0}, pairing)
@@ -336,7 +336,7 @@ def test_waiting_ends_just_at_its_bound(submit_s: float) -> None:
     reason="beside a job that leaves at that instant it counts as late at once, else only later",
 )
 def test_a_job_that_was_to_end_now_is_foreseen_alike_on_any_node() -> None:
-    """Job 2 asked for 10 s, as job 1 did, and is still there when that ends after 10 s."""
+    """Jobs 1 and 2 request 10 s; job 2 still runs when job 1 ends after 10 s."""
     jobs = jobs_of((0, 10, 1, 10), (0, 20, 1, 10), (10, 5, 1, 5))
     until = []
     for node in (0, 1):

@@ -144,7 +144,7 @@ def test_an_exception_of_the_policy_names_its_line() -> None:
 
 
 def test_the_name_is_checked_without_the_file() -> None:
-    """A scenario may be of another machine."""
+    """The file need not exist."""
     assert check_scheduler("gone/mine.py:f") == "gone/mine.py:f"
 
 

@@ -1,4 +1,4 @@
-"""Job schedulers that know of power states: whole traces, what always holds, a slow reference."""
+"""Job schedulers that are aware of power states: traces, invariants, a slow reference."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_nodes_that_are_on_go_first_then_booting_then_sleeping(name: str) -> Non
 
 
 def test_unaware_the_lowest_numbered_node_is_taken_though_it_sleeps() -> None:
-    """That is what awareness changes."""
+    """The job waits for the node to boot."""
     result = with_four_kinds("fcfs", "unaware")
     assert (result.nodes[1], result.starts[1]) == ([1], 22)
 
@@ -318,7 +318,7 @@ def test_nodes_are_woken_just_in_time(name: str, wake_on_allocation: bool) -> No
 
 @backfilling
 def test_nodes_are_woken_each_in_its_own_time(name: str) -> None:
-    """Those that boot in 10 s are switched on before those that do in 3 s."""
+    """Nodes that boot in 10 s are switched on before those that boot in 3 s."""
     platform = cluster(2, group(1, on_s=3, off_s=1))
     result = under(name, "planned", [(0, 50, 1), (20, 5, 3)], platform)
     assert result.starts == [0, 50]
@@ -328,7 +328,7 @@ def test_nodes_are_woken_each_in_its_own_time(name: str) -> None:
 
 @backfilling
 def test_a_reservation_comes_forward_when_a_job_ends_early(name: str) -> None:
-    """Job 1 asked for 80 s: when it ends at 50, node 1 is switched on at once."""
+    """Job 1 requests 80 s: when it ends at 50, node 1 is switched on."""
     result = under(name, "planned", [(0, 50, 1, 80), (20, 5, 2)])
     assert result.starts == [0, 60]
     assert result.switchings == [*ASLEEP, (50, 1, "switching_on"), (60, 1, "on")]
@@ -336,7 +336,7 @@ def test_a_reservation_comes_forward_when_a_job_ends_early(name: str) -> None:
 
 @backfilling
 def test_a_woken_node_is_left_on_while_a_job_is_late(name: str) -> None:
-    """Job 1 asked for 30 s: node 1 is on then, and stays so until the job ends at 50."""
+    """Job 1 requests 30 s: node 1 is on at 30 and stays on until the job ends at 50."""
     result = under(name, "planned", [(0, 50, 1, 30), (15, 5, 2)])
     assert result.starts == [0, 50]
     assert result.switchings == [*ASLEEP, (20, 1, "switching_on"), (30, 1, "on")]
@@ -392,7 +392,7 @@ POWERS: tuple[Power, ...] = (AlwaysOn(), Timeout(0), Timeout(7.5), KeepIdle(0), 
 
 @st.composite
 def rows_of(draw: st.DrawFn, width: int, over: tuple[int, int], last_s: int = 60) -> list[Row]:
-    """Return up to ten jobs in whole seconds; `over` is what requests are above run times."""
+    """Return up to ten jobs in whole seconds; `over` is request minus run time."""
     rows = []
     for submit_s in sorted(draw(st.lists(st.integers(0, last_s), min_size=1, max_size=10))):
         run_s = draw(st.integers(1, 20))
@@ -465,7 +465,7 @@ def test_every_other_scheduler_that_is_aware_runs_every_job(data: st.DataObject)
 
 
 def without_those_behind(policy: Policy, head: int, from_s: float) -> Policy:
-    """Return the policy for a queue in which, from some time on, nobody stands behind a job."""
+    """Return the policy that rejects jobs behind `head` from `from_s` on."""
 
     def decide(view: View) -> None:
         gone = [job for job in view.queue.values() if job.job_id > head and view.now_s >= from_s]
@@ -567,7 +567,7 @@ def test_planned_needs_no_waking_on_allocation(data: st.DataObject) -> None:
 
 
 def as_the_reference(platform: Platform, rows: list[Row], timeout_s: int, awareness: Aware) -> None:
-    """Fail if EASY starts a job, or switches a node, elsewhen than the reference does."""
+    """Check the starts and switches of EASY against the reference."""
     policy = with_power("easy", Timeout(timeout_s), awareness)
     result = trace(platform, jobs_of(*rows), policy)
     times = [
@@ -739,7 +739,7 @@ NO_SWITCHING: dict[str, tuple[str, int, int, Jobs]] = {
 def test_where_nothing_is_switched_awareness_makes_no_difference(
     case: str, states: PowerStates | None, awareness: Aware
 ) -> None:
-    """Nodes can't sleep, or always-on has none sleep: the title does not name the awareness."""
+    """Without sleeping nodes the title does not name the awareness."""
     name, nodes, cores, jobs = NO_SWITCHING[case]
     platform = Platform((NodeGroup(nodes, (Processor(cores),), power_states=states),))
     assert title(name, AlwaysOn(), awareness) == title(name, AlwaysOn())
@@ -797,7 +797,7 @@ def test_easy_planned_wakes_no_node_in_vain_for_one_behind_the_next_head() -> No
 
 @pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "first-high-cores", "minmin"])
 def test_planned_is_only_for_those_that_reserve(name: str) -> None:
-    """The error says for which, and what would do."""
+    """The error names the schedulers that support it."""
     error = f"planned is supported by easy and conservative, which reserve nodes, not by {name}"
     for make in (make_policy(name), with_power(name, Timeout(60))):
         assert callable(make)
@@ -809,7 +809,7 @@ def test_planned_is_only_for_those_that_reserve(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["minmin", "maxmin-immediate", "duplex-chained", "scripted"])
 def test_aware_is_not_for_those_whose_nodes_are_set(name: str, tmp_path: Path) -> None:
-    """The error says what it must be."""
+    """The error states the expected value."""
     if name == "scripted":
         schedule = tmp_path / "schedule.csv"
         schedule.write_text("job_id,start_s,nodes\n1,0,0\n")
@@ -851,7 +851,7 @@ def scenario(tmp_path: Path, old: str = "", new: str = "", after: str = "") -> P
 
 
 def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
-    """It switches nodes on by itself; others are told that it would do."""
+    """Planned schedulers switch nodes on themselves; the error for others proposes it."""
     off = "wake_on_allocation: false\n"
     assert not check(scenario(tmp_path, after=off)).scenario.wake_on_allocation
     with pytest.raises(ScenarioError, match=r"wake_on_allocation: true.* power_awareness: planned"):
@@ -861,9 +861,9 @@ def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
 def test_a_scenario_s_scheduler_must_go_with_its_awareness(tmp_path: Path) -> None:
     """Said by validate and before a run, also of one named instead, or beside others."""
     file = scenario(tmp_path, "name: easy", "name: fcfs")
-    with pytest.raises(PolicyError, match="planned is for easy and conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
         check(file)
-    with pytest.raises(PolicyError, match="planned is for easy and conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
         run_scenario(file, transport="inproc", out=tmp_path / "out")
     with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
         compare_schedulers(scenario(tmp_path), ["easy", "sjf"])
@@ -886,7 +886,7 @@ def test_a_planned_run_is_the_same_on_every_transport(name: str, tmp_path: Path)
 
 
 def test_compare_uses_the_scenario_s_awareness(tmp_path: Path) -> None:
-    """What it says of a scheduler is what a run says."""
+    """The metrics equal those of single runs."""
     file = scenario(tmp_path)
     compared = compare_schedulers(file, ["easy", "conservative"])
     for name in BACKFILLING:

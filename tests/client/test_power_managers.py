@@ -30,7 +30,7 @@ from support.simulating import jobs_of, simulate, starts
 
 
 def test_a_node_idle_for_the_timeout_is_switched_off_just_then() -> None:
-    """Its clock starts when its job ends; on its way it can't be had, then it boots for a job."""
+    """Its idle time starts when its job ends; after switching off it boots for a job."""
     jobs = jobs_of((0.0, 20.0, 1), (40.0, 5.0, 1))
     simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
     assert switched(simulation) == [
@@ -45,7 +45,7 @@ def test_a_node_idle_for_the_timeout_is_switched_off_just_then() -> None:
 
 
 def test_a_job_in_time_stops_the_clock() -> None:
-    """A node given to a job before its time is up begins anew when that ends."""
+    """A node that is allocated before its timeout starts a new idle time afterwards."""
     jobs = jobs_of((0.0, 20.0, 1), (30.0, 5.0, 1), (60.0, 1.0, 1))
     simulation = simulate(nodes_of(1), jobs, with_power("fcfs", Timeout(15.0)))
     assert switched(simulation)[0] == (50.0, 0, "switching_off")

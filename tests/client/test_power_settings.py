@@ -71,7 +71,7 @@ def invoke(*arguments: str | Path) -> tuple[int, str, str]:
 
 
 def an_actor(path: Path, interval_s: float = 600.0) -> Path:
-    """Write a small network that nobody has trained."""
+    """Write a small untrained network."""
     torch = pytest.importorskip("torch")
     from hpcosim_client.agents.node_power.network import (
         NodePowerActor,
@@ -107,7 +107,7 @@ EVERY = [
 
 @pytest.mark.parametrize("power", EVERY, ids=repr)
 def test_settings_are_read_as_they_are_written(power: Power) -> None:
-    """What is passed to the scheduler's process is what it reads."""
+    """The scheduler's process reads the settings that were passed to it."""
     assert read_power(as_text(power)) == power
 
 
@@ -140,7 +140,7 @@ def test_every_manager_is_tried_here() -> None:
 def test_bad_settings_are_told_with_their_field(
     settings: dict[str, object], field: str, what: str
 ) -> None:
-    """And with what was expected instead."""
+    """The error states the expected value."""
     with pytest.raises(PowerSettingsError) as caught:
         parse_power(settings)
     assert caught.value.field == field
@@ -268,7 +268,7 @@ def test_an_oracle_s_run_is_the_same_on_every_transport(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", ["wake_on_allocation: false\n", "kill_at_walltime: true\n"])
 def test_an_oracle_wakes_nodes_itself(more: str, tmp_path: Path) -> None:
-    """So it needs nobody to wake them for jobs."""
+    """The oracle needs no wake_on_allocation."""
     file = night(tmp_path, ORACLE, more)
     metrics, out = run_scenario(file, transport="inproc", out=tmp_path / "out")
     assert metrics["jobs_completed"] + metrics["jobs_killed"] == 60
@@ -330,7 +330,7 @@ def test_a_bad_plan_is_told_with_the_setting(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_alone_has_no_plan() -> None:
-    """It is told what makes one."""
+    """The error names the command that writes a plan."""
     status, _, error = invoke("schedule", "easy", "--power", '{"name": "oracle"}')
     assert status == 2
     assert "write it with `hpcosim oracle SCENARIO --out plan.json`" in error
@@ -392,7 +392,7 @@ def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
     """And with its file, before anything runs."""
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
-    expected = r"power\.model: .*gone\.safetensors can't be read as a trained network"
+    expected = r"power\.model: .*gone\.safetensors: can't be read as a trained network"
     with pytest.raises(PolicyError, match=expected):
         check(file)
 
@@ -409,7 +409,7 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_torch")
 def test_torch_is_asked_for_by_name() -> None:
-    """Whoever has not installed it is told how to, and can use the other managers."""
+    """Without PyTorch the error says how to install it; other managers work."""
     with pytest.raises(PolicyError, match=r"rl needs torch: pip install 'hpcosim\[rl\]'"):
         with_power("easy", Rl("actor.safetensors"))
     with_power("easy", Timeout(1.0))
@@ -451,8 +451,8 @@ def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
             ["--curriculum", "easy"],
             "curriculum: expected workloads among real",
         ),
-        (["--curriculum", ","], "no datasets to learn from were named"),
-        (["--out", "night.yaml/out"], "what was learned can't be written to night.yaml/out"),
+        (["--curriculum", ","], "--curriculum: expected at least one of"),
+        (["--out", "night.yaml/out"], "night.yaml/out: expected a results folder"),
     ],
 )
 def test_bad_training_is_an_error_in_one_line(

@@ -87,7 +87,7 @@ def test_job_not_in_the_schedule_is_an_error() -> None:
 
 
 def test_lines_of_one_instant_start_in_their_order() -> None:
-    """Of two jobs of one instant on one node the first in the file goes first."""
+    """Jobs of one instant start in the order of the file."""
     schedule = {1: Start(1, 0.0, [0], [], "here:2"), 2: Start(0, 0.0, [0], [], "here:1")}
     simulation = simulate(cluster_of(1), jobs_of((0.0, 5.0, 1), (0.0, 3.0, 1)), scripted(schedule))
     assert starts(simulation) == {1: 3.0, 2: 0.0}
@@ -135,7 +135,7 @@ def test_bad_schedule(tmp_path: Path, text: str, error: str) -> None:
     ],
 )
 def test_schedule_of_another_platform(tmp_path: Path, line: str, error: str) -> None:
-    """A place the platform or the job does not have is told with its line."""
+    """Nodes or tasks that do not exist are reported with the line."""
     file = tmp_path / "s.csv"
     file.write_text(f"job_id,start_s,nodes,tasks\n{line}\n")
     with pytest.raises(PolicyError, match=error):
@@ -150,6 +150,6 @@ def test_missing_schedule(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["scripted", "scripted:"])
 def test_a_schedule_must_be_named(name: str) -> None:
-    """Without a file the error shows what is missing."""
+    """Without a file the error shows the expected form."""
     with pytest.raises(PolicyError, match="names no file: expected scripted:results/"):
         make_policy(name)

@@ -27,7 +27,7 @@ EACH_SECOND = {"power_save_interval_s": 0, "suspend_rate_per_min": 0, "resume_ra
 
 
 def rules_of(suspend_time_s: float = 15.0, **settings: Any) -> Slurm:
-    """Return settings with scans each second and no limits, but for those given."""
+    """Return settings with scans every second and no limits, except for those given."""
     return Slurm(suspend_time_s, **(EACH_SECOND | settings))
 
 
@@ -103,7 +103,7 @@ def test_a_longer_suspend_timeout_withholds_a_node_longer() -> None:
 def test_backfilling_knows_when_a_node_is_back(
     timeout_s: float | None, expected: dict[int, float]
 ) -> None:
-    """Job 3, of 25 s, passes job 2 at 20 if node 1, told off at 16, is back at 47, not at 21."""
+    """Job 3, of 25 s, starts at 20 if node 1, switched off at 16, returns at 47, not at 21."""
     jobs = jobs_of((0.0, 20.0, 1), (17.0, 50.0, 2), (18.0, 25.0, 1))
     rules = rules_of(15.0, suspend_timeout_s=timeout_s)
     simulation = simulate(nodes_of(2), jobs, slurm(make_policy("easy"), rules))
@@ -111,7 +111,7 @@ def test_backfilling_knows_when_a_node_is_back(
 
 
 def test_a_node_slow_to_switch_off_is_waited_for() -> None:
-    """Its time is drawn, and may exceed the timeout; no job is given it before it sleeps."""
+    """Its random time may exceed the timeout; it is not allocated before it sleeps."""
     states = PowerStates(5, 10, 80, 4, 20, switch_off_sd_s=30.0)
     simulation = Simulation(nodes_of(8, states), jobs_of((0.0, 5.0, 8), (22.0, 5.0, 8)))
     refused = played(simulation, slurm(make_policy("fcfs"), rules_of(10.0)))
@@ -221,7 +221,7 @@ def test_a_job_scheduler_that_switches_nodes_is_refused() -> None:
 
 
 def test_the_least_time_between_scans_holds_after_changes_too() -> None:
-    """With 30 s scans are at 0, 31, 62: node 1 goes at 31, node 0, free at 20, at 62."""
+    """With 30 s scans are at 0, 31 and 62: node 1 is switched off at 31, node 0 at 62."""
     jobs = jobs_of((0.0, 20.0, 1), (90.0, 1.0, 1))
     simulation = saved(2, jobs, rules_of(15.0, power_save_min_interval_s=30))
     assert switched_off(simulation) == [(31.0, 1), (62.0, 0)]
@@ -234,7 +234,7 @@ def test_excluded_nodes_stay_on() -> None:
 
 
 def test_a_count_is_of_nodes_that_are_idle_just_then() -> None:
-    """Busy ones don't count: node 2 is the one kept until node 0 is free, and then goes."""
+    """Busy nodes do not count: node 2 stays on until node 0 is free."""
     jobs = jobs_of((0.0, 50.0, 1), (10.0, 50.0, 1))
     simulation = saved(3, jobs, rules_of(15.0, suspend_exc_nodes="0-2:1"))
     assert switched_off(simulation) == [(50.0, 2)]
@@ -268,13 +268,13 @@ def test_planned_nodes_stay_on_if_that_is_asked(states: str, off: list[int]) -> 
 
 
 def test_nodes_without_power_states_are_left_alone() -> None:
-    """Nothing is asked of nodes that are always on."""
+    """Nodes that are always on are never switched."""
     policy = slurm(make_policy("fcfs"), rules_of(15.0))
     assert switched(simulate(nodes_of(2, None), jobs_of((0.0, 50.0, 1)), policy)) == []
 
 
 def test_a_scan_in_thinking_time_is_made_after_it() -> None:
-    """A scheduler that thinks for 7 s delays scans, but none of them is lost."""
+    """Scans are delayed, not lost, while the scheduler needs 7 s."""
     fcfs = make_policy("fcfs")
 
     def slow(view: View) -> None:
@@ -317,7 +317,7 @@ def test_settings_that_do_not_fit_the_platform(settings: dict[str, Any], error: 
 
 
 def test_timeouts_just_as_long_as_the_platform_s_do() -> None:
-    """A timeout is what switching takes, or more."""
+    """A timeout is at least the time that switching takes."""
     rules = rules_of(15.0, suspend_timeout_s=4.0, resume_timeout_s=10.0)
     assert switched_off(saved(2, jobs_of((0.0, 50.0, 1)), rules)) == [(16.0, 1)]
 
@@ -351,7 +351,7 @@ def test_nodes_that_no_allocation_wakes() -> None:
     ],
 )
 def test_bad_settings(text: str, error: str) -> None:
-    """What can't be is refused as it is read."""
+    """Invalid settings are rejected when they are read."""
     with pytest.raises(msgspec.ValidationError, match=error):
         msgspec.json.decode(text, type=Slurm)
 

@@ -63,7 +63,7 @@ def test_nodes_a_job_may_not_use_are_passed_over() -> None:
 def test_jobs_are_started_while_the_queue_is_iterated(
     jobs: Callable[[JobQueue], Iterable[Job]],
 ) -> None:
-    """Every waiting job is reached once, though those that start leave the queue."""
+    """Every waiting job is reached once, although started jobs leave the queue."""
 
     def start_all_that_fit(view: View) -> None:
         for job in jobs(view.queue):
@@ -76,13 +76,13 @@ def test_jobs_are_started_while_the_queue_is_iterated(
 
 @pytest.mark.parametrize("node", [-1, 2])
 def test_a_node_that_is_not_there_can_t_be_switched(node: int) -> None:
-    """A policy that miscounts is told, before the view takes another node for it."""
+    """A node that does not exist is an error of the policy."""
     with pytest.raises(PolicyError, match=f"node {node} does not exist"):
         View(cluster_of(2)).set_node_power(node, on=False)
 
 
 def test_alarms_of_policies_that_are_combined_do_not_disturb_each_other() -> None:
-    """A job scheduler, a power manager and user code each are woken when they asked to be."""
+    """Alarms of a job scheduler, a power manager and user code do not disturb each other."""
     scheduler, woken = PolicyAlarm(), []
 
     def decide(view: View) -> None:
@@ -138,7 +138,7 @@ def test_an_alarm_is_set_again_only_for_another_time() -> None:
 
 
 def test_a_queue_may_be_started_while_it_is_walked() -> None:
-    """Over a copy of its jobs, as every example does; what started has left the queue."""
+    """Iteration is over a copy of the jobs; started jobs have left the queue."""
     platform = cluster_of(2)
     simulation, view = Simulation(platform, jobs_of(*[(0.0, 5.0, 1)] * 3)), View(platform)
     view.apply(*simulation.advance()[:2])

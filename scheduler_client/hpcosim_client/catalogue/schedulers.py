@@ -146,13 +146,9 @@ def check_scheduler(name: str) -> str:
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
-        near = difflib.get_close_matches(spelled(name), (*known, *GROUPS), n=3) or [
-            "fcfs",
-            "easy",
-            "sjf",
-        ]
+        near = difflib.get_close_matches(spelled(name), (*known, *GROUPS), n=3)
         raise PolicyError(
-            f"there is no scheduler {name!r}; did you mean {', '.join(near)}? "
+            f"there is no scheduler {name!r}; did you mean {', '.join(near or EXAMPLES)}? "
             "`hpcosim schedulers` lists them"
         )
     return name
@@ -190,8 +186,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
         return job_node(*parts, soonest_on=soonest_on)
     if soonest_on:
         raise PolicyError(
-            f"power_awareness: {awareness} is not supported by {name}, which ignores power states; "
-            "expected unaware"
+            f"power_awareness: {awareness} is not supported by {name}, which chooses nodes by a "
+            "rule of its own; expected unaware"
         )
     if name in PLACING:
         return PLACING[name]()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from hpcosim_client.heuristics.list_scheduling import (
     first_come_first_served,
     sleep_while_nothing_can_start,
@@ -23,13 +21,13 @@ def easy(view: View) -> None:
     first_come_first_served(view)
     view.wake_on = None
     if len(view.queue) > 1 and view.nodes.free_cores > 0:
-        jobs = view.queue.values()
-        head = jobs[0]
+        others = view.queue.values()  # a copy
+        head = others.pop(0)
         profile = profile_of(view)
         shadow = profile.earliest(head)
         if shadow is not None:
             profile.reserve(head, shadow)
-        for job in islice(jobs, 1, None):
+        for job in others:
             if job.cores <= view.nodes.free_cores:
                 profile.start(view, job)
     sleep_while_nothing_can_start(view)
