@@ -10,7 +10,7 @@ Topics = Mapping[str, Sequence[str]]
 
 CLIENT: Topics = {
     "Run a policy": ("main", "run", "play", "Policy"),
-    "View": ("View", "JobQueue", "Job", "Place", "NodePool", "PolicyAlarm"),
+    "View": ("View", "JobQueue", "Job", "Allocation", "NodePool", "PolicyAlarm"),
     "Reservations": ("profile_of", "Profile", "Reservation"),
     "Schedulers by name": (
         "make_policy",

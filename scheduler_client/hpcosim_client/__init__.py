@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from hpcosim_client.heuristics.profile import profile_of as profile_of
     from hpcosim_client.heuristics.reservation import Profile as Profile
     from hpcosim_client.heuristics.reservation import Reservation as Reservation
+    from hpcosim_client.job import Allocation as Allocation
     from hpcosim_client.job import Job as Job
-    from hpcosim_client.job import Place as Place
     from hpcosim_client.loop import play as play
     from hpcosim_client.loop import run as run
     from hpcosim_client.nodes import NodePool as NodePool
@@ -88,7 +88,7 @@ _NAMES = {
     "heuristics.awareness": "Awareness",
     "heuristics.profile": "profile_of",
     "heuristics.reservation": "Profile Reservation",
-    "job": "Job Place",
+    "job": "Job Allocation",
     "loop": "play run",
     "nodes": "NodePool",
     "power.adaptive": "adaptive load_rule",

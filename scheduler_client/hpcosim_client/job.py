@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
@@ -16,21 +17,25 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class Place(NamedTuple):
+class Allocation(NamedTuple):
     """Cores for a job.
 
     Attributes:
         nodes: int64[n], node numbers.
         tasks: int64[n], tasks of the job on each node.
-        held: int64[n], cores that the job occupies on each node; more than `tasks` with placement
-            `whole_nodes`.
-        cores: the sum of `held`.
+        cores_per_node: int64[n], cores that the job occupies on each node; more than `tasks` with
+            placement `whole_nodes`.
+        cores: the sum of `cores_per_node`.
     """
 
     nodes: Ints
     tasks: Ints
-    held: Ints
+    cores_per_node: Ints
     cores: int
+
+    def by_node(self) -> Iterator[tuple[int, int]]:
+        """Return pairs of a node number and the number of cores on it."""
+        return zip(self.nodes.tolist(), self.cores_per_node.tolist(), strict=True)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -46,7 +51,7 @@ class Job:
         order: number of jobs submitted before this one; breaks ties.
         max_energy_j: upper bound of the job's energy estimate, in J; infinity: none.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
-        place: the allocated cores; None: the job waits.
+        allocation: the allocated cores; None: the job waits.
     """
 
     job_id: int
@@ -61,7 +66,7 @@ class Job:
     max_energy_j: float = math.inf
     profile: str = ""
     start_s: float = math.nan
-    place: Place | None = None
+    allocation: Allocation | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.job_id}, {self.cores} cores, {self.requested_s} s)"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hpcosim_client.job import Bools, Floats, Ints, Job, Place
+from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_protocol import Platform, PowerState
 
 
@@ -64,13 +64,13 @@ class NodePool:
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
 
-    def find(self, job: Job) -> Place | None:
+    def find(self, job: Job) -> Allocation | None:
         """Return the lowest-numbered free cores for a job; None: there are too few."""
         if job.cores > self.free_cores:
             return None
-        return find_place(job, self.free, self.capacity)
+        return find_cores(job, self.free, self.capacity)
 
-    def find_soonest_on(self, job: Job) -> Place | None:
+    def find_soonest_on(self, job: Job) -> Allocation | None:
         """Return free cores for a job, in the order of `soonest_first`; None: there are too few."""
         if job.cores > self.free_cores or self.on.all():
             return self.find(job)
@@ -111,20 +111,20 @@ class NodePool:
             cores = cores + np.array(kept, dtype=np.int64)
         return cores
 
-    def take(self, place: Place) -> None:
+    def take(self, allocation: Allocation) -> None:
         """Occupy free cores."""
-        self.free[place.nodes] -= place.held
-        self.jobs[place.nodes] += 1
-        self.free_cores -= place.cores
+        self.free[allocation.nodes] -= allocation.cores_per_node
+        self.jobs[allocation.nodes] += 1
+        self.free_cores -= allocation.cores
 
-    def give_back(self, place: Place) -> None:
-        """Free the cores of a place; undoes `take`."""
-        self.jobs[place.nodes] -= 1
+    def give_back(self, allocation: Allocation) -> None:
+        """Free the cores of an allocation; undoes `take`."""
+        self.jobs[allocation.nodes] -= 1
         if self._withheld:
-            self._give_back_to_some(place)
+            self._give_back_to_some(allocation)
         else:
-            self.free[place.nodes] += place.held
-            self.free_cores += place.cores
+            self.free[allocation.nodes] += allocation.cores_per_node
+            self.free_cores += allocation.cores
 
     def can_be_given(self, node: int) -> bool:
         """Return whether the power state of a node permits its allocation."""
@@ -167,8 +167,8 @@ class NodePool:
         """Return (simulated second, node, free cores) of each node that is withheld."""
         return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
 
-    def _give_back_to_some(self, place: Place) -> None:
-        for node, cores in zip(place.nodes.tolist(), place.held.tolist(), strict=True):
+    def _give_back_to_some(self, allocation: Allocation) -> None:
+        for node, cores in allocation.by_node():
             if node in self._withheld:
                 kept, returns_s = self._withheld[node]
                 self._withheld[node] = (kept + cores, returns_s)
@@ -180,7 +180,7 @@ class NodePool:
 _GOING_OFF = ("switching_off", "sleeping")
 
 
-def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
+def find_cores(job: Job, free: Ints, capacity: Ints) -> Allocation | None:
     """Return the lowest-numbered free cores for a job; None: there are too few.
 
     Args:
@@ -192,7 +192,7 @@ def find_place(job: Job, free: Ints, capacity: Ints) -> Place | None:
 
 
 def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
-    """Return the numbers of nodes with a core that the job may use, ascending; see `find_place`."""
+    """Return the numbers of nodes with a core that the job may use, ascending; see `find_cores`."""
     if job.placement == "one_node":
         usable = free >= job.cores
     elif job.placement == "whole_nodes":
@@ -202,7 +202,7 @@ def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
     return np.asarray(usable.nonzero()[0])
 
 
-def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
+def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
     """Return the cores of a job that fills nodes in the given order; None: there are too few.
 
     Args:
@@ -220,5 +220,5 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Place | None:
     tasks = held.copy()
     tasks[last] -= total[last] - job.cores
     if job.placement == "whole_nodes":
-        return Place(nodes, tasks, held, int(total[last]))
-    return Place(nodes, tasks, tasks, job.cores)
+        return Allocation(nodes, tasks, held, int(total[last]))
+    return Allocation(nodes, tasks, tasks, job.cores)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.queue import JobQueue
 from hpcosim_protocol import (
@@ -106,20 +106,20 @@ class SchedulerState:
             self.arrived = [other for other in self.arrived if other is not job]
             nodes, tasks = np.array(event.nodes), np.array(event.cores)
             held = self.nodes.capacity[nodes] if job.placement == "whole_nodes" else tasks
-            job.place = Place(nodes, tasks, held, int(held.sum()))
-            self.nodes.take(job.place)
+            job.allocation = Allocation(nodes, tasks, held, int(held.sum()))
+            self.nodes.take(job.allocation)
             self.running[event.job_id] = job
         job.start_s = event.time_s
-        if isinstance(event, JobAllocated) and job.place is not None:
-            job.start_s = self._ready_s(job.place, event.time_s)
+        if isinstance(event, JobAllocated) and job.allocation is not None:
+            job.start_s = self._ready_s(job.allocation, event.time_s)
 
     def _on_completed(self, event: JobCompleted) -> None:
         job = self.running.pop(event.job_id, None)
         if job is None:
             self.queue.pop(event.job_id, None)
             return
-        if job.place is not None:
-            self.nodes.give_back(job.place)
+        if job.allocation is not None:
+            self.nodes.give_back(job.allocation)
         self.left.append(job)
 
     def _on_rejected(self, event: DecisionRejected) -> None:
@@ -133,9 +133,9 @@ class SchedulerState:
         if job is None or event.code in _JOB_DID_NOT_WAIT:
             return
         del self.running[event.job_id]
-        if job.place is not None:
-            self.nodes.give_back(job.place)
-        job.place, job.start_s = None, np.nan
+        if job.allocation is not None:
+            self.nodes.give_back(job.allocation)
+        job.allocation, job.start_s = None, np.nan
         self.queue[event.job_id] = job
         self.queue = JobQueue(sorted(self.queue.items(), key=lambda item: item[1].order))
         self.arrived.append(job)
@@ -154,9 +154,9 @@ class SchedulerState:
         self.nodes.set_power(node, state, since_s, returns_s)
         self._any_off = True
 
-    def _ready_s(self, place: Place, at_s: float) -> float:
+    def _ready_s(self, allocation: Allocation, at_s: float) -> float:
         """Return when the last node of an allocation made at `at_s` is expected to be on."""
-        return float(self.nodes.expected_on_s(at_s)[place.nodes].max())
+        return float(self.nodes.expected_on_s(at_s)[allocation.nodes].max())
 
     def _on_alarm(self, event: Alarm) -> None:
         self.alarms.append(event.alarm_id)

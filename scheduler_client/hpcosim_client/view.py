@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.power_exchange import PowerExchange
 from hpcosim_client.scheduler_state import SchedulerState
@@ -84,21 +84,21 @@ class View(SchedulerState):
         Raises:
             PolicyError: the job is not in the queue, or a node does not exist.
         """
-        place = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
-        if place is None:
+        allocation = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
+        if allocation is None:
             return False
-        self._start(job, place)
+        self._start(job, allocation)
         return True
 
-    def start_at(self, job: Job, place: Place) -> bool:
+    def start_at(self, job: Job, allocation: Allocation) -> bool:
         """Start a waiting job on given cores if they are free, and return whether it started.
 
         Raises:
             PolicyError: the job is not in the queue.
         """
-        if (self.nodes.free[place.nodes] < place.held).any():
+        if (self.nodes.free[allocation.nodes] < allocation.cores_per_node).any():
             return False
-        self._start(job, place)
+        self._start(job, allocation)
         return True
 
     def reject(self, job: Job) -> None:
@@ -157,20 +157,20 @@ class View(SchedulerState):
         self._set_power(node, "switching_on" if on else "switching_off", self.now_s)
         self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
 
-    def _start(self, job: Job, place: Place) -> None:
+    def _start(self, job: Job, allocation: Allocation) -> None:
         if job.job_id not in self.queue:
             raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
-        self.nodes.take(place)
-        job.place, job.start_s = place, self.now_s
+        self.nodes.take(allocation)
+        job.allocation, job.start_s = allocation, self.now_s
         if self._any_off:
-            job.start_s = self._ready_s(place, self.now_s)
+            job.start_s = self._ready_s(allocation, self.now_s)
         del self.queue[job.job_id]
         self.running[job.job_id] = job
         # On nodes of one core the server infers the tasks.
-        tasks = [] if self.nodes.single_core else place.tasks.tolist()
-        self.decisions.append(AllocateJob(job.job_id, place.nodes.tolist(), tasks))
+        tasks = [] if self.nodes.single_core else allocation.tasks.tolist()
+        self.decisions.append(AllocateJob(job.job_id, allocation.nodes.tolist(), tasks))
 
-    def _place_on(self, job: Job, nodes: Sequence[int]) -> Place | None:
+    def _place_on(self, job: Job, nodes: Sequence[int]) -> Allocation | None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):
             last = len(self.nodes.free) - 1
             raise PolicyError(

@@ -444,8 +444,8 @@ def map_slowly(view: View, latest_first: bool) -> tuple[list[tuple[Any, int]], f
     ]
     cores = [[(view.now_s, True)] * free for free in view.nodes.free.tolist()]
     for job in view.running.values():
-        assert job.place is not None
-        for node, held in zip(job.place.nodes.tolist(), job.place.held.tolist(), strict=True):
+        assert job.allocation is not None
+        for node, held in job.allocation.by_node():
             end_s = max(job.start_s + job.requested_s * (1 / speeds[node]), view.now_s)
             cores[node] += [(end_s, False)] * held
     queue, starts, makespan_s = list(view.queue.values()), [], -math.inf

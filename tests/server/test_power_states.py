@@ -850,9 +850,9 @@ def places_of(view: View) -> dict[int, tuple[list[int], list[int], list[int]]]:
     """Return the allocations of the running jobs."""
     found = {}
     for job_id, job in view.running.items():
-        assert job.place is not None
-        place = job.place
-        found[job_id] = (place.nodes.tolist(), place.tasks.tolist(), place.held.tolist())
+        assert job.allocation is not None
+        place = job.allocation
+        found[job_id] = (place.nodes.tolist(), place.tasks.tolist(), place.cores_per_node.tolist())
     return found
 
 

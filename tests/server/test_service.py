@@ -162,7 +162,7 @@ def seen(view: View) -> tuple[object, ...]:
         {
             job.job_id: (
                 job.start_s,
-                job.place and (job.place.nodes.tolist(), list(job.place.tasks)),
+                job.allocation and (job.allocation.nodes.tolist(), list(job.allocation.tasks)),
             )
             for job in view.running.values()
         },

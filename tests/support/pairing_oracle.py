@@ -365,7 +365,8 @@ class Oracle:
 
     def on(self, node: int, view: View) -> list[Job]:
         """Return the jobs on a node."""
-        return [job for job in view.running.values() if job.place and job.place.nodes[0] == node]
+        placed = [(job, job.allocation) for job in view.running.values()]
+        return [job for job, allocation in placed if allocation and allocation.nodes[0] == node]
 
     def free(self, node: int, view: View) -> int:
         """Return the number of free cores of a node."""

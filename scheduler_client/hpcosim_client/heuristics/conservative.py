@@ -86,7 +86,7 @@ class _Book(NamedTuple):
     def renew(self, job: Job) -> None:
         """Repeat a job's reservation, or make a later one where an overrunning job overlaps it."""
         reservation, now_s = self.held[job.job_id], self.view.now_s
-        if self.awareness == "aware" and reservation.place is not None:
+        if self.awareness == "aware" and reservation.allocation is not None:
             reservation = self.held[job.job_id] = with_boots(self.view, reservation)
         if reservation.start_s >= now_s and self.profile.fits(job, reservation):
             self.profile.reserve(job, reservation)
@@ -109,12 +109,12 @@ class _Book(NamedTuple):
     def start(self, job: Job) -> None:
         """Start a job whose reservation begins now, if its cores are free."""
         reservation = self.held.pop(job.job_id)
-        if self.awareness == "aware" and reservation.place is not None:
-            if self.view.start_at(job, reservation.place):
+        if self.awareness == "aware" and reservation.allocation is not None:
+            if self.view.start_at(job, reservation.allocation):
                 return
         else:
             self.profile.release(job)
-            if self.profile.start(self.view, job, reservation.place):
+            if self.profile.start(self.view, job, reservation.allocation):
                 return
             self.profile.reserve(job, reservation)
         self.held[job.job_id] = reservation

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 
 from hpcosim_client.heuristics.reservation import Reservation, split_step
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import View
 
 
@@ -74,7 +74,7 @@ class CountProfile:
         start_s = self._kept.pop(job.job_id)
         self._add(self._need(job), start_s, start_s + job.requested_s)
 
-    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+    def start(self, view: View, job: Job, allocation: Allocation | None = None) -> bool:
         """See `Profile`."""
         now = Reservation(self._times_s[0], None)
         if not self.fits(job, now) or not view.start(job):

@@ -58,7 +58,9 @@ def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
 
 def _started(view: View, profile: NodeProfile, job: Job, start: Reservation) -> bool:
     """Start a job if its reservation begins now and its cores are free; return whether it did."""
-    if start.start_s > view.now_s or start.place is None or not view.start_at(job, start.place):
+    if start.start_s > view.now_s or start.allocation is None:
+        return False
+    if not view.start_at(job, start.allocation):
         return False
     profile.reserve(job, start)
     return True

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.view import Policy, View
 
@@ -118,13 +118,13 @@ def start_by(node_key: NodeKey, *, soonest_on: bool = False) -> Start:
     """
 
     def start(view: View, job: Job) -> bool:
-        place = _place(view, job, node_key, soonest_on=soonest_on)
-        return place is not None and view.start_at(job, place)
+        allocation = _find(view, job, node_key, soonest_on=soonest_on)
+        return allocation is not None and view.start_at(job, allocation)
 
     return start
 
 
-def _place(view: View, job: Job, node_key: NodeKey, *, soonest_on: bool) -> Place | None:
+def _find(view: View, job: Job, node_key: NodeKey, *, soonest_on: bool) -> Allocation | None:
     nodes = view.nodes
     if job.cores > nodes.free_cores:
         return None

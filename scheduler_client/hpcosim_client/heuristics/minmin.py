@@ -130,8 +130,8 @@ def problem_of(view: View) -> Problem:
     free = view.nodes.free.tolist()
     ends_s = [[view.now_s] * idle for idle in free]
     for job in view.running.values():
-        assert job.place is not None
-        for node, held in zip(job.place.nodes.tolist(), job.place.held.tolist(), strict=True):
+        assert job.allocation is not None
+        for node, held in job.allocation.by_node():
             end_s = job.start_s + job.requested_s * scale[node]
             ends_s[node] += [max(end_s, view.now_s)] * held
     run_s = np.outer(scale, [job.requested_s for job in jobs])

@@ -99,8 +99,8 @@ def _lines_of_running(view: View) -> list[dict[int, float]]:
     scale = run_time_scale(view).tolist()
     lines: list[dict[int, float]] = [{} for _ in scale]
     for job in view.running.values():
-        assert job.place is not None
-        for node in job.place.nodes.tolist():
+        assert job.allocation is not None
+        for node in job.allocation.nodes.tolist():
             lines[node][job.job_id] = job.start_s + job.requested_s * scale[node]
     return lines
 

@@ -128,9 +128,9 @@ class NodeTotals:
             self._sum[idle] = 0.0  # removes rounding errors
         for job_id in view.running.keys() - self._counted.keys():
             job = view.running[job_id]
-            assert job.place is not None
-            nodes = job.place.nodes
-            added: Floats = np.asarray(job.place.tasks * self._of_task(job), dtype=np.float64)
+            assert job.allocation is not None
+            nodes = job.allocation.nodes
+            added: Floats = np.asarray(job.allocation.tasks * self._of_task(job), dtype=np.float64)
             self._counted[job_id] = (nodes, added)
             self._sum[nodes] += added
         return self._sum

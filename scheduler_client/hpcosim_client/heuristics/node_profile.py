@@ -10,8 +10,8 @@ from operator import itemgetter
 import numpy as np
 
 from hpcosim_client.heuristics.reservation import Reservation, split_step
-from hpcosim_client.job import Bools, Floats, Ints, Job, Place
-from hpcosim_client.nodes import fill, find_place, usable_nodes
+from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
+from hpcosim_client.nodes import fill, find_cores, usable_nodes
 from hpcosim_client.view import View
 
 Freed = tuple[float, Ints, Ints]
@@ -42,8 +42,11 @@ class NodeProfile:
         self._times_s = [view.now_s]
         self._free = [free.copy()]
         late_s = view.now_s if late_s is None else late_s
-        places = [(job.expected_end_s(late_s), job.place) for job in view.running.values()]
-        ends = [(end_s, place.nodes, place.held) for end_s, place in places if place is not None]
+        ends = [
+            (job.expected_end_s(late_s), job.allocation.nodes, job.allocation.cores_per_node)
+            for job in view.running.values()
+            if job.allocation is not None
+        ]
         ends += [(max(at_s, late_s), nodes, freed) for at_s, nodes, freed in returning]
         for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
             if end_s > self._times_s[-1]:
@@ -55,9 +58,9 @@ class NodeProfile:
     def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
         """See `Profile`."""
         for start_s in self.starts_s(job, after_s):
-            place = self.place(job, start_s, start_s + job.requested_s)
-            if place is not None:
-                return Reservation(start_s, place)
+            allocation = self.find(job, start_s, start_s + job.requested_s)
+            if allocation is not None:
+                return Reservation(start_s, allocation)
         return None
 
     def starts_s(self, job: Job, after_s: float) -> Iterator[float]:
@@ -67,7 +70,7 @@ class NodeProfile:
             if self._total[step] >= job.cores:
                 yield max(self._times_s[step], after_s)
 
-    def place(
+    def find(
         self,
         job: Job,
         start_s: float,
@@ -75,7 +78,7 @@ class NodeProfile:
         *,
         order: Floats | None = None,
         only: Bools | None = None,
-    ) -> Place | None:
+    ) -> Allocation | None:
         """Return cores that are free for a job from `start_s` to `end_s`; None: there are too few.
 
         Nodes with the fewest free cores before `start_s` go first, which leaves the others to jobs
@@ -101,11 +104,11 @@ class NodeProfile:
 
     def fits(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
-        place = reservation.place
-        if place is None:  # made with a `CountProfile`
+        allocation = reservation.allocation
+        if allocation is None:  # made with a `CountProfile`
             return False
         free = self._least_free(reservation.start_s, reservation.runs_s + job.requested_s)
-        return bool((free[place.nodes] >= place.held).all())
+        return bool((free[allocation.nodes] >= allocation.cores_per_node).all())
 
     def reserve(self, job: Job, reservation: Reservation) -> None:
         """See `Profile`."""
@@ -116,15 +119,15 @@ class NodeProfile:
         """See `Profile`."""
         self._hold(job, self._kept.pop(job.job_id), 1)
 
-    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+    def start(self, view: View, job: Job, allocation: Allocation | None = None) -> bool:
         """See `Profile`."""
         now_s = self._times_s[0]
         free = np.minimum(self._least_free(now_s, now_s + job.requested_s), view.nodes.free)
-        if place is None or (free[place.nodes] < place.held).any():
-            place = find_place(job, free, self._capacity)
-        if place is None or not view.start_at(job, place):
+        if allocation is None or (free[allocation.nodes] < allocation.cores_per_node).any():
+            allocation = find_cores(job, free, self._capacity)
+        if allocation is None or not view.start_at(job, allocation):
             return False
-        self.reserve(job, Reservation(now_s, place))
+        self.reserve(job, Reservation(now_s, allocation))
         return True
 
     def _least_free(self, start_s: float, end_s: float) -> Ints:
@@ -137,10 +140,10 @@ class NodeProfile:
         return least
 
     def _hold(self, job: Job, reservation: Reservation, sign: int) -> None:
-        start_s, place, _ = reservation
-        assert place is not None
+        start_s, allocation, _ = reservation
+        assert allocation is not None
         end_s = reservation.runs_s + job.requested_s
-        nodes, amount = place.nodes, sign * place.held
+        nodes, amount = allocation.nodes, sign * allocation.cores_per_node
         first, last = (self._split(at_s) for at_s in (start_s, end_s))
         total = int(amount.sum())
         for step in range(first, last):

@@ -70,8 +70,8 @@ def cheapest_start(
     soonest = earliest(view, profile, job, after_s, until_s)
     if soonest is None or view.power_exchange.wait_price_w == math.inf:
         return soonest
-    assert soonest.place is not None
-    woken = soonest.place.nodes[view.nodes.must_be_woken()[soonest.place.nodes]]
+    assert soonest.allocation is not None
+    woken = soonest.allocation.nodes[view.nodes.must_be_woken()[soonest.allocation.nodes]]
     saved_j = float(view.nodes.cycle_j[woken].sum())
     if saved_j == 0.0:
         return soonest
@@ -94,9 +94,9 @@ def _earliest_on(
     for start_s in profile.starts_s(job, after_s):
         if start_s > until_s:
             break
-        place = profile.place(job, start_s, start_s + job.requested_s, order=order, only=only)
-        if place is not None:
-            return Reservation(start_s, place)
+        allocation = profile.find(job, start_s, start_s + job.requested_s, order=order, only=only)
+        if allocation is not None:
+            return Reservation(start_s, allocation)
     return None
 
 
@@ -139,18 +139,18 @@ def _soonest_boot(
     """
     for longest_s in np.unique(boot_s[(boot_s <= most_s) & (boot_s < math.inf)]).tolist():
         end_s = start_s + longest_s + job.requested_s
-        place = profile.place(job, start_s, end_s, order=boot_s, only=boot_s <= longest_s)
-        if place is not None:
-            return Reservation(start_s, place, float(boot_s[place.nodes].max()))
+        allocation = profile.find(job, start_s, end_s, order=boot_s, only=boot_s <= longest_s)
+        if allocation is not None:
+            return Reservation(start_s, allocation, float(boot_s[allocation.nodes].max()))
     return None
 
 
 def with_boots(view: View, reservation: Reservation) -> Reservation:
     """Return a reservation with the boot time that its nodes need in their present states."""
-    start_s, place, _ = reservation
-    assert place is not None
-    on_s = view.nodes.expected_on_s(start_s)[place.nodes]
-    return Reservation(start_s, place, float(on_s.max()) - start_s)
+    start_s, allocation, _ = reservation
+    assert allocation is not None
+    on_s = view.nodes.expected_on_s(start_s)[allocation.nodes]
+    return Reservation(start_s, allocation, float(on_s.max()) - start_s)
 
 
 def nothing_sleeps(view: View) -> bool:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from typing import NamedTuple, Protocol, TypeVar
 
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import View
 
 
@@ -15,12 +15,12 @@ class Reservation(NamedTuple):
 
     Attributes:
         start_s: when the nodes are allocated, simulated seconds.
-        place: the nodes; None in profiles that only count.
+        allocation: the nodes; None in profiles that only count.
         boot_s: seconds for which the nodes boot before the job runs.
     """
 
     start_s: float
-    place: Place | None
+    allocation: Allocation | None
     boot_s: float = 0.0
 
     @property
@@ -48,13 +48,13 @@ class Profile(Protocol):
     def release(self, job: Job) -> None:
         """Cancel the reservation of a job."""
 
-    def start(self, view: View, job: Job, place: Place | None = None) -> bool:
+    def start(self, view: View, job: Job, allocation: Allocation | None = None) -> bool:
         """Start a job now if that delays no reservation, and return whether it started.
 
         Args:
             view: the view.
             job: a waiting job.
-            place: the preferred nodes; None: no preference.
+            allocation: the preferred nodes; None: no preference.
         """
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.job import Job, Place
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import Policy, View
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")
@@ -125,7 +125,7 @@ def _begin(view: View, job: Job, start: Start) -> bool:
         )
     nodes, tasks = np.array(start.nodes), np.array(start.tasks)
     held = view.nodes.capacity[nodes] if job.placement == "whole_nodes" else tasks
-    return view.start_at(job, Place(nodes, tasks, held, int(held.sum())))
+    return view.start_at(job, Allocation(nodes, tasks, held, int(held.sum())))
 
 
 def _start(row: Mapping[str, str | None], order: int, where: str) -> tuple[int, Start]:

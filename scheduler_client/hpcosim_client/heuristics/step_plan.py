@@ -111,8 +111,8 @@ class StepPlan:
         return None
 
     def _hold(self, view: View, job: Job) -> None:
-        assert job.place is not None
-        for node, held in zip(job.place.nodes.tolist(), job.place.held.tolist(), strict=True):
+        assert job.allocation is not None
+        for node, held in job.allocation.by_node():
             left_s = job.start_s + job.requested_s * self._scale[node] - view.now_s
             rows = max(math.ceil((left_s - INSTANT_S) / self.step_s), 1)
             self._take(node, 0, min(rows, len(self.used[node])), held)

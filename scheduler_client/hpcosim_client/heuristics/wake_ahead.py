@@ -35,9 +35,9 @@ def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
         Simulated second at which the next node must be switched on; infinity: there is none.
     """
     nodes, next_s = view.nodes, math.inf
-    for start_s, place, _ in reservations:
-        assert place is not None
-        for node in place.nodes.tolist():
+    for start_s, allocation, _ in reservations:
+        assert allocation is not None
+        for node in allocation.nodes.tolist():
             if nodes.power[node] != "sleeping":
                 continue
             wake_s = start_s - float(nodes.switch_on_s[node])
@@ -57,6 +57,6 @@ def _leave_on(view: View, reservations: Iterable[Reservation]) -> None:
     planned[:] = False
     back_s = view.now_s + nodes.switch_off_s + nodes.switch_on_s
     back_s = np.maximum(back_s, math.nextafter(a_moment_after(view.now_s), math.inf))
-    for start_s, place, _ in reservations:
-        assert place is not None
-        planned[place.nodes[start_s < back_s[place.nodes]]] = True
+    for start_s, allocation, _ in reservations:
+        assert allocation is not None
+        planned[allocation.nodes[start_s < back_s[allocation.nodes]]] = True

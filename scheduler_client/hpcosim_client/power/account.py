@@ -115,8 +115,8 @@ class Account:
         """Add jobs whose nodes boot to `waiting`; return bool[nodes]: the nodes that compute."""
         computing = np.zeros(len(self.state), dtype=np.bool_)
         for job in view.running.values():
-            if job.place is not None and (self.state[job.place.nodes] == ON).all():
-                computing[job.place.nodes] = True
+            if job.allocation is not None and (self.state[job.allocation.nodes] == ON).all():
+                computing[job.allocation.nodes] = True
             else:
                 self.waiting.append(job)
         return computing

@@ -113,9 +113,9 @@ def _release_s(view: View) -> NDArray[np.float64]:
     """Return the seconds until the last job of each node is expected to end; 0: no job."""
     release_s = np.zeros(len(view.nodes.jobs))
     for job in view.running.values():
-        if job.place is not None:
+        if job.allocation is not None:
             left_s = job.expected_end_s(view.now_s) - view.now_s
-            release_s[job.place.nodes] = np.maximum(release_s[job.place.nodes], left_s)
+            release_s[job.allocation.nodes] = np.maximum(release_s[job.allocation.nodes], left_s)
     return release_s
 
 

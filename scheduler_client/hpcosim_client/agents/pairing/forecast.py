@@ -41,8 +41,8 @@ class Forecast:
                 self.sites[self._where.pop(job_id)].remove(now_s, job_id)
         if len(self._where) < len(view.running):
             for job_id, job in view.running.items():
-                if job_id not in self._where and job.place is not None:
-                    self.place(view, job, int(job.place.nodes[0]))
+                if job_id not in self._where and job.allocation is not None:
+                    self.place(view, job, int(job.allocation.nodes[0]))
         for site in self.sites:
             if site.shares and site.late(now_s):
                 site.look_again(now_s)
