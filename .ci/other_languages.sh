@@ -4,7 +4,7 @@
 #     .ci/other_languages.sh
 #
 # Debian's packages only as root on Debian, and only those that are missing; those of npm into
-# scheduler_client/node/node_modules. Fails, and says what is missing, where it can't.
+# scheduler_client/node/node_modules. If it cannot, it fails and names what is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 OLDEST_NODE=18

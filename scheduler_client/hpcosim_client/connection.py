@@ -250,7 +250,7 @@ class Connection:
             try:
                 answer = decode_server_message(data)
             except DecodeError as error:
-                raise ServerFaultError(f"the server's reply can't be decoded: {error}") from error
+                raise ServerFaultError(f"the server's reply cannot be decoded: {error}") from error
             if _answers(answer, seq):
                 return answer
 

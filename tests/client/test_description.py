@@ -73,7 +73,7 @@ def test_a_replayed_schedule_is_identified(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The error names it."""
-    with pytest.raises(PolicyError, match=r"gone\.safetensors: can't be read: No such file"):
+    with pytest.raises(PolicyError, match=r"gone\.safetensors: cannot be read: No such file"):
         describe(f"pairing:{tmp_path}/gone.safetensors")
 
 

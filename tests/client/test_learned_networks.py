@@ -172,5 +172,5 @@ def test_what_is_no_such_file_at_all_is_an_error(content: bytes | None, tmp_path
     path = tmp_path / "bad.safetensors"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(PolicyError, match="can't be read as a trained network"):
+    with pytest.raises(PolicyError, match="cannot be read as a trained network"):
         learned(path)

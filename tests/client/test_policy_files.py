@@ -103,7 +103,7 @@ def test_the_folder_of_the_file_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("below/gone.py:f", "below/gone.py: can't be read: No such file"),
+        ("below/gone.py:f", "below/gone.py: cannot be read: No such file"),
         (own("greedi"), "there is no function 'greedi'; did you mean greedy?"),
         (own("zzz"), "there is no function 'zzz'; it defines Count, greedy, Greedy, "),
         (own("Greedy"), "mine.py: Greedy is a class; expected a function of one argument"),

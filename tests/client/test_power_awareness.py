@@ -699,7 +699,7 @@ def test_planned_no_node_goes_to_and_fro_for_ever_while_another_boots_late(name:
 
 
 def test_easy_planned_needs_no_waking_on_allocation() -> None:
-    """Nodes that sleep can't be given then, but job 3, coming while job 2 waits, can wake one."""
+    """Nodes that sleep cannot be given then, but job 3, coming while job 2 waits, can wake one."""
     jobs: Jobs = [(0, 300, 1), (40, 5, 3), (50, 10, 1)]
     assert under("easy", "planned", jobs, 3).starts == [0, 300, 60]
     rules = Rules(wake_on_allocation=False)

@@ -325,7 +325,7 @@ def test_a_plan_of_another_scheduler_is_refused(tmp_path: Path) -> None:
 def test_a_bad_plan_is_told_with_the_setting(tmp_path: Path) -> None:
     """And with its file."""
     file = night(tmp_path, "{name: easy, power: {name: oracle, plan: gone.json}}")
-    with pytest.raises(PolicyError, match=r"power\.plan: .*gone\.json: the plan can't be read"):
+    with pytest.raises(PolicyError, match=r"power\.plan: .*gone\.json: the plan cannot be read"):
         check(file)
 
 
@@ -392,7 +392,7 @@ def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
     """And with its file, before anything runs."""
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
-    expected = r"power\.model: .*gone\.safetensors: can't be read as a trained network"
+    expected = r"power\.model: .*gone\.safetensors: cannot be read as a trained network"
     with pytest.raises(PolicyError, match=expected):
         check(file)
 

@@ -125,7 +125,7 @@ def test_a_gap_just_long_enough_for_both_transitions() -> None:
 @pytest.mark.parametrize(
     ("first_end_s", "wasted_j"),
     [
-        # Gaps of 20 s twice: 2 * (900 + 200) J; or of 12 s, which can't be slept in, and 28 s.
+        # Gaps of 20 s twice: 2 * (900 + 200) J; or of 12 s, which cannot be slept in, and 28 s.
         (18.0, 2200.0),
         # Gaps of 8 s, 800 J, and 32 s, 900 + 320 J; or of 20 s twice, as above.
         (22.0, 2020.0),
@@ -362,11 +362,11 @@ def test_bad_plans(tmp_path: Path, text: str, error: str) -> None:
 def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     """A missing file and a folder that cannot exist are errors."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(PolicyError, match="can't be read: No such file"):
+    with pytest.raises(PolicyError, match="cannot be read: No such file"):
         read_plan(tmp_path / "plan.json")
-    with pytest.raises(PolicyError, match="can't be read: embedded null byte"):
+    with pytest.raises(PolicyError, match="cannot be read: embedded null byte"):
         read_plan(tmp_path / "plan\0.json")
-    with pytest.raises(PolicyError, match="can't be written"):
+    with pytest.raises(PolicyError, match="cannot be written"):
         write_plan(SwitchingPlan("easy", 0.0, {}, ()), tmp_path / "file" / "plan.json")
 
 

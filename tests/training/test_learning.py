@@ -468,7 +468,7 @@ def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="different training: seed is 0, expected 1;"):
         TrainingSession(other, tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(b"weights")
-    with pytest.raises(CheckpointError, match="can't be read as"):
+    with pytest.raises(CheckpointError, match="cannot be read as"):
         TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path, resume=True)
 
 

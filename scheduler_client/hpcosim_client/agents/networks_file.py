@@ -31,7 +31,7 @@ def write_network(
         metadata: description of the network, written as JSON.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
     # A single key, because the library writes several in random order.
@@ -58,7 +58,7 @@ def read_network(
             found = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        why = "can't be read as a trained network in safetensors format"
+        why = "cannot be read as a trained network in safetensors format"
         raise PolicyError(f"{path}: {why}: {error}") from None
     if form not in found:
         forms = ", ".join(sorted(found)) or "none"

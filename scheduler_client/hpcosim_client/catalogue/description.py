@@ -38,7 +38,7 @@ def describe(
         scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`).
 
     Raises:
-        PolicyError: a file can't be read.
+        PolicyError: a file cannot be read.
 
     Example:
         >>> describe("easy")["name"]
@@ -79,4 +79,4 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise PolicyError(f"{path}: can't be read: {error.strerror}") from None
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None

@@ -86,7 +86,7 @@ def _execute(path: Path) -> ModuleType:
         source = path.read_bytes()
     except OSError as error:
         where = "" if path.is_absolute() else f" (in {Path.cwd()})"
-        raise PolicyError(f"{path}: can't be read: {error.strerror}{where}") from None
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}{where}") from None
     module = ModuleType(f"hpcosim_policy_file_{next(_executions)}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses look for it

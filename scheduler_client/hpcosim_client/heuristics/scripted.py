@@ -46,7 +46,7 @@ def read_schedule(path: Path) -> dict[int, Start]:
     `start_s` is rejected. Other columns are ignored.
 
     Raises:
-        PolicyError: the file can't be read, or a line is invalid.
+        PolicyError: the file cannot be read, or a line is invalid.
     """
     schedule: dict[int, Start] = {}
     try:
@@ -64,7 +64,7 @@ def read_schedule(path: Path) -> dict[int, Start]:
                     raise PolicyError(f"{where}: job {job_id} has a line already")
                 schedule[job_id] = start
     except OSError as error:
-        raise PolicyError(f"{path}: the schedule can't be read: {error.strerror}") from None
+        raise PolicyError(f"{path}: the schedule cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise PolicyError(f"{path}: expected a schedule in CSV format: {error}") from None
     return schedule

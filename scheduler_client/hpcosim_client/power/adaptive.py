@@ -143,7 +143,7 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
             said = file.metadata() or {}
             weights = file.get_tensor("weights")
     except (OSError, SafetensorError) as error:
-        raise PolicyError(f"{path}: can't be read as learned timeouts: {error}") from None
+        raise PolicyError(f"{path}: cannot be read as learned timeouts: {error}") from None
     if FORMAT not in said or weights.shape != (3, FEATURES):
         raise PolicyError(
             f"{path}: expected metadata {FORMAT!r} and weights of shape (3, {FEATURES}), got "

@@ -118,28 +118,28 @@ def read_plan(path: Path) -> SwitchingPlan:
     """Read a plan from a JSON file with the keys of `SwitchingPlan`.
 
     Raises:
-        PolicyError: the file can't be read, or a field is invalid.
+        PolicyError: the file cannot be read, or a field is invalid.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=SwitchingPlan)
     except msgspec.DecodeError as error:
         raise PolicyError(f"{path}: expected a plan of `hpcosim oracle`: {error}") from None
     except (OSError, ValueError) as error:  # a null byte in the path
-        raise PolicyError(f"{path}: the plan can't be read: {_reason(error)}") from None
+        raise PolicyError(f"{path}: the plan cannot be read: {_reason(error)}") from None
 
 
 def write_plan(plan: SwitchingPlan, path: Path) -> None:
     """Write a plan for `read_plan`, without rounding. A missing folder is created.
 
     Raises:
-        PolicyError: the file can't be written.
+        PolicyError: the file cannot be written.
     """
     text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
     except (OSError, ValueError) as error:
-        raise PolicyError(f"{path}: the plan can't be written: {_reason(error)}") from None
+        raise PolicyError(f"{path}: the plan cannot be written: {_reason(error)}") from None
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -1,7 +1,7 @@
 """Batsim's protocol without the socket: scheduler replies in, messages out.
 
 The bridge sends one message per instant that has events for the scheduler. It applies each decision
-at its timestamp, or at once if the timestamp is in the past. The next message follows after the
+at its timestamp, or immediately if the timestamp is in the past. The next message follows after the
 `now` of the reply.
 """
 

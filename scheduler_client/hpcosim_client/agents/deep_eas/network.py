@@ -135,7 +135,7 @@ def save_deep_eas(path: Path, network: Network, about: DeepEasMetadata) -> None:
     """Write a network, the same bytes for the same network.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     write_network(path, network.state_dict(), FORMAT, about)
 

@@ -171,7 +171,7 @@ def save_actor(path: Path, actor: NodePowerActor, about: NodePowerMetadata) -> N
     """Write an actor, the same bytes for the same actor.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     write_network(path, actor.state_dict(), FORMAT, about)
 

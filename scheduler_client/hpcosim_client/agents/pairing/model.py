@@ -44,7 +44,7 @@ def save_pairing(path: Path, actor: PairingActor, about: PairingMetadata) -> Non
     """Write an actor, the same bytes for the same actor.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     about = msgspec.structs.replace(about, features=features_of(about.pairing))
     write_network(path, actor.state_dict(), FORMAT, about)
