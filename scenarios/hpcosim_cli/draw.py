@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim_cli.checks import results_folder
+from hpcosim_cli.checks import output_file, results_folder
 from hpcosim_cli.errors import errors_in_one_line
 
 
@@ -18,7 +18,10 @@ def draw(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Path of the images without extension. Default: RESULTS/schedule."),
+        typer.Option(
+            help="Path of the images without extension. Default: RESULTS/schedule.",
+            callback=output_file,
+        ),
     ] = None,
 ) -> None:
     """Draw the schedule (Gantt chart), power and queue length of a run, as PNG and SVG."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -95,4 +98,6 @@ app.command(context_settings=SETTINGS, rich_help_panel=BATSIM)(batsim)
 
 def main() -> None:
     """Run the command."""
+    if sys.stderr is None:  # the caller closed it: `2>&-`
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     app()

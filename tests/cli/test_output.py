@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,20 @@ def test_every_subcommand_has_help(name: str) -> None:
     done = invoke(name, "--help")
     assert (done.status, done.err) == (0, "")
     assert f" {name} [OPTIONS]" in done.out
+
+
+@pytest.mark.slow
+def test_a_closed_standard_error_loses_no_result() -> None:
+    """A run whose caller closed standard error writes its results."""
+    line = f"{sys.executable} -m hpcosim_cli run tiny.yaml --out out 2>&-"
+    done = subprocess.run(line, shell=True, stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    assert Path("out/run.json").exists()
+
+
+def test_draw_into_a_folder_is_wrong_usage(tmp_path: Path) -> None:
+    """The path of the images is not a folder."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    done = invoke("draw", "out", "--out", str(tmp_path))
+    assert done.status == 2
+    assert "is a folder; expected the path of a file" in done.error
