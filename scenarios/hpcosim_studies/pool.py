@@ -48,7 +48,7 @@ def in_parallel(
     count = min(workers or cores(), len(tasks))
     results = []
     try:
-        with shown(title) as report, _mapped(function, tasks, count) as found:
+        with shown(title, "runs") as report, _mapped(function, tasks, count) as found:
             for result in found:
                 results.append(result)
                 report(0.0, len(results), len(tasks))

@@ -6,9 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 Report = Callable[[float, int, int], None]
-"""Takes the simulated time (s), the number of ended jobs, and the number of all jobs."""
+"""Takes the simulated time (s), the number of ended jobs, and the number of all jobs.
+
+Where runs are counted instead of jobs, the time is ignored.
+"""
 
 LINE_EVERY_S = 10.0  # between lines if standard error is no terminal
 
@@ -18,10 +22,10 @@ def ignore(now_s: float, over: int, jobs: int) -> None:
 
 
 @contextmanager
-def shown(title: str) -> Iterator[Report]:
+def shown(title: str, counted: Literal["jobs", "runs"] = "jobs") -> Iterator[Report]:
     """Show progress on standard error: a bar on a terminal, otherwise a line every 10 s."""
     if not sys.stderr.isatty():
-        yield _lines(title)
+        yield _lines(title, counted)
         return
     from rich import progress
     from rich.console import Console
@@ -30,18 +34,18 @@ def shown(title: str) -> Iterator[Report]:
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
-        progress.TextColumn("jobs  {task.fields[speed]} jobs/s  simulated {task.fields[now]}"),
+        progress.TextColumn(f"{counted}{{task.fields[detail]}}"),
         progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
     with bar:
-        task = bar.add_task(title, total=None, speed="-", now="-")
+        task = bar.add_task(title, total=None, detail="")
         began_s = time.monotonic()
 
         def report(now_s: float, over: int, jobs: int) -> None:
-            speed = over / max(time.monotonic() - began_s, 1e-9)
-            bar.update(task, completed=over, total=jobs, speed=f"{speed:,.0f}", now=span(now_s))
+            detail = f"  {_pace(now_s, over, began_s)}" if counted == "jobs" else ""
+            bar.update(task, completed=over, total=jobs, detail=detail)
 
         yield report
 
@@ -53,7 +57,12 @@ def span(seconds: float) -> str:
     return f"{days} d {clock}" if days else clock
 
 
-def _lines(title: str) -> Report:
+def _pace(now_s: float, over: int, began_s: float) -> str:
+    speed = over / max(time.monotonic() - began_s, 1e-9)
+    return f"{speed:,.0f} jobs/s, simulated {span(now_s)}"
+
+
+def _lines(title: str, counted: str) -> Report:
     began_s = last_s = time.monotonic()
 
     def report(now_s: float, over: int, jobs: int) -> None:
@@ -62,11 +71,8 @@ def _lines(title: str) -> Report:
         if wall_s - last_s < LINE_EVERY_S:
             return
         last_s = wall_s
-        speed = over / (wall_s - began_s)
-        left = span((jobs - over) / speed) if speed else "?"
-        sys.stderr.write(
-            f"{title}: {over} of {jobs} jobs, {speed:,.0f} jobs/s, "
-            f"simulated {span(now_s)}, {left} left\n"
-        )
+        pace = f"{_pace(now_s, over, began_s)}, " if counted == "jobs" else ""
+        left = span((jobs - over) * (wall_s - began_s) / over) if over else "?"
+        sys.stderr.write(f"{title}: {over} of {jobs} {counted}, {pace}{left} left\n")
 
     return report
