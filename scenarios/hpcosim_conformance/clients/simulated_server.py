@@ -103,7 +103,9 @@ class SimulatedServer:
         if reply["type"] == "error":
             stuck = reply["code"] == "simulation_stuck"
             what = f"a request of the client led to the error {reply['code']}: {reply['message']}"
-            raise BrokenRuleError(self._script.rule if stuck else "R-in-order", what)
+            # In other scripts than the plain one, their altered replies are the cause.
+            rule = self._script.rule if stuck else "R-in-order"
+            raise BrokenRuleError("R-stuck" if stuck and rule == "R-in-order" else rule, what)
         self._now_s = reply["now_s"]
         for event in reply.get("events", ()):
             if event["type"] == "decision_rejected":
