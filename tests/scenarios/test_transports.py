@@ -629,6 +629,18 @@ def test_a_server_told_to_stop_writes_what_it_has(
     assert server.log("stopped")
 
 
+def test_a_server_with_once_that_is_stopped_exits_with_0(
+    processes: Processes, folder: Path, tmp_path: Path
+) -> None:
+    """A session that SIGTERM ends is no failure of the server."""
+    server = Server(processes, folder / "small.yaml", "--once", out=tmp_path / "out")
+    raw = Raw(server.address)
+    raw.ask("hello", versions=[1])
+    server.process.terminate()
+    assert server.end() == 0
+    raw.close()
+
+
 def test_every_line_of_the_log_is_json_and_no_secret_is_in_it(server: Server, peer: Raw) -> None:
     """Every line of the log is JSON, and none has the name of a session."""
     session = play_by_hand(peer)
