@@ -578,6 +578,16 @@ def test_a_process_that_dies_fails_the_run(
     assert not list(tmp_path.glob(".out*"))
 
 
+def test_a_run_fails_if_its_server_is_stopped(processes: Processes, folder: Path) -> None:
+    """If only the server of a run is stopped by a signal: one line with the reason, exit 1."""
+    run = processes.start("run", folder / "long.yaml", "--transport", "ipc")
+    os.kill(in_the_middle_of(run, processes)["serve"], signal.SIGTERM)
+    _, err = run.communicate(timeout=SOON_S)
+    assert run.returncode == 1
+    assert len(err.splitlines()) == 1
+    assert "the server was stopped by SIGTERM" in err
+
+
 @pytest.mark.parametrize(
     ("number", "status"),
     [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)],
