@@ -15,19 +15,22 @@ Client = Annotated[
     typer.Option(
         metavar="COMMAND",
         help="Command that starts the scheduler to check. {address} in it is replaced by the "
-        "address of the kit's server.",
+        "address of the kit's server. No shell runs it; for shell syntax use sh -c '...'.",
     ),
 ]
 Server = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="Address of the server to check.", callback=optional_server_address
+        metavar="ADDRESS",
+        help="Address of the server to check. The server must run without --once and --sessions.",
+        callback=optional_server_address,
     ),
 ]
 ServedScenario = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Scenario of the server. Default: the server's first scenario."
+        metavar="NAME",
+        help="Scenario of the server, only with --server. Default: the server's first scenario.",
     ),
 ]
 Only = Annotated[
@@ -53,13 +56,18 @@ def conformance(
 ) -> None:
     """Check a scheduler or a server against the rules of the protocol.
 
-    The exit status is 0 if all rules hold, 1 if one is broken.
+    The exit status is 0 if all rules hold, 1 if one is broken or no server answers, 2 for invalid
+    options.
     """
     with errors_in_one_line():
         from hpcosim_conformance import CommandError, conforms, report, try_client, try_server
 
         if bool(client) == bool(server):
-            raise CommandError("expected either --client or --server")
+            raise CommandError("expected exactly one of --client and --server")
+        if client and scenario:
+            raise CommandError(
+                "--scenario applies only to --server: the kit has its own scenarios for a client"
+            )
         names = only or []
         verdicts = (
             try_server(server, names, scenario=scenario, timeout_s=timeout_s)

@@ -60,6 +60,7 @@ def _exit_status(error: Exception) -> int:
     """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
     from hpcosim_batsim.errors import RunFailedError
     from hpcosim_client import AddressError, ClientError, PolicyError
+    from hpcosim_conformance import NoServerError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
@@ -69,7 +70,10 @@ def _exit_status(error: Exception) -> int:
         return BAD_INPUT
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED
-    failed = (BindError, ClientError, ProtocolError, ResultsError, RunError, RunFailedError)
+    failed = (
+        *(BindError, ClientError, NoServerError, ProtocolError),
+        *(ResultsError, RunError, RunFailedError),
+    )
     return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 
 

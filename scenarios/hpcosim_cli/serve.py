@@ -84,7 +84,11 @@ def serve(
     max_sessions: MaxSessions = 64,
     max_jobs: MaxJobs = 2_000_000,
 ) -> None:
-    """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error."""
+    """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error.
+
+    SIGTERM and Ctrl-C stop the server with exit status 0. With --once or --sessions it is 1 if a
+    session failed before.
+    """
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_scenarios.errors import ScenariosError
@@ -113,5 +117,6 @@ def serve(
             also=writers_of(formats_of(formats)),
             tell=None if status_fd is None else writing_to(status_fd),
         )
-    if failures and (once or sessions):
+    failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
+    if failed and (once or sessions):
         raise typer.Exit(RUN_FAILED)

@@ -9,7 +9,7 @@ Example:
 """
 
 from hpcosim_conformance.clients.checks import try_client
-from hpcosim_conformance.errors import CommandError, ConformanceError
+from hpcosim_conformance.errors import CommandError, ConformanceError, NoServerError
 from hpcosim_conformance.rules import Rule, rules
 from hpcosim_conformance.servers.checks import try_server
 from hpcosim_conformance.verdict import Verdict, conforms, report
@@ -17,6 +17,7 @@ from hpcosim_conformance.verdict import Verdict, conforms, report
 __all__ = [
     "CommandError",
     "ConformanceError",
+    "NoServerError",
     "Rule",
     "Verdict",
     "conforms",

@@ -11,6 +11,10 @@ class CommandError(ConformanceError):
     """The command is invalid: unknown check, invalid address, program that does not start."""
 
 
+class NoServerError(ConformanceError):
+    """No server accepts connections at the address."""
+
+
 class BrokenRuleError(ConformanceError):
     """The peer broke a rule.
 

@@ -27,7 +27,7 @@ class InputError(BatsimError):
 
 
 class RunFailedError(BatsimError):
-    """The run failed because of the scheduler; the results so far are written."""
+    """The run failed because of the scheduler. Results are written if the scheduler replied."""
 
 
 class SchedulerError(BatsimError):

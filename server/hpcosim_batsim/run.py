@@ -18,7 +18,7 @@ from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
-from hpcosim_batsim.inputs.tasks import check_profiles
+from hpcosim_batsim.inputs.tasks import check_profiles, communicating_profile
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_batsim.outputs.csv_files import files_of
@@ -88,7 +88,7 @@ def run_batsim(
 
     Raises:
         InputError: an input file or the address is invalid.
-        RunFailedError: the run failed; the results so far are written.
+        RunFailedError: the run failed; the results so far are written if the scheduler replied.
         ResultsFolderError: the folder of the output files cannot be written to; nothing has run.
         ResultsError: the results cannot be written.
     """
@@ -100,10 +100,13 @@ def run_batsim(
     try:
         exchange_messages(bridge, address, timeouts, wall)
     except SchedulerError as error:
+        if not bridge.replied:  # keep the files of an earlier run
+            raise RunFailedError(str(error)) from error
         _write(bridge, outputs, wall)
         raise RunFailedError(f"{error}; results so far: {outputs.prefix}_jobs.csv") from error
     except KeyboardInterrupt:
-        _write(bridge, outputs, wall)
+        if bridge.replied:
+            _write(bridge, outputs, wall)
         raise
     _write(bridge, outputs, wall)
     simulation = bridge.run.simulation
@@ -130,6 +133,9 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
         check_sizes(workloads, platform)
     except InputError as error:  # Batsim leaves it to the scheduler to reject such a job
         report(f"warning: {error}; the scheduler must reject it")
+    if platform.no_network and (profile := communicating_profile(workloads)):
+        why = f"because {platform.path} has no links"
+        report(f"warning: {profile}: communication takes no time, {why}")
     events = inputs.events
     external = (
         None

@@ -843,10 +843,14 @@ def test_quiet_command_prints_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_scheduler_that_does_not_connect(tmp_path: Path) -> None:
-    """The command ends after --hello-timeout-s and names the address."""
+    """The command ends after --hello-timeout-s, names the address and keeps earlier results."""
+    (tmp_path / "o_jobs.csv").write_text("earlier")
     done = command(tmp_path, "-s", f"ipc://{tmp_path}/nobody", "--hello-timeout-s", "0.3")
     assert done.exit_code == 1
     assert "no scheduler listens at ipc://" in error_of(done)
+    assert "results" not in error_of(done)
+    assert [path.name for path in tmp_path.glob("o_*")] == ["o_jobs.csv"]
+    assert (tmp_path / "o_jobs.csv").read_text() == "earlier"
 
 
 def test_scheduler_that_disconnects(tmp_path: Path) -> None:
@@ -855,7 +859,7 @@ def test_scheduler_that_disconnects(tmp_path: Path) -> None:
     dying.start()
     done = command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
     assert done.exit_code == 1
-    assert "closed the connection; results so far: " in error_of(done)
+    assert "closed the connection; its output may name the reason; results" in error_of(done)
     assert [row["job_id"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["1"]
 
 
@@ -904,6 +908,21 @@ def test_scheduler_rejects_a_job_larger_than_the_platform(tmp_path: Path) -> Non
     assert "warning: " in done.stderr
     assert "job w0!1: requests 5 hosts" in done.stderr
     assert [row["final_state"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["REJECTED"]
+
+
+@pytest.mark.parametrize("res", [1, 2])
+def test_communication_without_links_is_a_warning(tmp_path: Path, res: int) -> None:
+    """Communication between hosts of a platform without links gives one warning."""
+    profiles = {
+        "c": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 1e6},
+        "twice": {"type": "composed", "seq": ["c"], "repeat": 2},
+    }
+    jobs = [job(number, res=res, profile="twice") for number in (1, 2)]
+    path = write_workload(tmp_path, jobs, profiles, "communicating.json")
+    done = command(tmp_path, "-w", str(path), "-s", "tcp://localhost")
+    warning = f"warning: {path}: profile twice: communication takes no time, because {tmp_path}/"
+    assert done.stderr.count("warning: ") == res - 1
+    assert (warning in done.stderr) == (res > 1)
 
 
 @pytest.mark.parametrize("option", UNSUPPORTED)
@@ -983,6 +1002,7 @@ def test_address_without_a_port(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "'tcp://localhost'" in error_of(done)
     assert "expected tcp://HOST:PORT" in error_of(done)
+    assert not list(tmp_path.glob("o_*"))
 
 
 def test_swapped_platform_and_workload(tmp_path: Path) -> None:

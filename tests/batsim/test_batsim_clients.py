@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,9 +49,21 @@ def started(
 def run_pybatsim(
     batsim_programs: Path, scheduler: str, folder: Path, *options: str
 ) -> list[dict[str, str]]:
-    """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
+    """Run a scheduler of pybatsim on delay jobs and return the rows of the jobs."""
     platform = write_platform(folder, HOSTS)
     workload = write_workload(folder, *delays(JOBS, HOSTS, np.random.default_rng(1)))
+    return run_on(platform, workload, batsim_programs, scheduler, folder, *options)
+
+
+def run_on(
+    platform: Path,
+    workload: Path,
+    batsim_programs: Path,
+    scheduler: str,
+    folder: Path,
+    *options: str,
+) -> list[dict[str, str]]:
+    """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
     address = f"ipc://{folder}/s"
     ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "-p", platform, "-w", workload)
     theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-v", "error")
@@ -80,6 +93,24 @@ def test_scheduler_of_pybatsim_runs_all_jobs(
         for host in hosts:
             assert busy_until_s[host] <= float(row["starting_time"])
             busy_until_s[host] = float(row["finish_time"])
+
+
+@pytest.mark.parametrize("scheduler", ["easyBackfill", "schedFcfs", "schedFiller"])
+def test_scheduler_of_pybatsim_runs_the_workload_of_the_tutorial(
+    batsim_programs: Path, scheduler: str, tmp_path: Path
+) -> None:
+    """The sample of the tutorial runs with schedulers that cannot start jobs at 0."""
+    page = (ROOT / "docs" / "tutorials" / "batsim.md").read_text(encoding="utf-8")
+    for name in ("platform.xml", "jobs.json"):
+        block = re.search(rf'```\w+ title="{name}"\n(.*?)```', page, re.DOTALL)
+        assert block is not None
+        (tmp_path / name).write_text(block[1], encoding="utf-8")
+    files = (tmp_path / "platform.xml", tmp_path / "jobs.json")
+    rows = run_on(*files, batsim_programs, scheduler, tmp_path)
+    assert {row["final_state"] for row in rows} == {"COMPLETED_SUCCESSFULLY"}
+    if scheduler == "easyBackfill":
+        columns = ("job_id", "starting_time", "finish_time", "waiting_time", "allocated_resources")
+        assert "\n".join(",".join(row[name] for name in columns) for row in rows) in page
 
 
 def test_first_come_first_served_by_pybatsim_starts_jobs_in_order(

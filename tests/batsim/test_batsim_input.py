@@ -238,11 +238,14 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"type": "composed", "seq": ["d"], "repeat": 0}, "profiles.p.repeat: is 0"),
         ({"type": "composed", "seq": ["e"]}, "profiles.p.seq[0]: there is no profile 'e'"),
         ({"type": "composed", "seq": ["p"]}, "profiles.p.seq[0]: 'p' contains itself"),
-        ({"type": "smpi", "trace": "t"}, "profiles.p.type: profile type 'smpi' is not support"),
-        ({"type": "usage_trace"}, "profiles.p.type: profile type 'usage_trace' is not support"),
-        ({"type": "send"}, "profiles.p.type: profile type 'send' is not supported"),
-        ({"type": "recv"}, "profiles.p.type: profile type 'recv' is not supported"),
-        ({"type": "data_staging"}, "profiles.p.type: profile type 'data_staging' is not"),
+        (
+            {"type": "smpi", "trace": "t"},
+            "profiles.p.type: profile type 'smpi': hpcosim does not support the",
+        ),
+        ({"type": "usage_trace"}, "profiles.p.type: profile type 'usage_trace': hpcosim does not"),
+        ({"type": "send"}, "profiles.p.type: profile type 'send': hpcosim does not support"),
+        ({"type": "recv"}, "profiles.p.type: profile type 'recv': hpcosim does not support"),
+        ({"type": "data_staging"}, "profiles.p.type: profile type 'data_staging': hpcosim does"),
         ({"type": "parallel_homogeneous_pfs"}, "profiles.p.type: profile type 'parallel_homo"),
         (
             {"type": "ptask"},
@@ -295,7 +298,7 @@ def test_too_deeply_nested_profiles() -> None:
     ("text", "says"),
     [
         ('{\n"nb_res": 2,\n}', "line 3: is not JSON"),
-        ("", "is not JSON"),
+        (" \n", "the file is empty; expected a workload in JSON"),
         ('{"nb_res": NaN}', "line 1: is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ("[]", "must be an object, not an array"),
@@ -534,12 +537,12 @@ POWERED = 'speed="2f,1f,1f,1f"'
             '<cluster id="c" prefix="a" radical="0-1" speed="1Gf" bw="0Bps" lat="0"/>',
             "line 4: bw: expected a bandwidth > 0",
         ),
-        ('<peer id="p" speed="1Gf"/>', "line 4: <peer> is not supported"),
+        ('<peer id="p" speed="1Gf"/>', "line 4: <peer>: hpcosim does not support hosts with"),
         (
             '<include file="f"/>',
-            "line 4: <include> is not supported: hpcosim has",
+            "line 4: <include>: hpcosim does not support",
         ),
-        ('<trace id="t" file="f"/>', "line 4: <trace> is not supported: hpcosim has no traces"),
+        ('<trace id="t" file="f"/>', "line 4: <trace>: hpcosim does not support traces"),
         ('<hots id="h" speed="1Gf"/>', "line 4: <hots> is not an element of a SimGrid platform"),
         (
             '<host id="a" speed="1"><prop id="role" value="boss"/></host>',
@@ -577,7 +580,7 @@ def test_role_of_an_unknown_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "line 1: is not XML"),
+        ("", "the file is empty; expected a SimGrid platform in XML"),
         ("{}", "is JSON; expected a SimGrid platform in XML"),
         ("\n\n<platform>\n", "line 4: is not XML"),
         ("<platform></zone>", "line 1: is not XML: mismatched tag"),

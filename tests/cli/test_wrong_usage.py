@@ -61,7 +61,7 @@ WRONG = {
     f"serve {DEMO} --bind localhost:5555": "--bind: 'localhost:5555' has no transport",
     # values that a command checks itself
     f"serve {DEMO} --once --sessions 2": "expected either --once or --sessions",
-    "conformance": "expected either --client or --server",
+    "conformance": "expected exactly one of --client and --server",
     f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
     "scenarios dmo": "unknown scenario 'dmo'; did you mean demo?",
     "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",

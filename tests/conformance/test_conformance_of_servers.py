@@ -130,6 +130,17 @@ def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
     assert server.process.poll() is None
 
 
+def test_checks_end_when_the_server_is_lost(processes: Processes, tmp_path: Path) -> None:
+    """A server that ends after one session fails the next check; the others are not tried."""
+    server = Server(processes, SCENARIO, "--once", out=tmp_path / "out")
+    outcomes = [verdict.outcome for verdict in try_server(server.address)]
+    assert len(outcomes) == len(CHECKS)
+    assert outcomes.count("failed") == 1
+    first = outcomes.index("failed")
+    assert set(outcomes[:first]) == {"passed"}
+    assert set(outcomes[first + 1 :]) == {"not tried"}
+
+
 def test_an_unknown_check_is_an_error() -> None:
     """The error lists the existing checks."""
     with pytest.raises(CommandError, match="no check 'pong'; expected one of ping, "):

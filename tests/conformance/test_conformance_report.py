@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from hpcosim_cli.main import app
 from hpcosim_conformance import Verdict, conforms, report, rules
+from hpcosim_conformance.servers import server
 from support.paths import ROOT
 from support.processes import SOON_S
 
@@ -72,11 +73,12 @@ def test_a_peer_conforms_if_no_check_failed(verdicts: list[Verdict], expected: b
             2,
             "error: --client: cannot start /no/such: No such file",
         ),
-        (["--client", "x {address}", "--server", "tcp://127.0.0.1:1"], 2, "error: expected either"),
-        ([], 2, "error: expected either --client or --server"),
+        (["--client", "x {address}", "--server", "ipc://x"], 2, "error: expected exactly one of"),
+        ([], 2, "error: expected exactly one of --client and --server"),
+        (["--client", "x {address}", "--scenario", "demo"], 2, "error: --scenario applies only to"),
         (["--client", "x {address}", "--only", "nothing"], 2, "error: --only: no check 'nothing'"),
     ],
-    ids=["sound", "no program", "both", "neither", "no check"],
+    ids=["sound", "no program", "both", "neither", "scenario", "no check"],
 )
 def test_exit_status_of_the_command(options: list[str], status: int, output: str) -> None:
     """The exit status is 0 if no rule was broken and 2, with one line, for an invalid command."""
@@ -84,6 +86,14 @@ def test_exit_status_of_the_command(options: list[str], status: int, output: str
     assert done.exit_code == status, done.output
     assert output in (done.stderr if status else done.stdout)
     assert len(done.stderr.splitlines()) == (status != 0)
+
+
+def test_the_command_without_a_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a server the command prints one line, as `hpcosim ping`, and exits with 1."""
+    monkeypatch.setattr(server, "CONNECT_S", 0.2)
+    done = CliRunner().invoke(app, ["conformance", "--server", "ipc:///tmp/no-hpcosim-server"])
+    what = "error: no server answers at ipc:///tmp/no-hpcosim-server: waited 0.2 s"
+    assert (done.exit_code, done.stderr.splitlines()) == (1, [what])
 
 
 @pytest.mark.slow

@@ -578,6 +578,16 @@ def test_a_process_that_dies_fails_the_run(
     assert not list(tmp_path.glob(".out*"))
 
 
+def test_a_run_fails_if_its_server_is_stopped(processes: Processes, folder: Path) -> None:
+    """If only the server of a run is stopped by a signal: one line with the reason, exit 1."""
+    run = processes.start("run", folder / "long.yaml", "--transport", "ipc")
+    os.kill(in_the_middle_of(run, processes)["serve"], signal.SIGTERM)
+    _, err = run.communicate(timeout=SOON_S)
+    assert run.returncode == 1
+    assert len(err.splitlines()) == 1
+    assert "the server was stopped by SIGTERM" in err
+
+
 @pytest.mark.parametrize(
     ("number", "status"),
     [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)],
@@ -627,6 +637,18 @@ def test_a_server_told_to_stop_writes_what_it_has(
         about = json.loads(server.results(session)["run.json"])
         assert about["ended_because"] == f"the server was stopped by {number.name}"
     assert server.log("stopped")
+
+
+def test_a_server_with_once_that_is_stopped_exits_with_0(
+    processes: Processes, folder: Path, tmp_path: Path
+) -> None:
+    """A session that SIGTERM ends is no failure of the server."""
+    server = Server(processes, folder / "small.yaml", "--once", out=tmp_path / "out")
+    raw = Raw(server.address)
+    raw.ask("hello", versions=[1])
+    server.process.terminate()
+    assert server.end() == 0
+    raw.close()
 
 
 def test_every_line_of_the_log_is_json_and_no_secret_is_in_it(server: Server, peer: Raw) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -349,6 +350,19 @@ def test_cqsim_corrupt_line(log: Log, line: str) -> None:
     table = read_cqsim(path, lenient=True)
     assert [row[0] for row in rows_of(table)] == [5, 6]
     assert sum(table.skipped.values()) == 1
+
+
+# --- JSON lines ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_jsonl_of_a_batsim_workload(tmp_path: Path, indent: int | None) -> None:
+    """The error of a Batsim workload names the command that reads it."""
+    jobs = [{"id": 1, "subtime": 1, "res": 1, "profile": "d"}]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"nb_res": 1, "jobs": jobs, "profiles": {}}, indent=indent))
+    with pytest.raises(WorkloadError, match="one job per line; a Batsim workload runs"):
+        read_jsonl(path)
 
 
 # --- unreadable files, in all formats ---------------------------------------------------------

@@ -103,7 +103,10 @@ class SimulatedServer:
         if reply["type"] == "error":
             stuck = reply["code"] == "simulation_stuck"
             what = f"a request of the client led to the error {reply['code']}: {reply['message']}"
-            raise BrokenRuleError(self._script.rule if stuck else "R-in-order", what)
+            rule = "R-in-order"
+            if stuck:  # in a script for another rule, its altered replies are the cause
+                rule = "R-stuck" if self._script.rule == rule else self._script.rule
+            raise BrokenRuleError(rule, what)
         self._now_s = reply["now_s"]
         for event in reply.get("events", ()):
             if event["type"] == "decision_rejected":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from hpcosim_conformance.errors import BrokenRuleError, NotTriedError
+from hpcosim_conformance.errors import BrokenRuleError, NoServerError, NotTriedError
 from hpcosim_conformance.rules import rules
 from hpcosim_conformance.servers import decisions, messages, power, sessions, timing
 from hpcosim_conformance.servers.server import ServerUnderTest, connected
 from hpcosim_conformance.verdict import Verdict, run_checks
+
+KEEP_SERVING = "the server must run until it is stopped, without --once and --sessions"
 
 
 class Check(NamedTuple):
@@ -80,11 +83,34 @@ def try_server(
 
     Raises:
         CommandError: the address is invalid, or a check does not exist.
+        NoServerError: there is no server at the address when the first check runs.
     """
-    checks = {
-        check.name: partial(_verdict, check, address, scenario, timeout_s) for check in CHECKS
-    }
-    return run_checks(checks, only)
+    run = _Run(address, scenario, timeout_s)
+    return run_checks({check.name: partial(run.verdict, check) for check in CHECKS}, only)
+
+
+@dataclass
+class _Run:
+    """A run of checks, which ends when the server is lost."""
+
+    address: str
+    scenario: str
+    timeout_s: float
+    reached: bool = False
+    lost: bool = False
+
+    def verdict(self, check: Check) -> Verdict:
+        if self.lost:
+            return Verdict(check.name, "not tried", rules()[check.rule], "the server was lost")
+        try:
+            verdict = _verdict(check, self.address, self.scenario, self.timeout_s)
+        except NoServerError as error:
+            if not self.reached:
+                raise
+            self.lost = True
+            return Verdict(check.name, "failed", rules()["R-in-order"], f"{error}; {KEEP_SERVING}")
+        self.reached = True
+        return verdict
 
 
 def _verdict(check: Check, address: str, scenario: str, timeout_s: float) -> Verdict:

@@ -11,11 +11,18 @@ from typing import Any
 import msgspec
 import zmq
 
-from hpcosim_conformance.errors import BrokenRuleError, CommandError, NotTriedError, expect
+from hpcosim_conformance.errors import (
+    BrokenRuleError,
+    CommandError,
+    NoServerError,
+    NotTriedError,
+    expect,
+)
 from hpcosim_conformance.servers.session import Map, OpenSession
 from hpcosim_protocol import DecodeError, decode_server_message
 
 DELIMITER = b""
+CONNECT_S = 3.0  # timeout for the connection, wall s
 CHECK_S = 300.0  # timeout for all requests of a check, wall s
 POLL_MS = 50
 
@@ -40,6 +47,7 @@ def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerU
     """
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
+        socket.immediate = True  # send only through a connection, to notice that there is none
         try:
             socket.connect(address)
         except zmq.ZMQError as error:
@@ -47,7 +55,7 @@ def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerU
                 f"--server: invalid address {address!r}; expected an address such as "
                 "tcp://127.0.0.1:28080"
             ) from error
-        server = ServerUnderTest(socket, scenario, timeout_s)
+        server = ServerUnderTest(socket, address, scenario, timeout_s)
         yield server
         server.close_sessions()
 
@@ -59,30 +67,52 @@ class ServerUnderTest:
         body: body of the last reply.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], scenario: str, timeout_s: float) -> None:
+    def __init__(
+        self, socket: zmq.Socket[bytes], address: str, scenario: str, timeout_s: float
+    ) -> None:
         self.body = b""
-        self._socket, self._scenario, self._timeout_s = socket, scenario, timeout_s
+        self._socket, self._address = socket, address
+        self._scenario, self._timeout_s = scenario, timeout_s
+        self._connect_s = min(timeout_s, CONNECT_S)
+        socket.sndtimeo = int(1000 * self._connect_s)
         self._until_s = time.monotonic() + CHECK_S
         self._sessions: set[str] = set()  # names of the opened sessions
 
     def send(self, frames: Sequence[bytes]) -> None:
-        """Send a message that consists of these frames."""
-        self._socket.send_multipart(list(frames))
+        """Send a message that consists of these frames.
+
+        Raises:
+            NoServerError: there is no connection to the server.
+        """
+        try:
+            self._socket.send_multipart(list(frames))
+        except zmq.Again:
+            raise self._no_server() from None
 
     def receive(self) -> list[bytes]:
         """Return the frames of the next reply. The last is the body; see `read`.
 
         Raises:
             BrokenRuleError: the timeout expired.
+            NoServerError: the connection to the server is lost.
             NotTriedError: the timeout of the whole check expired.
         """
         if time.monotonic() > self._until_s:
             raise NotTriedError(f"the check takes more than {CHECK_S:g} s")
-        until_s = time.monotonic() + self._timeout_s
+        connected_s = time.monotonic()
+        until_s = connected_s + self._timeout_s
         while not self._socket.poll(POLL_MS):
+            now_s = time.monotonic()
             what = f"the server did not reply within {self._timeout_s:g} s"
-            expect(time.monotonic() < until_s, "R-in-order", what)
+            expect(now_s < until_s, "R-in-order", what)
+            if self._socket.poll(0, zmq.POLLOUT):
+                connected_s = now_s
+            elif now_s > connected_s + self._connect_s:
+                raise self._no_server()
         return self._socket.recv_multipart()
+
+    def _no_server(self) -> NoServerError:
+        return NoServerError(f"no server answers at {self._address}: waited {self._connect_s:g} s")
 
     def read(self, body: bytes) -> Map:
         """Return the message that the body of a reply encodes.
@@ -172,5 +202,5 @@ class ServerUnderTest:
     def close_sessions(self) -> None:
         """Send bye in every opened session and ignore the replies."""
         for session in sorted(self._sessions):
-            with suppress(BrokenRuleError, NotTriedError):
+            with suppress(BrokenRuleError, NotTriedError, NoServerError):
                 self.exchange({"type": "bye", "session": session})

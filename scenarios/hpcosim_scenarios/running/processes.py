@@ -176,7 +176,7 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
             server.stop()  # it writes the results so far
             raise client.error()
     status.read(0.0)
-    if server.popen.returncode:
+    if server.popen.returncode or status.failure:  # a server stopped by a signal exits with 0
         raise _error_of(server, status.failure, client)
     try:
         client.popen.wait(EXIT_TIMEOUT_S)

@@ -36,6 +36,7 @@ class Bridge:
 
     Attributes:
         run: the state of the run.
+        replied: the scheduler has replied at least once.
         ended: the last message, `SIMULATION_ENDS`, has been returned.
 
     Raises:
@@ -50,6 +51,7 @@ class Bridge:
         external: Iterable[ExternalEvent] | None = None,
     ) -> None:
         self.run = new_run(workloads, platform, options)
+        self.replied = False
         self.ended = False
         self._simulation = self.run.simulation
         self._external = deque(external or ())
@@ -69,6 +71,7 @@ class Bridge:
             BadReplyError: the reply is invalid.
             StuckError: no event is left, but jobs wait or registration has not ended.
         """
+        self.replied = True
         decoded = replies.read_reply(reply)
         while self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
             self._step(math.inf)

@@ -176,7 +176,10 @@ class _Requester:
             event = parse_monitor_message(self._monitor.recv_multipart())
             self._connected = event["event"] == zmq.EVENT_CONNECTED
             if not self._connected:
-                raise UnreachableError(f"the scheduler at {self._address} closed the connection")
+                raise UnreachableError(
+                    f"the scheduler at {self._address} closed the connection; its output may name "
+                    "the reason"
+                )
         if time.perf_counter() < until_s:
             return
         if self._connected:

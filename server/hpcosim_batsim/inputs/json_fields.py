@@ -123,6 +123,8 @@ def read_json(path: Path) -> Any:
     if data.lstrip().startswith(b"<"):
         what = "is XML; expected a workload in JSON. Are the files of -p and -w swapped?"
         raise InputError(str(path), "", what)
+    if not data.strip():
+        raise InputError(str(path), "", "the file is empty; expected a workload in JSON")
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -135,7 +135,7 @@ class _Reader:
                 self._linked = True
             elif child.tag in _UNSUPPORTED:
                 what = _UNSUPPORTED[child.tag]
-                raise child.error(f"<{child.tag}> is not supported: hpcosim has no {what}")
+                raise child.error(f"<{child.tag}>: hpcosim does not support {what}")
             elif child.tag not in _IGNORED:
                 raise child.error(f"<{child.tag}> is not an element of a SimGrid platform")
 

@@ -153,7 +153,7 @@ def _count_tasks(
 
 def _unknown_type(kind: str) -> str:
     if kind in _UNSUPPORTED:
-        return f"profile type {kind!r} is not supported: hpcosim has no {_UNSUPPORTED[kind]}"
+        return f"profile type {kind!r}: hpcosim does not support {_UNSUPPORTED[kind]}"
     if kind in _RENAMED:
         return f"{kind!r} is a type of Batsim 5; its name in Batsim 4 is {_RENAMED[kind]!r}"
     return f"unknown profile type {kind!r}; expected one of {', '.join(_TYPES)}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -126,6 +126,26 @@ def check_profiles(workload: BatsimWorkload, platform: BatsimPlatform) -> None:
         except InputError as error:
             where = f"job {job.full_id}: {error.where}"
             raise InputError(workload.path, where, error.what) from None
+
+
+def communicating_profile(workloads: Iterable[BatsimWorkload]) -> str:
+    """Return the location of the first profile that communicates between hosts; "": none does."""
+    for workload in workloads:
+        seen: set[str] = set()
+        for job in workload.jobs:
+            if job.res > 1 and _has_communication(job.profile, workload.profiles, seen):
+                return f"{workload.path}: profile {job.profile}"
+    return ""
+
+
+def _has_communication(name: str, profiles: Mapping[str, BatsimProfile], seen: set[str]) -> bool:
+    if name in seen:
+        return False
+    seen.add(name)
+    profile = profiles[name]
+    if isinstance(profile, Composed):
+        return any(_has_communication(each, profiles, seen) for each in profile.sequence)
+    return _communicates(profile)
 
 
 def _check_profile(

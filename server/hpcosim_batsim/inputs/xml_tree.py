@@ -103,6 +103,8 @@ def read_xml(path: Path) -> Element:
     if data.lstrip().startswith((b"{", b"[")):
         what = "is JSON; expected a SimGrid platform in XML. Are the files of -p and -w swapped?"
         raise InputError(name, "", what)
+    if not data.strip():
+        raise InputError(name, "", "the file is empty; expected a SimGrid platform in XML")
     return _parse(name, data)
 
 

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,8 @@ from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, JobProfile
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.table import JobTable
+
+BATSIM = "expected one job per line; a Batsim workload runs with `hpcosim batsim -w`"
 
 
 def read_jsonl(
@@ -57,11 +60,18 @@ def read_jsonl(
             line_s = line.submit_s
         except ValueError as error:
             if not lenient:
-                raise WorkloadError(_with_hint(str(error)), path, number) from None
+                what = BATSIM if _is_batsim(path) else _with_hint(str(error))
+                raise WorkloadError(what, path, number) from None
             corrupt_s.append(line_s)
     table = jobs.table()
     rows = np.searchsorted(table.submit_s, corrupt_s, side="right")
     return replace(table, rules=AppliedRules().plus("corrupt_lines", rows, corrupt_s))
+
+
+def _is_batsim(path: Path) -> bool:
+    """Return whether the first lines of a file have the fields of a Batsim workload."""
+    head = b"".join(text for _, text in islice(numbered_lines(path), 3))
+    return re.search(rb'"nb_res"\s*:|"jobs"\s*:\s*\[', head) is not None
 
 
 def _with_hint(what: str) -> str:
