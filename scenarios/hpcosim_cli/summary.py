@@ -108,7 +108,7 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
         "usable jobs in the source": f"{summary['jobs_read']:,}",
         "jobs": f"{summary['jobs']:,}",
         "jobs larger than the platform": f"{summary['infeasible_jobs']:,}",
-        "jobs that run longer than requested": f"{over:,}{advice}",
+        "jobs over the requested time": f"{over:,}{advice}",
         "first to last submission": span(summary["submission_span_s"]),
         "offered load": "undefined" if load is None else f"{load:.3f}",
     }

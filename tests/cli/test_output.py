@@ -147,7 +147,7 @@ def test_validate_counts_jobs_that_run_longer_than_requested(kill: str) -> None:
     jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 9, requested_s: 5}]"
     write_scenario(f"name: x\n{PLATFORM}\nkill_at_walltime: {kill}\nworkload: {{inline: {jobs}}}\n")
     out = invoke("validate", "bad.yaml").out
-    line = next(line for line in out.splitlines() if "longer than requested" in line)
+    line = next(line for line in out.splitlines() if "over the requested time" in line)
     assert " 1" in line
     assert ("kill_at_walltime" in line) == (kill == "false")
 
