@@ -54,6 +54,20 @@ def test_a_misspelt_key_is_named_with_the_key_of_its_mapping(
 
 
 @pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        ("jobs: 5", "the key `model` is missing"),
+        ("modl: lublin, jobs: 5", "unknown key 'modl'; did you mean 'model'?"),
+        ("model: lublin, job: 5", "unknown key 'job'; did you mean 'jobs'?"),
+    ],
+)
+def test_keys_of_a_model_are_those_of_the_model(tmp_path: Path, model: str, what: str) -> None:
+    """Without the name of the model, the keys of all models are known."""
+    text = f"{SCENARIO.partition('workload')[0]}workload:\n  synthetic: {{{model}}}\n"
+    assert message(tmp_path / "a.yaml", text).endswith(f": workload.synthetic: {what}")
+
+
+@pytest.mark.parametrize(
     ("path", "suggestion"),
     [("load", "workload.load"), ("workload.processors", "workload.synthetic.processors")],
 )

@@ -113,7 +113,7 @@ def _known_keys(root: type[Struct], tree: Any, field: str) -> tuple[set[str], di
     for kind in kinds:
         config = kind.__struct_config__
         tag = value.get(config.tag_field) if isinstance(value, dict) else None
-        if config.tag_field is None or tag == config.tag:
+        if tag in (None, config.tag):
             known |= {*kind.__struct_fields__, *filter(None, [config.tag_field])}
     return known, _keys_below(kinds, f"{field}.".lstrip("$."))
 
