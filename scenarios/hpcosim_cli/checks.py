@@ -16,6 +16,7 @@ from hpcosim_scenarios.shipped import find_scenario, shipped_scenarios
 
 EXAMPLE = "tcp://127.0.0.1:28080"
 MAX_PORT = 65535
+HEAD_BYTES = 2**16  # of a file, to recognize its format
 
 
 def scenario_file(path: Path) -> Path:
@@ -29,6 +30,8 @@ def scenario_file(path: Path) -> Path:
         raise typer.BadParameter(f"{path} is not a regular file; expected a scenario file (YAML)")
     if not path.exists():
         raise typer.BadParameter(f"{path}: no such file or shipped scenario{_nearest(path)}")
+    if other := _other_format(path):
+        raise typer.BadParameter(f"{path}: {other}")
     return path
 
 
@@ -108,6 +111,24 @@ def _check_port(address: str) -> None:
         raise typer.BadParameter(f"{address!r} has no port; {expected}")
     if int(port[:6]) > MAX_PORT:
         raise typer.BadParameter(f"{address!r}: a port is at most {MAX_PORT}; {expected}")
+
+
+def _other_format(path: Path) -> str:
+    """Return what a file is and how to use it; empty: it may be a scenario."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES).lstrip()
+    except OSError:  # reading the scenario reports it
+        return ""
+    if path.suffix in (".swf", ".gz") or head.startswith(b";"):
+        return "this is a job log; name it in workload.swf of a scenario"
+    if head.startswith(b"<") and b"<platform" in head:
+        return f"this is a SimGrid platform; use hpcosim batsim -p {path} -w WORKLOAD.json"
+    if head.startswith(b"{") and (b'"nb_res"' in head or b'"subtime"' in head):
+        return f"this is a Batsim workload; use hpcosim batsim -p PLATFORM.xml -w {path}"
+    if head.startswith(b"{") and b'"effective_scenario"' in head:
+        return "this describes a run; its scenario is under effective_scenario"
+    return ""
 
 
 def _nearest(path: Path) -> str:

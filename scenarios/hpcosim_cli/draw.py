@@ -26,7 +26,11 @@ def draw(
 ) -> None:
     """Draw the schedule (Gantt chart), power and queue length of a run, as PNG and SVG."""
     with errors_in_one_line():
+        from hpcosim_cli.report import print_warning
         from hpcosim_scenarios.figures.schedule import draw_schedule
+        from hpcosim_scenarios.running.incomplete import why_incomplete
 
+        if reason := why_incomplete(results):
+            print_warning(f"{results} has incomplete results: {reason}")
         for path in draw_schedule(results, out or results / "schedule"):
             typer.echo(path)

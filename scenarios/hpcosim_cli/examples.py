@@ -28,7 +28,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim schedule easy",
         "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
     ),
-    "ping": _examples("hpcosim ping --connect tcp://127.0.0.1:28080 --timeout-s 10"),
+    "ping": _examples("hpcosim ping tcp://127.0.0.1:28080 --timeout-s 10"),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",
         "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",

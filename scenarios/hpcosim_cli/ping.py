@@ -6,11 +6,20 @@ from typing import Annotated
 
 import typer
 
+from hpcosim_cli.checks import optional_server_address
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import SERVER, Connect
 
 
 def ping(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="Address of the server, instead of --connect.",
+            callback=optional_server_address,
+        ),
+    ] = None,
     connect: Connect = SERVER,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")] = 3.0,
 ) -> None:
@@ -19,5 +28,5 @@ def ping(
         from hpcosim_client import Connection, Timeouts
 
         timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
-        with Connection(connect, timeouts) as connection:
+        with Connection(address or connect, timeouts) as connection:
             connection.ping()

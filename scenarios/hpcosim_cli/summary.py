@@ -5,28 +5,33 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from hpcosim_cli.report import print_table, print_warning
-from hpcosim_scenarios.model.load import load_warnings, offered_load
+from hpcosim_scenarios.model.load import drop_warnings, load_warnings, offered_load
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.progress import span
 from hpcosim_scenarios.running.run import Checked
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.record.results import KEPT_RULES, WorkloadSource, to_json
+from hpcosim_workloads.table import JobTable
+
+MOST_NAMED = 5  # jobs that a warning lists
 
 
 def print_summary(checked: Checked, *, as_json: bool) -> None:
     """Print the summary of a valid scenario, and its warnings on standard error."""
     summary = summary_of(checked)
-    for warning in _warnings(checked, summary["infeasible_jobs"]):
+    for warning in _warnings(checked, summary):
         print_warning(warning)
     if as_json:
         sys.stdout.write(to_json(summary))
         return
     table = Table(show_header=False, box=None)
-    for name, value in _lines(summary).items():
+    kill = checked.scenario.kill_at_walltime
+    for name, value in _lines(summary, kill_at_walltime=kill).items():
         table.add_row(name, value)
     print_table(table)
 
@@ -35,7 +40,7 @@ def summary_of(checked: Checked) -> dict[str, Any]:
     """Return the content of a scenario by name; units are in the names."""
     scenario, jobs, source, chosen = checked
     platform, skipped = scenario.platform, jobs.skipped
-    cluster = Cluster(platform, 0.0)
+    infeasible = _infeasible(checked)
     return {
         "scenario": scenario.name,
         "scheduler": chosen.title,
@@ -45,7 +50,9 @@ def summary_of(checked: Checked) -> dict[str, Any]:
         "workload": _origin(scenario.workload, source),
         "jobs_read": source.jobs_read,
         "jobs": len(jobs),
-        "infeasible_jobs": sum(bool(infeasibility(cluster, job)) for job in jobs.rows()),
+        "infeasible_jobs": len(infeasible),
+        "first_infeasible_jobs": infeasible[:MOST_NAMED],
+        "jobs_over_requested_time": _over_requested_time(jobs),
         "submission_span_s": float(jobs.submit_s[-1] - jobs.submit_s[0]),
         "offered_load": offered_load(jobs, platform, scenario.workload.reference_clock_ghz),
         "dropped_jobs": {rule: n for rule, n in skipped.items() if rule not in KEPT_RULES},
@@ -59,19 +66,38 @@ def _origin(workload: Workload, source: WorkloadSource) -> str:
     return " ".join(filter(None, (source.kind, model, source.file)))
 
 
-def _warnings(checked: Checked, infeasible_jobs: int) -> list[str]:
+def _infeasible(checked: Checked) -> list[int]:
+    """Return the numbers of the jobs that are larger than the platform."""
+    cluster = Cluster(checked.scenario.platform, 0.0)
+    return [job.job_id for job in checked.jobs.rows() if infeasibility(cluster, job)]
+
+
+def _over_requested_time(jobs: JobTable) -> int:
+    """Return the number of jobs whose run time in the source exceeds the requested time."""
+    return int(np.sum((jobs.run_s > jobs.requested_s) & (jobs.ops == 0.0)))
+
+
+def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
     found = load_warnings(checked.scenario, checked.jobs)
-    if infeasible_jobs:
+    found += drop_warnings(checked.scenario, checked.jobs)
+    if infeasible := summary["infeasible_jobs"]:
+        named = ", ".join(map(str, summary["first_infeasible_jobs"]))
+        more = ", ..." if infeasible > MOST_NAMED else ""
         found.append(
-            f"{infeasible_jobs} of {len(checked.jobs)} jobs are larger than the platform and will "
-            "be rejected"
+            f"{infeasible} of {len(checked.jobs)} jobs are larger than the platform and will be "
+            f"rejected: {named}{more}"
         )
     return found
 
 
-def _lines(summary: dict[str, Any]) -> dict[str, str]:
+def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]:
     """Return the lines of the table, by label."""
-    load = summary["offered_load"]
+    load, over = summary["offered_load"], summary["jobs_over_requested_time"]
+    advice = (
+        "; kill_at_walltime: true ends them at the requested time"
+        if over and not kill_at_walltime
+        else ""
+    )
     lines = {
         "scenario": summary["scenario"],
         "scheduler": summary["scheduler"],
@@ -79,9 +105,10 @@ def _lines(summary: dict[str, Any]) -> dict[str, str]:
         "nodes": f"{summary['nodes']:,}",
         "cores": f"{summary['cores']:,}",
         "workload": summary["workload"],
-        "jobs in the source": f"{summary['jobs_read']:,}",
+        "usable jobs in the source": f"{summary['jobs_read']:,}",
         "jobs": f"{summary['jobs']:,}",
         "jobs larger than the platform": f"{summary['infeasible_jobs']:,}",
+        "jobs over the requested time": f"{over:,}{advice}",
         "first to last submission": span(summary["submission_span_s"]),
         "offered load": "undefined" if load is None else f"{load:.3f}",
     }

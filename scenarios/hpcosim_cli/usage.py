@@ -63,8 +63,14 @@ def _line(error: Any) -> str:
         return ""
     for pattern, replacement in _WORDINGS:
         text = re.sub(pattern, replacement, text)
+    if text.startswith("No such option: --listen") and _has_option(error, "--bind"):
+        text = "No such option: --listen; did you mean --bind?"
     if not text.endswith("?") and error.ctx is not None:
         text += f"; see `{error.ctx.command_path} --help`"
     if text[1:2].islower():
         text = text[0].lower() + text[1:]
     return f"error: {text}\n"
+
+
+def _has_option(error: Any, name: str) -> bool:
+    return error.ctx is not None and any(name in each.opts for each in error.ctx.command.params)

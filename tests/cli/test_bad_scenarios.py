@@ -88,7 +88,11 @@ BAD = {
     ),
     "an empty workload": (
         f"name: x\n{PLATFORM}\nworkload: {{json: empty.jsonl}}\n",
-        ["bad.yaml: workload: expected at least one job"],
+        ["empty.jsonl: the file has no jobs; expected at least one line with a job"],
+    ),
+    "a log of comments": (
+        f"name: x\n{PLATFORM}\nworkload: {{swf: comments.swf}}\n",
+        ["comments.swf: the file has no jobs"],
     ),
     "a missing workload": (
         f"name: x\n{PLATFORM}\nworkload: {{swf: gone.swf}}\n",
@@ -145,6 +149,7 @@ def test_a_bad_scenario_is_an_error_in_one_line(words: str, which: str) -> None:
     text, parts = BAD[which]
     Path("corrupt.swf").write_text(SWF)
     Path("empty.jsonl").write_text("\n")
+    Path("comments.swf").write_text("; MaxProcs: 8\n")
     if text is not None:
         write_scenario(text)
     before = written()

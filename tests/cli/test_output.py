@@ -135,11 +135,34 @@ def test_validate_counts_dropped_and_changed_jobs_by_rule() -> None:
 
 
 def test_validate_warns_of_jobs_that_are_larger_than_the_platform() -> None:
-    """The warning has their number; the scenario is valid."""
+    """The warning has their number and the first of them; the scenario is valid."""
     write_scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
     done = invoke("validate", "bad.yaml")
     assert done.status == 0
     assert "warning: 20 of 20 jobs are larger than the platform" in done.err
+    assert "rejected: 1, 2, 3, 4, 5, ..." in done.err
+
+
+@pytest.mark.parametrize("kill", ["true", "false"])
+def test_validate_counts_jobs_that_run_longer_than_requested(kill: str) -> None:
+    """The line names the setting that ends them, unless it is set."""
+    jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 9, requested_s: 5}]"
+    write_scenario(f"name: x\n{PLATFORM}\nkill_at_walltime: {kill}\nworkload: {{inline: {jobs}}}\n")
+    out = invoke("validate", "bad.yaml").out
+    line = next(line for line in out.splitlines() if "over the requested time" in line)
+    assert " 1" in line
+    assert ("kill_at_walltime" in line) == (kill == "false")
+
+
+@pytest.mark.parametrize("words", ["run --transport inproc", "validate"])
+def test_many_dropped_jobs_are_a_warning(words: str) -> None:
+    """The warning has the number, the rule and the setting that keeps the jobs."""
+    Path("zero.swf").write_text(SWF.replace("60 what", "0 2"))
+    write_scenario(f"name: x\n{PLATFORM}\nworkload: {{swf: zero.swf}}\n")
+    done = invoke(*words.split(), "bad.yaml")
+    assert done.status == 0
+    assert "warning: 1 of 3 jobs of the log were dropped: 1 by rule run_time_unkno" in done.err
+    assert "set workload.zero_run_time to keep" in done.err
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda p: p.name)

@@ -25,8 +25,8 @@ def test_ping_without_a_server_fails() -> None:
 def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None:
     """With a server, the status is 0, nothing is printed, and the server goes on."""
     server = Server(processes, tmp_path / "tiny.yaml", out=tmp_path / "out")
-    for _ in range(2):
-        done = invoke("ping", "--connect", server.address)
+    for words in (["--connect"], []):  # the option and the argument
+        done = invoke("ping", *words, server.address)
         assert (done.status, done.out, done.err) == (0, "", "")
     assert server.process.poll() is None
     server.process.terminate()

@@ -25,6 +25,8 @@ WRONG = {
     f"run {DEMO} {DEMO}": "unexpected extra argument",
     f"run {DEMO} --transport udp": "--transport: 'udp' is not one of 'ipc', 'tcp', 'inproc'",
     f"compare {DEMO}": "missing option '--schedulers'",
+    "ping tcp://localhost": "ADDRESS: 'tcp://localhost' has no port; expected tcp://HOST:PORT",
+    f"serve {DEMO} --listen tcp://127.0.0.1:9": "such option: --listen; did you mean --bind?",
     "ping --timeout-s 3s": "--timeout-s: expected a number without a unit",
     "train deep_eas x": "no such command 'deep_eas'. Did you mean 'deep-eas'?",
     f"train pairing {DEMO}": "missing option '--out'",
@@ -84,6 +86,26 @@ def test_wrong_usage_is_one_line(words: str) -> None:
     assert done.stderr.startswith("error: ")
     assert WRONG[words] in done.stderr
     assert sorted(os.listdir()) == ["scenarios", "tiny.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("log.swf", "", "job log; name it in workload.swf"),
+        ("log.swf.gz", "", "job log; name it in workload.swf"),
+        ("log.txt", "; MaxProcs: 8\n", "job log; name it in workload.swf"),
+        ("workload.json", '{"nb_res": 4, "jobs": []}', "use hpcosim batsim -p PLATFORM.xml -w"),
+        ("cluster.xml", "<?xml version='1.0'?>\n<platform/>", "use hpcosim batsim -p cluster.xml"),
+        ("run.json", '{"effective_scenario": {}}', "its scenario is under effective_scenario"),
+    ],
+)
+def test_a_file_of_another_format_is_named_with_its_use(name: str, text: str, hint: str) -> None:
+    """The message says what the file is, and how to use it."""
+    Path(name).write_text(text)
+    done = CliRunner().invoke(app, ["run", name], prog_name="hpcosim")
+    assert done.exit_code == 2
+    assert f"SCENARIO: {name}: this " in done.stderr
+    assert hint in done.stderr
 
 
 def test_command_without_arguments_prints_help() -> None:

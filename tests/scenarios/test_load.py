@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hpcosim_scenarios.model.load import offered_load
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.jobs import jobs_of as jobs_in
+from hpcosim_scenarios.model.load import load_warnings, offered_load
 from support.simulating import cluster_of, jobs_of
 
 
@@ -40,3 +43,21 @@ def test_jobs_with_operations_run_at_the_speed_of_an_average_core() -> None:
     assert usual is not None
     fast = cluster_of(2, 4, clock_ghz=2.0)
     assert offered_load(with_operations, fast, None) == pytest.approx(usual / 2)
+
+
+@pytest.mark.parametrize("source", ["inline", "json"])
+def test_listed_jobs_have_no_warning_about_the_load(tmp_path: Path, source: str) -> None:
+    """Jobs in the scenario file are examples; the same jobs in a file of their own are not."""
+    jobs = [
+        f'{{"job_id": {number}, "submit_s": {number}, "cores": 2, "run_s": 9}}'
+        for number in range(3)
+    ]
+    (tmp_path / "jobs.jsonl").write_text("\n".join(jobs))
+    value = "jobs.jsonl" if source == "json" else f"[{', '.join(jobs)}]"
+    (tmp_path / "a.yaml").write_text(
+        "name: x\nplatform: {nodes: [{count: 1, processors: "
+        f"[{{cores: 2, static_w: 1, dynamic_w: 1}}]}}]}}\nworkload: {{{source}: {value}}}\n"
+    )
+    scenario = load_scenario(tmp_path / "a.yaml")
+    warnings = load_warnings(scenario, jobs_in(scenario, tmp_path))
+    assert len(warnings) == (1 if source == "json" else 0)

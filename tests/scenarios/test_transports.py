@@ -554,7 +554,7 @@ def in_the_middle_of(run: subprocess.Popen[str], processes: Processes) -> dict[s
 def test_a_process_that_dies_fails_the_run(
     processes: Processes, folder: Path, tmp_path: Path, victim: str, transport: str
 ) -> None:
-    """If the scheduler or the server is killed: one line, exit 1, results so far are written."""
+    """If the scheduler or the server is killed: one error, exit 1, results so far are written."""
     run = processes.start(
         "run", folder / "long.yaml", "--transport", transport, "--out", tmp_path / "out"
     )
@@ -563,8 +563,10 @@ def test_a_process_that_dies_fails_the_run(
     out, err = run.communicate(timeout=SOON_S)
     assert run.returncode == 1
     assert out == ""
-    assert len(err.splitlines()) == 1
-    assert err.startswith("error: ")
+    *warnings, error = err.splitlines()
+    named = [f"warning: incomplete results: {tmp_path / 'out'}"]
+    assert warnings == (named if victim == "schedule" else [])
+    assert error.startswith("error: ")
     assert "Traceback" not in err
     assert not any(map(alive, both.values()))
     if victim == "schedule":  # the server was there to write
@@ -595,13 +597,18 @@ def test_a_run_fails_if_its_server_is_stopped(processes: Processes, folder: Path
 def test_a_run_that_is_stopped_leaves_nothing_running(
     processes: Processes, folder: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    """A run stopped by a signal ends both processes and writes the results so far."""
+    """A run stopped by a signal ends both processes, writes the results so far, and names them."""
     run = processes.start("run", folder / "long.yaml", "--out", tmp_path / "out")
     both = in_the_middle_of(run, processes)
     run.send_signal(number)
     _, err = run.communicate(timeout=SOON_S)
     assert run.returncode in (status, 128 + number)
-    assert len(err.splitlines()) <= 1
+    assert err.splitlines() == [
+        f"warning: incomplete results: {tmp_path / 'out'}",
+        f"error: stopped by {number.name}",
+    ]
+    about = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert about["ended_because"] == f"stopped by {number.name}"
     assert not any(map(alive, both.values()))
     assert sorted(read(tmp_path / "out")) == sorted(FILES)
 
@@ -635,7 +642,7 @@ def test_a_server_told_to_stop_writes_what_it_has(
     assert server.end() == 0
     for session in sessions:
         about = json.loads(server.results(session)["run.json"])
-        assert about["ended_because"] == f"the server was stopped by {number.name}"
+        assert about["ended_because"] == f"stopped by {number.name}"
     assert server.log("stopped")
 
 

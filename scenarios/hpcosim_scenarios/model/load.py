@@ -1,4 +1,4 @@
-"""The offered load of a workload, and whether a scenario draws random numbers."""
+"""The offered load and the dropped jobs of a workload, and whether a scenario draws numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import numpy as np
 
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_workloads.applied_rules import DROPS
 from hpcosim_workloads.table import JobTable
 
 LOW, HIGH = 0.01, 1.0  # offered loads outside are probably a mistake
 USUAL = 0.7  # the load that a warning recommends
+MOST_DROPPED = 0.05  # share of the jobs of a log that may be dropped without a warning
 
 
 def offered_load(jobs: JobTable, platform: Platform, reference_ghz: float | None) -> float | None:
@@ -35,7 +37,12 @@ def offered_load(jobs: JobTable, platform: Platform, reference_ghz: float | None
 
 
 def load_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
-    """Return a warning if the offered load is below `LOW` or above `HIGH`."""
+    """Return a warning if the offered load is below `LOW` or above `HIGH`.
+
+    Jobs that the scenario lists have none: such examples are often short on purpose.
+    """
+    if scenario.workload.inline is not None:
+        return []
     load = offered_load(jobs, scenario.platform, scenario.workload.reference_clock_ghz)
     if load is None or LOW <= load <= HIGH:
         return []
@@ -44,6 +51,17 @@ def load_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
     if load < LOW:
         return [f"the offered load is {load:.2g}, so jobs rarely wait{change}"]
     return [f"the offered load is {load:.3g}, so the queue grows until the last submission{change}"]
+
+
+def drop_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
+    """Return a warning if the reader dropped more than `MOST_DROPPED` of the selected jobs."""
+    if scenario.workload.synthetic is not None:  # the counts are those of the whole log
+        return []
+    dropped = sum(count for rule, count in jobs.skipped.items() if rule in DROPS)
+    total = dropped + len(jobs)
+    if dropped <= MOST_DROPPED * total:
+        return []
+    return [f"{dropped} of {total} jobs of the log were dropped: {jobs.rules.drops()}"]
 
 
 def draws_numbers(scenario: Scenario) -> bool:

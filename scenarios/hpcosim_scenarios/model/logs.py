@@ -32,7 +32,7 @@ def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> Jo
 
     Raises:
         ScenarioError: a setting does not apply to the log's format.
-        WorkloadError: the log cannot be read, or every job of it was dropped.
+        WorkloadError: the log cannot be read, or no job of it is left.
     """
     path = log_path(which, folder)
     reading: Any = {
@@ -52,14 +52,18 @@ def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> Jo
 
 
 def check_jobs_left(table: JobTable, path: Path) -> None:
-    """Check that the reader kept a job of a file that has any.
+    """Check that a file has jobs, and that the reader kept one of them.
 
     Raises:
-        WorkloadError: every job was dropped; names the rules and how to keep the jobs.
+        WorkloadError: the file has no jobs, or every job was dropped; then the error names the
+            rules and how to keep the jobs.
     """
-    if not len(table) and table.skipped:
-        dropped = sum(table.skipped.values())
-        raise WorkloadError(f"all {dropped} jobs were dropped: {table.rules.drops()}", path)
+    if len(table):
+        return
+    if not table.skipped:
+        raise WorkloadError("the file has no jobs; expected at least one line with a job", path)
+    dropped = sum(table.skipped.values())
+    raise WorkloadError(f"all {dropped} jobs were dropped: {table.rules.drops()}", path)
 
 
 def imitated_jobs(

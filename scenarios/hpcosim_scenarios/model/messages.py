@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -27,6 +28,15 @@ TYPES = {
     "null": "null",
 }
 MOST_SHOWN = 60  # characters of a value
+SYNONYMS = {
+    "walltime": "requested_s",
+    "subtime": "submit_s",
+    "res": "cores",
+    "speed": "clock_ghz",
+    "runtime": "run_s",
+    "jobs": "workload",
+}
+"""Keys of a scenario by the names of the same values in other formats."""
 
 
 def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> ScenarioError:
@@ -35,19 +45,22 @@ def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> S
     Args:
         error: the validation error.
         tree: the plain data that were validated.
-        kinds: all structs of a scenario; their fields are the keys that advice can name.
+        kinds: all structs of a scenario; the first is that of the whole tree.
     """
     what, _, where = str(error).partition(" - at `")
     found = re.search(r"\$[^`]*", where)
     field = found[0] if found else ""
     if where.startswith("key`"):
         return ScenarioError(_expected_key(what), field=field)
-    if unknown := re.search(r"unknown field `(.*)`", what):
-        known = {name for kind in kinds for name in kind.__struct_fields__}
-        return unknown_key(unknown[1], field, known)
-    if missing := re.search(r"missing required field `(.*)`", what):
-        return ScenarioError(f"the key `{missing[1]}` is missing", field=field)
     value = value_at(tree, field)
+    if unknown := re.search(r"unknown field `(.*)`", what):
+        return unknown_key(unknown[1], field, *_known_keys(kinds[0], tree, field))
+    if missing := re.search(r"missing required field `(.*)`", what):
+        known, nested = _known_keys(kinds[0], tree, field)
+        others = [str(key) for key in value or () if key not in known]
+        if others:  # probably a misspelt name of the missing key
+            return unknown_key(others[0], field, known, nested)
+        return ScenarioError(f"the key `{missing[1]}` is missing", field=field)
     if what.startswith("Invalid"):
         return ScenarioError(_expected_choice(field, value, kinds), field=field)
     if what.startswith("Expected"):
@@ -57,22 +70,80 @@ def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> S
     return ScenarioError(what, field=field)
 
 
-def unknown_key(key: str, field: str, known: Iterable[str]) -> ScenarioError:
+def unknown_key(
+    key: str, field: str, known: Iterable[str], nested: Mapping[str, str] = MappingProxyType({})
+) -> ScenarioError:
     """Return the error for a key that the mapping at a field does not have.
 
     Args:
         key: the key.
         field: path of the mapping.
-        known: keys among which the nearest is suggested.
+        known: keys of the mapping, among which the nearest is suggested.
+        nested: paths of the keys in mappings below it, by key.
     """
-    near = nearest(key, known)
-    advice = f"; did you mean {near!r}?" if near and near != key else ""
+    synonym = SYNONYMS.get(key.lower(), "")
+    near = synonym if synonym in known else nearest(key, known)
+    if key in nested and near != synonym:
+        near = ""
+    hint = repr(near) if near else nested.get(key, "")
+    advice = f"; did you mean {hint}?" if hint and near != key else ""
     return ScenarioError(f"unknown key {key!r}{advice}", field=field, key=key)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the most similar known word; empty: none is similar."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), "")
+
+
+def _known_keys(root: type[Struct], tree: Any, field: str) -> tuple[set[str], dict[str, str]]:
+    """Return the keys of the mapping at a field, and the paths of keys in mappings below it.
+
+    Args:
+        root: the struct of the whole tree.
+        tree: the plain data.
+        field: path of the mapping.
+    """
+    kinds = [root]
+    for step in steps_of(field):
+        fields = [each for kind in kinds for each in msgspec.structs.fields(kind)]
+        inner = [kind for each in fields if each.name == step for kind in _structs(each.type)]
+        kinds = inner or kinds  # a position in a list, or a key of a mapping of structs
+    value = value_at(tree, field)
+    known: set[str] = set()
+    for kind in kinds:
+        config = kind.__struct_config__
+        tag = value.get(config.tag_field) if isinstance(value, dict) else None
+        if tag in (None, config.tag):
+            known |= {*kind.__struct_fields__, *filter(None, [config.tag_field])}
+    return known, _keys_below(kinds, f"{field}.".lstrip("$."))
+
+
+def _keys_below(kinds: Iterable[type[Struct]], place: str) -> dict[str, str]:
+    """Return the paths of keys in mappings below structs, by key; lists are left out."""
+    below = [
+        (f"{place}{each.name}.", kind)
+        for parent in kinds
+        for each in msgspec.structs.fields(parent)
+        for kind in _structs(each.type, lists=False)
+    ]
+    paths: dict[str, str] = {}
+    for path, kind in below:
+        paths = _keys_below([kind], path) | paths
+    return paths | {key: path + key for path, kind in below for key in kind.__struct_fields__}
+
+
+def _structs(kind: Any, *, lists: bool = True) -> list[type[Struct]]:
+    """Return the structs in a type.
+
+    Args:
+        kind: the type.
+        lists: also return the structs of items of lists and of values of mappings.
+    """
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return [kind]
+    if not lists and get_origin(kind) in (tuple, dict):
+        return []
+    return [each for part in get_args(kind) for each in _structs(part, lists=lists)]
 
 
 def value_at(tree: Any, field: str) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.messages import shown
+from hpcosim_scenarios.model.messages import shown, value_at
 from hpcosim_scenarios.model.yaml_lines import parse_yaml, steps_of
 
 Overrides = Mapping[str, Any]
@@ -63,11 +63,21 @@ def apply(tree: Any, overrides: Overrides) -> None:
     in `SELECTORS`, which removes the settings that belong to the old name, before those settings.
 
     Raises:
-        ScenarioError: a path leads nowhere.
+        ScenarioError: a path leads nowhere, or into a mapping whose name in `SELECTORS` is missing.
     """
     for path in sorted(overrides, key=lambda path: (path.count("."), path not in SELECTORS)):
         _set(tree, path, overrides[path])
         expand_names(tree)
+    for path in overrides:
+        _check_selected(tree, path)
+
+
+def _check_selected(tree: Any, path: str) -> None:
+    for selector in SELECTORS:
+        parent, _, name = selector.rpartition(".")
+        mapping = value_at(tree, f"$.{parent}")
+        if path.startswith(f"{parent}.") and isinstance(mapping, dict) and name not in mapping:
+            raise ScenarioError(f"also set {selector}", field=f"override {path}")
 
 
 def expand_names(tree: Any) -> None:

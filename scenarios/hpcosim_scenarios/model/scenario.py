@@ -66,4 +66,4 @@ KINDS: tuple[type[Struct], ...] = (
     Seasonal,
     Scheduler,
 )
-"""The types of all mappings in a scenario; their fields are the keys that messages suggest."""
+"""The types of all mappings in a scenario, for messages; the first is that of the whole file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format
+from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
 from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
@@ -48,7 +50,8 @@ def compare_schedulers(
         out: folder for the results, with a folder for each scheduler. None: with `inproc` no
             results are written, with `ipc` and `tcp` they are written to
             `results/SCENARIO-SCHEDULER`.
-        force: replace the results in folders that are not empty.
+        force: replace the results in folders that are not empty; not needed for the results of a
+            run that did not complete.
         overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
         warn: called with each warning; a warning about several schedulers comes once.
@@ -69,7 +72,7 @@ def compare_schedulers(
     folders = _folders(out, scenario, compared) if keep else [None] * len(compared)
     for folder in folders:
         if folder is not None:
-            prepare(folder, force=force)
+            prepare(folder, force=force or is_incomplete(folder))
     run: Callable[[Chosen, Path | None], Metrics]
     if transport == "inproc":
         loaded = Library([path], overrides).default
@@ -96,7 +99,10 @@ def _run_in_process(
     folder: Path | None,
 ) -> Metrics:
     check_seed(loaded.scenario, loaded.overrides, chosen.name, warn)
-    with shown(f"{loaded.scenario.name} {chosen.called}") as report:
+    with (
+        incomplete_results_named(folder, warn) if folder is not None else nullcontext(),
+        shown(f"{loaded.scenario.name} {chosen.called}") as report,
+    ):
         return run_chosen(chosen, loaded, folder, report, formats, warn)
 
 

@@ -60,6 +60,9 @@ def run_in_process(
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)
         raise RunError(str(error)) from error
+    except KeyboardInterrupt as stopped:
+        run.ended_because = f"stopped by {signal_of(stopped).name}"
+        raise
     except BaseException as error:
         run.ended_because = f"the run was interrupted by {error!r}"
         raise
@@ -71,6 +74,11 @@ def run_in_process(
             with _signals_ignored():
                 write_results(out, record, run, also)
     return metrics_of(record, run)
+
+
+def signal_of(stopped: KeyboardInterrupt) -> signal.Signals:
+    """Return the signal that raised an exception: its argument, or SIGINT for Ctrl-C."""
+    return signal.Signals(stopped.args[0] if stopped.args else signal.SIGINT)
 
 
 @contextmanager

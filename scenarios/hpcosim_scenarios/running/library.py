@@ -14,7 +14,7 @@ from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import shape, source_jobs
-from hpcosim_scenarios.model.load import load_warnings
+from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.source import source_of
@@ -169,7 +169,10 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
     opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs)
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
-    opened.run.warnings = load_warnings(loaded.scenario, loaded.jobs)
+    opened.run.warnings = [
+        *load_warnings(loaded.scenario, loaded.jobs),
+        *drop_warnings(loaded.scenario, loaded.jobs),
+    ]
     return opened
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from hpcosim_scenarios.errors import RunError, ScenarioError
+from hpcosim_scenarios.running.in_process import signal_of
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Wire
@@ -73,7 +75,11 @@ def run_processes(
             _server([*serve, *server_options]) as (server, status),
             _Process("the scheduler", [*schedule, *scheduler_options]) as client,
         ):
-            _watch(server, status, client, report)
+            try:
+                _watch(server, status, client, report)
+            except KeyboardInterrupt as stopped:
+                server.stop(signal_of(stopped))  # before the client leaves: `run.json` names it
+                raise
     metrics: dict[str, int | float] = json.loads((out / "metrics.json").read_text())
     return metrics
 
@@ -126,10 +132,10 @@ class _Process:
             return RunError(f"{self._name} failed: {self._lines[-1].removeprefix('error: ')}")
         return RunError(f"{self._name} ended with status {status}")
 
-    def stop(self) -> None:
-        """End the process if it runs."""
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End the process by a signal if it runs."""
         if self.popen.poll() is None:
-            self.popen.terminate()
+            self.popen.send_signal(number)
             try:
                 self.popen.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:

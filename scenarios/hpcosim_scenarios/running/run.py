@@ -15,6 +15,7 @@ from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
 from hpcosim_scenarios.running.library import Library, LoadedScenario, open_loaded
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
@@ -51,7 +52,8 @@ def run_scenario(
         transport: `ipc` or `tcp`: simulator and scheduler in separate processes; `inproc`: both in
             this process. The results are the same bytes.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
-        force: replace the results in a folder that is not empty.
+        force: replace the results in a folder that is not empty; not needed for the results of a
+            run that did not complete.
         overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
         warn: called with each warning about the scenario or the run.
@@ -71,8 +73,11 @@ def run_scenario(
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
     folder = out or default_folder(scenario, folder_name(chosen.called))
-    prepare(folder, force=force)
-    with shown(f"{scenario.name} {chosen.called}") as report:
+    prepare(folder, force=force or is_incomplete(folder))
+    with (
+        incomplete_results_named(folder, warn),
+        shown(f"{scenario.name} {chosen.called}") as report,
+    ):
         if transport == "inproc":
             loaded = Library([path], overrides).default
             return run_chosen(chosen, loaded, folder, report, formats, warn), folder
@@ -131,7 +136,8 @@ def simulate(
         policy: called with the view after every batch of events; makes decisions by its methods.
         name: name of the policy in results.
         out: the results folder; None: nothing is written.
-        force: replace the results in a folder that is not empty.
+        force: replace the results in a folder that is not empty; not needed for the results of a
+            run that did not complete.
         overrides: values to change in the scenario, by dotted path.
 
     Raises:
@@ -141,7 +147,7 @@ def simulate(
         ResultsError: the results cannot be written; it has the metrics.
     """
     if out is not None:
-        prepare(out, force=force)
+        prepare(out, force=force or is_incomplete(out))
     library = Library([path], overrides)
     opened = open_loaded(library.default, name)
     opened.run.policy = {"name": name}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import Overrides
+from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.json_log import log_as_json
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
@@ -38,7 +39,7 @@ def serve_scenarios(
         address: address to listen at, such as `tcp://127.0.0.1:28080`.
         out: folder for results; None: none are written.
         force: replace the results in an `out` that is not empty; needed only without
-            `folder_per_session`.
+            `folder_per_session`, and not for the results of a run that did not complete.
         sessions: number of sessions after which the server ends; None: no limit.
         folder_per_session: write each session's results to a folder of its own in `out`. False:
             write them to `out` itself.
@@ -57,7 +58,7 @@ def serve_scenarios(
     limits = limits or Limits()
     if out is not None:
         # A folder per session is new, so other content of `out` is in no danger.
-        prepare(out, force=force or folder_per_session)
+        prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
         service = Service(
             Library(paths, overrides, limits.jobs).open,

@@ -61,9 +61,7 @@ def serve(service: Service, address: str) -> str:
         while not stop.signal and not service.done:
             _answer_one(socket, service)
             service.tidy()
-        reason = (
-            f"the server was stopped by {stop.signal}" if stop.signal else "all sessions are over"
-        )
+        reason = f"stopped by {stop.signal}" if stop.signal else "all sessions are over"
         if service.stop(reason):
             _reply_shutting_down(socket, service)
         log.info("stopped", reason=reason)
