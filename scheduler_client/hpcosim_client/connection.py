@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import zmq
+from msgspec.structs import replace
 
 from hpcosim_client.errors import (
     AddressError,
@@ -37,6 +38,7 @@ from hpcosim_protocol import (
 )
 
 RECONNECT_MS = 20  # short, because client and server often start at the same time
+LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
 NOTICE_MS = 1000  # after which a missing server is reported
 
 LOG = logging.getLogger("hpcosim_client")
@@ -130,7 +132,7 @@ class Connection:
             scenario: name of one of the server's scenarios; empty: its first.
             seed: seed of the simulation; None: the scenario's own.
             overrides: values of the scenario to change, by dotted path.
-            session: name of the session to resume; empty: a new session.
+            session: identifier of the session to resume; empty: a new session.
             policy: description of the policy, which the server records with the results.
 
         Raises:
@@ -148,7 +150,13 @@ class Connection:
             session=session,
             policy=dict(policy or {}),
         )
-        answer = self._request(message, 0)
+        try:
+            answer = self._request(message, 0)
+        except ServerRefusedError as refused:
+            if refused.error.code != "unknown_session" or len(session) != LABEL_LENGTH:
+                raise
+            explained = replace(refused.error, message=_is_label(session))
+            raise ServerRefusedError(explained) from None
         if not isinstance(answer, Welcome):
             raise ServerFaultError(_unexpected("hello", answer))
         if answer.version != PROTOCOL_VERSION:
@@ -263,6 +271,13 @@ def _answers(answer: ServerMessage, seq: int) -> bool:
         return answer.seq in (0, seq)
     # A hello that was sent twice has two welcomes; the second one is late.
     return seq == 0 or not isinstance(answer, Welcome)
+
+
+def _is_label(session: str) -> str:
+    return (
+        f"{session} is a label of the server's log; --session needs the full identifier, which the "
+        "first client printed"
+    )
 
 
 def _unexpected(request: str, answer: ServerMessage) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -26,6 +27,8 @@ class SimulationReply(Protocol):
     def ended(self) -> bool:
         """Whether the simulation is over."""
 
+
+LOG = logging.getLogger("hpcosim_client")
 
 AnyReply = TypeVar("AnyReply", bound=SimulationReply)
 Send = Callable[[Sequence[Decision], Collection[EventKind] | None, float], AnyReply]
@@ -82,8 +85,9 @@ def run(
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
     A server that does not answer is reported after a second, through the logger `hpcosim_client`;
-    the request is repeated until the timeout. `hpcosim_client.main` is the same for a script, with
-    errors in one line.
+    the request is repeated until the timeout. Ctrl-C leaves the session open, so that another call
+    can resume it; a warning of the same logger has its identifier. `hpcosim_client.main` is the
+    same for a script, with errors in one line.
 
     Args:
         policy: the policy; new for each run, as policies keep state.
@@ -92,7 +96,7 @@ def run(
         scenario: name of one of the server's scenarios; empty: its first.
         seed: seed of the simulation; None: the scenario's own.
         overrides: values of the scenario to change, by dotted path: `{"workload.load": 1.2}`.
-        session: name of the session to resume, after its client died; empty: a new session.
+        session: identifier of the session to resume, after its client ended; empty: a new session.
         description: description of the policy, recorded in `run.json`, such as `describe` returns;
             None: `{"name": name}`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
@@ -124,6 +128,14 @@ def run(
             end = play(policy, welcome.platform, connection.decide, snapshot, welcome.seed, wakes)
         except (ServerGoneError, ServerRefusedError, ServerFaultError):
             raise  # there is no session to leave
+        except KeyboardInterrupt:
+            LOG.warning(
+                "session %s stays open for %g s; resume it with --session %s",
+                welcome.session,
+                welcome.options.idle_timeout_s,
+                welcome.session,
+            )
+            raise
         except Exception:
             connection.bye()  # the policy failed; the server stops waiting for it
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,12 +30,24 @@ def test_a_scheduler_s_name_is_checked_without_its_file(name: str) -> None:
         ("scripted:", "names no file: expected scripted:results"),
         ("pairing", "expected a trained scheduler with its model, pairing:MODEL"),
         ("minmin-family", "is a group of schedulers"),
+        ("zzz", "there is no scheduler 'zzz'; `hpcosim schedulers` lists them"),
+        ("keep-idle", "'keep-idle' is a power manager, .* --set scheduler.power=keep-idle"),
     ],
 )
 def test_a_name_that_is_no_scheduler_s(name: str, error: str) -> None:
     """The error names a way out."""
     with pytest.raises(PolicyError, match=error):
         check_scheduler(name)
+
+
+def test_a_policy_file_without_its_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error suggests the file if it exists."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").touch()
+    with pytest.raises(PolicyError, match=r"'mine:my_easy'; did you mean mine\.py:my_easy\?"):
+        check_scheduler("mine:my_easy")
+    with pytest.raises(PolicyError, match="'yours:my_easy'; `hpcosim schedulers`"):
+        check_scheduler("yours:my_easy")
 
 
 def test_a_heuristic_is_no_trained_scheduler() -> None:

@@ -71,6 +71,33 @@ def test_a_replayed_schedule_is_identified(tmp_path: Path) -> None:
     assert str(tmp_path) not in str(described)
 
 
+def test_imported_modules_of_a_policy_file_are_identified(tmp_path: Path) -> None:
+    """Those of its folder, also imports of imports, packages and namespace packages."""
+    files = {
+        "mine.py": "import json, parts.sorting\nfrom rules import LIMIT\ndef f(view): import late",
+        "rules.py": "from space import inner\nLIMIT = 1",
+        "late.py": "",
+        "parts/__init__.py": "from . import names",
+        "parts/names.py": "from ..absent import x",
+        "parts/sorting.py": "broken(",
+        "space/inner.py": "import mine",
+        "unused.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    described = describe(f"{tmp_path}/mine.py:f")
+    modules = {
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): sha256(text.encode())
+        for name, text in files.items()
+        if name != "unused.py"
+    }
+    assert described["modules_sha256"] == modules
+    assert list(modules) != sorted(modules) == list(described["modules_sha256"])
+    (tmp_path / "alone.py").write_text("import json")
+    assert "modules_sha256" not in describe(f"{tmp_path}/alone.py:f")
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The error names it."""
     with pytest.raises(PolicyError, match=r"gone\.safetensors: cannot be read: No such file"):

@@ -173,7 +173,7 @@ def test_compare_takes_it() -> None:
 
 @pytest.mark.slow
 def test_results_are_the_same_over_every_transport(tmp_path: Path) -> None:
-    """They record the checksum of the file, and no path of the machine."""
+    """They record the checksums of the file and of its imports, and no path of the machine."""
     for transport in ("inproc", "ipc", "tcp"):
         run_scenario(Path("below/tiny.yaml"), transport=transport, out=tmp_path / transport)
     texts = [(tmp_path / name / "run.json").read_text() for name in ("inproc", "ipc", "tcp")]
@@ -186,5 +186,6 @@ def test_results_are_the_same_over_every_transport(tmp_path: Path) -> None:
             "power_awareness": "unaware",
         },
         "source_sha256": hashlib.sha256(MINE.encode()).hexdigest(),
+        "modules_sha256": {"helpers": hashlib.sha256(b"HELD = []\n").hexdigest()},
     }
     assert str(tmp_path) not in texts[0]

@@ -120,10 +120,10 @@ def test_every_manager_is_tried_here() -> None:
     ("settings", "field", "what"),
     [
         ({}, "name", "is missing"),
-        ({"name": 3}, "name", "expected `str`, got `int`"),
+        ({"name": 3}, "name", "expected text, got 3"),
         ({"name": "timeout"}, "timeout_s", "is missing"),
-        ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected `float` >= 0"),
-        ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected `float`, got `str`"),
+        ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected a number >= 0, got -1"),
+        ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected a number, got '9'"),
         ({"name": "timeout", "timeout_s": 1, "warm": 1}, "warm", "timeout takes timeout_s, wait"),
         ({"name": "keep-idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
         ({"name": "always-on", "warm": 1}, "warm", "always-on takes no settings"),
@@ -133,7 +133,22 @@ def test_every_manager_is_tried_here() -> None:
             "expected sets such as 20 or 0-9:4, got 'a'",
         ),
         ({"name": "rl"}, "model", "is missing"),
-        ({"name": "rl", "model": "m", "interval_s": 0}, "interval_s", "expected `float` > 0"),
+        (
+            {"name": "rl", "model": "m", "interval_s": 0},
+            "interval_s",
+            "expected a number > 0, got 0",
+        ),
+        ({"name": "timeout", "timeout_s": None}, "timeout_s", "expected a number, got null"),
+        (
+            {"name": "slurm", "suspend_time_s": "INFINITE"},
+            "suspend_time_s",
+            "expected a number, got 'INFINITE'; there is no infinite time, use the power manager",
+        ),
+        (
+            {"name": "slurm", "suspend_time_s": 1, "suspend_exc_states": "DOWN"},
+            "suspend_exc_states",
+            "expected one of '', 'PLANNED', got 'DOWN'",
+        ),
         ({"name": "rl", "model": "m", "origin_s": 604800}, "origin_s", "< 604800"),
     ],
 )

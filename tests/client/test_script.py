@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from hpcosim_client import AddressError, Connection, ServerGoneError, View, connection, main, script
+from hpcosim_client import (
+    AddressError,
+    Connection,
+    ServerGoneError,
+    ServerRefusedError,
+    View,
+    connection,
+    main,
+    script,
+)
+from hpcosim_protocol import Error
 from support.processes import Processes, Server
 
 SCENARIO = """name: tiny
@@ -105,6 +117,49 @@ def test_ctrl_c_ends_a_script_with_one_line(
         main(start_all_that_fit, [])
     assert ended.value.code == 130
     assert capfd.readouterr().err == "error: stopped by SIGINT\n"
+
+
+@pytest.mark.slow
+def test_a_session_is_resumed_after_ctrl_c(
+    processes: Processes,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Ctrl-C leaves the session open, and `--session` continues it to the end."""
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
+    server = Server(processes, tmp_path / "tiny.yaml", "--once", out=tmp_path / "out")
+
+    def interrupted(view: View) -> None:
+        start_all_that_fit(view)
+        if view.now_s > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit):
+        main(interrupted, ["--connect", server.address])
+    found = re.fullmatch(
+        r"session (\w{24}) stays open for 600 s; resume it with --session \1", caplog.messages[-1]
+    )
+    assert found
+    capfd.readouterr()
+    main(start_all_that_fit, ["--connect", server.address, "--session", found[1], "--json"])
+    assert json.loads(capfd.readouterr().out)["jobs_completed"] == 20
+    assert server.end() == 0
+
+
+def test_a_label_is_no_identifier_of_a_session(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """If no session has a name of 8 characters, the error says what it is."""
+
+    def reject(*_: object) -> NoReturn:
+        raise ServerRefusedError(Error(code="unknown_session", message="unknown session"))
+
+    monkeypatch.setattr(Connection, "_request", reject)
+    for session, what in (("0123abcd", "0123abcd is a label of .* the full identifier"), ("x", "")):
+        with pytest.raises(SystemExit):
+            main(start_all_that_fit, ["--session", session])
+        assert re.search(f"unknown_session: {what or 'unknown session'}", capfd.readouterr().err)
 
 
 @pytest.mark.slow

@@ -243,6 +243,37 @@ def test_swf_corrupt_line(log: Log, line: str) -> None:
     assert table.skipped == {"corrupt_lines": 1}
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("1 2 3\n", "expected 18 fields, got 3"),
+        (swf_line(run="x_y"), "field 4 (run time): expected a number, got 'x_y'"),
+        (swf_line(submit="1_0"), "field 2 (submission time): expected a number, got '1_0'"),
+        (
+            swf_line(requested_cores="2.5"),
+            "field 8 (requested processors): expected an integer, got '2.5'",
+        ),
+        (
+            swf_line(allocated=2**31),
+            f"field 5 (allocated processors): expected at most {2**31 - 1}, got {2**31}",
+        ),
+        (swf_line(requested="inf"), "requested time: expected a number up to 1e+15 s, got inf"),
+    ],
+)
+def test_swf_corrupt_line_names_the_field(log: Log, line: str, what: str) -> None:
+    """The error has the field, its text as in the file, and the option that skips the line."""
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(log(line))
+    assert caught.value.what.startswith(f"{what}; --lenient (workload.lenient: true) skips")
+
+
+def test_swf_byte_order_mark(tmp_path: Path) -> None:
+    """A byte order mark of UTF-8 before the first line is ignored."""
+    path = tmp_path / "log.swf"
+    path.write_text(swf_line(7) + swf_line(8), encoding="utf-8-sig")
+    assert [row[0] for row in rows_of(read_swf(path))] == [7, 8]
+
+
 def test_swf_corrupt_line_of_a_dropped_job(log: Log) -> None:
     """A corrupt line of a job without run time is an error."""
     with pytest.raises(WorkloadError):

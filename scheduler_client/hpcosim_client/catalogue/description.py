@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
+from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import title
 from hpcosim_client.catalogue.schedulers import SCRIPTED, canonical_name, short_name
 from hpcosim_client.catalogue.trained import is_trained
@@ -35,7 +36,8 @@ def describe(
         `name`: the name in results, see `title`. `settings`: `scheduler`, `power` (the manager's
         `name` and all its settings, and `model_sha256` or `plan_sha256` of its file) and
         `power_awareness`. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
-        scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`).
+        scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`). Of a policy
+        file that imports modules of its folder also `modules_sha256`: the SHA-256 of each, by name.
 
     Raises:
         PolicyError: a file cannot be read.
@@ -52,11 +54,14 @@ def describe(
     return {"name": title(name, power, awareness), "settings": settings, **_own_file(name)}
 
 
-def _own_file(name: str) -> dict[str, str]:
-    """Return the checksum of the file that a scheduler's name holds, by its kind."""
+def _own_file(name: str) -> dict[str, object]:
+    """Return the checksums of the file in a scheduler's name and of the modules it imports."""
     name = canonical_name(name)
     if is_policy_file(name):
-        return {"source_sha256": _sha256(split_name(name)[0])}
+        path = split_name(name)[0]
+        source = {"source_sha256": _sha256(path)}
+        modules = {module: _sha256(file) for module, file in modules_beside(path).items()}
+        return {**source, "modules_sha256": modules} if modules else {**source}
     file = Path(name.partition(":")[2])
     if is_trained(name):
         return {"model_sha256": _sha256(file)}

@@ -34,12 +34,11 @@ from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.names import canonical, spelled
+from hpcosim_client.power.settings import NAMES
 from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
-
-EXAMPLES = ("fcfs", "easy", "sjf")
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
@@ -146,12 +145,23 @@ def check_scheduler(name: str) -> str:
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
-        near = difflib.get_close_matches(spelled(name), (*known, *GROUPS), n=3)
-        raise PolicyError(
-            f"there is no scheduler {name!r}; did you mean {', '.join(near or EXAMPLES)}? "
-            "`hpcosim schedulers` lists them"
-        )
+        raise PolicyError(_no_such_scheduler(name, (*known, *GROUPS)))
     return name
+
+
+def _no_such_scheduler(name: str, known: Sequence[str]) -> str:
+    """Return the message for an unknown name, with the likely correction."""
+    if (manager := canonical(name, NAMES)) in NAMES:
+        return (
+            f"{name!r} is a power manager, not a scheduler: keep the scheduler and choose the "
+            f"manager with --set scheduler.power={manager}"
+        )
+    near = difflib.get_close_matches(spelled(name), known, n=3)
+    file, colon, function = name.rpartition(":")
+    if colon and Path(f"{file}.py").is_file():
+        near = [f"{file}.py:{function}"]
+    advice = f"did you mean {', '.join(near)}? " if near else ""
+    return f"there is no scheduler {name!r}; {advice}`hpcosim schedulers` lists them"
 
 
 def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:

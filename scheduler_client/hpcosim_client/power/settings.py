@@ -6,6 +6,7 @@ Its key `name` is the manager's name; the other keys are the fields of the manag
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, cast, get_args
@@ -24,6 +25,7 @@ SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 EXAMPLE = '{"name": "timeout", "timeout_s": 900}'
+TYPES = {"float": "a number", "int": "an integer", "str": "text", "null": "null"}
 
 
 class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always-on"):
@@ -145,7 +147,7 @@ def parse_power(settings: Mapping[str, object]) -> Power:
     try:
         return cast(Power, msgspec.convert(dict(settings), type=Power))
     except msgspec.ValidationError as error:
-        raise _explained(str(error), name) from None
+        raise _explained(str(error), settings) from None
 
 
 def read_power(text: str) -> Power:
@@ -174,10 +176,11 @@ def no_such_manager(name: str) -> str:
     return f"there is no power manager {name!r}; {advice}expected one of {', '.join(NAMES)}"
 
 
-def _explained(error: str, name: object) -> PowerSettingsError:
+def _explained(error: str, settings: Mapping[str, object]) -> PowerSettingsError:
     """Return the error for a message of msgspec, with the setting and how to fix it."""
     what, _, where = error.partition(" - at `$")
     field = where.strip(".`")
+    name = settings.get("name")
     if field == "name" and isinstance(name, str):
         return PowerSettingsError(no_such_manager(name), field)
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
@@ -190,4 +193,27 @@ def _explained(error: str, name: object) -> PowerSettingsError:
         return PowerSettingsError(f"unknown setting; {advice}{name} takes {takes}", unknown[1])
     if own := re.fullmatch(r"(\w+): (.*)", what, re.DOTALL):  # a check of the class itself
         return PowerSettingsError(own[2], own[1])
+    if wrong := re.fullmatch(r"Expected `(.*?)`(.*?)(, got .*)?", what, re.DOTALL):
+        return PowerSettingsError(_expected(wrong[1], wrong[2], settings.get(field)), field)
+    if what.startswith("Invalid enum value"):
+        kinds = {each.name: each.type for each in msgspec.structs.fields(MANAGERS[str(name)])}
+        choices = ", ".join(map(repr, get_args(kinds[field])))
+        return PowerSettingsError(
+            f"expected one of {choices}, got {_shown(settings[field])}", field
+        )
     return PowerSettingsError(what[:1].lower() + what[1:], field)
+
+
+def _expected(kinds: str, bound: str, value: object) -> str:
+    """Return the message for a value, such as: expected a number >= 0, got -1."""
+    kind = " or ".join(TYPES.get(each, each) for each in kinds.split(" | "))
+    infinite = value == math.inf or (isinstance(value, str) and value.lower() == "infinite")
+    advice = "; there is no infinite time, use the power manager always-on" if infinite else ""
+    return f"expected {kind}{bound.removesuffix('.0')}, got {_shown(value)}{advice}"
+
+
+def _shown(value: object) -> str:
+    """Return a value as YAML has it."""
+    if isinstance(value, str | float):
+        return repr(value)
+    return msgspec.json.encode(value).decode()

@@ -43,8 +43,9 @@ class WorkloadSource(msgspec.Struct, frozen=True, kw_only=True):
 class Run(msgspec.Struct, kw_only=True):
     """The content of `run.json`: everything that the results depend on.
 
-    The same scenario, overrides, seed and policy give the same file on every transport, as long as
-    the versions are the same.
+    A policy must draw its random numbers from `view.rng`; `run.json` has no seed for others. The
+    same scenario, overrides, seed and policy give the same file on every transport, as long as the
+    versions are the same.
 
     Attributes:
         scenario: name of the scenario.

@@ -29,6 +29,8 @@ from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobTable,
 ZeroRunTime = Literal["drop", "keep"]
 """Whether a reader drops or keeps the jobs whose run time is 0."""
 
+ADVICE = "--lenient (workload.lenient: true) skips such lines and counts them"
+
 
 class LogJob(NamedTuple):
     """A job as one line of a log states it.
@@ -88,13 +90,15 @@ def checked(job: LogJob) -> LogJob:
     Raises:
         ValueError: a number is out of range.
     """
-    if not all(abs(time_s) <= MAX_TIME_S for time_s in (job.submit_s, job.run_s, job.requested_s)):
-        raise ValueError(f"a time is not a finite number up to {MAX_TIME_S} s")
-    if not 0 <= job.job_id < 2**63 or job.cores > MAX_CORES:
-        raise ValueError(
-            f"job {job.job_id} with {job.cores} cores: expected a job number >= 0 "
-            f"and at most {MAX_CORES} cores"
-        )
+    times_s = (job.submit_s, job.run_s, job.requested_s)
+    for name, time_s in zip(("submission", "run", "requested"), times_s, strict=True):
+        if not abs(time_s) <= MAX_TIME_S:
+            expected = f"expected a number up to {MAX_TIME_S:g} s"
+            raise ValueError(f"{name} time: {expected}, got {time_s:g}")
+    if not 0 <= job.job_id < 2**63:
+        raise ValueError(f"job number: expected a number from 0 to 2**63 - 1, got {job.job_id}")
+    if job.cores > MAX_CORES:
+        raise ValueError(f"cores: expected at most {MAX_CORES}, got {job.cores}")
     return job
 
 
@@ -124,7 +128,7 @@ class _Reading:
                 job = parse(line)
             except ValueError as error:
                 if not self._lenient:
-                    raise WorkloadError(str(error), self._path, number) from None
+                    raise WorkloadError(f"{error}; {ADVICE}", self._path, number) from None
                 self._dropped_s["corrupt_lines"].append(line_s)
                 continue
             if job.submit_s >= 0:
@@ -168,7 +172,7 @@ class _Reading:
         repeated = np.delete(np.arange(len(table)), firsts)
         if repeated.size and not self._lenient:
             row = int(repeated[0])
-            what = f"a second job has the number {table.job_id[row]}; job numbers must be unique"
+            what = f"a second job has the number {table.job_id[row]}; {ADVICE}"
             raise WorkloadError(what, self._path, self._lines[row])
         if repeated.size:
             self._dropped_s["repeated_job_ids"].extend(table.submit_s[repeated].tolist())

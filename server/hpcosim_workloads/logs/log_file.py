@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -17,7 +18,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, counted from 1.
 
-    The content decides whether the file is gzipped, not its name.
+    The content decides whether the file is gzipped, not its name. A byte order mark of UTF-8 is
+    removed.
 
     Raises:
         WorkloadError: the file cannot be read; names the last line that was read.
@@ -26,7 +28,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with _opened(path) as file:
             for number, line in enumerate(file, start=1):
-                yield number, line
+                yield number, line if number > 1 else line.removeprefix(codecs.BOM_UTF8)
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be read further: {_plain(error)}"
         raise WorkloadError(what, path, number or None) from None

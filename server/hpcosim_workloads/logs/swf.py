@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,15 @@ from hpcosim_workloads.table import MAX_CORES, JobTable
 
 FIELDS = 18
 KB_PER_MB = 1000
+MOST_SHOWN = 40  # characters of a field in a message
+INTEGERS = {1: "job number", 5: "allocated processors", 8: "requested processors"}
+NUMBERS = {
+    2: "submission time",
+    4: "run time",
+    7: "used memory",
+    9: "requested time",
+    10: "requested memory",
+}
 MAX_KB = MAX_MB * KB_PER_MB
 
 
@@ -49,6 +58,13 @@ def read_swf(
     - `corrupt_lines`, `repeated_job_ids`: dropped, the line is corrupt or repeats a job number;
       only if `lenient`.
 
+    The status (field 11) is not read. A job that was cancelled while it waited has no run time in
+    most logs, and the default drops it. With `zero_run_time="keep"` a cancelled job of run time 0
+    is simulated as a job that ran: it waits in the queue, needs its processors at one instant, and
+    counts in the metrics. Keep such jobs to reproduce results of a simulator that keeps them, or if
+    the jobs of the log ran for less than its resolution, 1 s. A job that was cancelled or failed
+    after its start has the run time that it reached.
+
     The memory per task is the requested memory (field 10), or if unknown the used memory
     (field 7), in KB per processor (1000 KB = 1 MB). A job whose executable number (field 14) is a
     key of `profiles` has that profile. The profile supplies what the log lacks: placement, memory
@@ -80,21 +96,25 @@ def read_swf(
 
 
 def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJob:
-    fields = line.replace("_", "?").split()  # int("1_000") is valid in Python
+    fields = line.split()
     if len(fields) != FIELDS:
         raise ValueError(f"expected {FIELDS} fields, got {len(fields)}")
+    if "_" in line:  # int("1_000") is valid in Python
+        _check_numbers(fields)
     try:
         job_id = int(fields[0])
         submit_s, run_s, requested_s = float(fields[1]), float(fields[3]), float(fields[8])
         allocated, requested = int(fields[4]), int(fields[7])
         used_kb, requested_kb = float(fields[6]), float(fields[9])
-    except ValueError as error:
-        raise ValueError(f"a field is not a number: {error}") from None
-    if max(allocated, requested) > MAX_CORES:
-        found = max(allocated, requested)
-        raise ValueError(f"{found} processors; expected at most {MAX_CORES}")
+    except ValueError:
+        _check_numbers(fields)
+        raise
+    if (most := max(allocated, requested)) > MAX_CORES:
+        where = _named(5 if allocated == most else 8)
+        raise ValueError(f"{where}: expected at most {MAX_CORES}, got {most}")
     if not (abs(used_kb) <= MAX_KB and abs(requested_kb) <= MAX_KB):
-        raise ValueError(f"memory is not a finite number up to {MAX_KB} KB")
+        number, kb = (10, requested_kb) if abs(used_kb) <= MAX_KB else (7, used_kb)
+        raise ValueError(f"{_named(number)}: expected a number up to {MAX_KB:g} KB, got {kb:g}")
     memory_kb = requested_kb if requested_kb > 0 else max(used_kb, 0.0)
     profile = fields[13] if fields[13] in profiles else ""
     first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)
@@ -102,3 +122,23 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
     return checked(
         LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_PER_MB, profile)
     )
+
+
+def _check_numbers(fields: Sequence[str]) -> None:
+    """Check that the fields that are read are numbers in decimal notation.
+
+    Raises:
+        ValueError: one is not; the error has its number, its name and its text.
+    """
+    for number in sorted({**INTEGERS, **NUMBERS}):
+        parse, expected = (int, "an integer") if number in INTEGERS else (float, "a number")
+        text = fields[number - 1]
+        try:
+            parse(text.replace("_", "?"))
+        except ValueError:
+            short = repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+            raise ValueError(f"{_named(number)}: expected {expected}, got {short}") from None
+
+
+def _named(number: int) -> str:
+    return f"field {number} ({INTEGERS.get(number) or NUMBERS[number]})"
