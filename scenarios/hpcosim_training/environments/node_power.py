@@ -221,12 +221,12 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         nodes = self.task.platform.node_count
         try:
             found = np.asarray(action)
-            if found.shape == (nodes,) and found.dtype.kind in "biu" and set(found) <= {0, 1}:
+            if found.shape == (nodes,) and found.dtype.kind in "biuf" and set(found) <= {0, 1}:
                 return found.astype(np.int64)
         except ValueError:  # the rows of a nested list differ in length
             pass
         shown = reprlib.repr(action.tolist() if isinstance(action, np.ndarray) else action)
-        raise InvalidAction(f"action: expected {nodes} integers 0 or 1, got {shown}")
+        raise InvalidAction(f"action: expected {nodes} values 0 or 1, got {shown}")
 
     def _advance(self) -> tuple[Observation, dict[str, Any]]:
         """Simulate until the next decision, or until all jobs have finished."""
