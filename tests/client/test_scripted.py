@@ -144,7 +144,7 @@ def test_schedule_of_another_platform(tmp_path: Path, line: str, error: str) -> 
 
 def test_missing_schedule(tmp_path: Path) -> None:
     """A schedule that is not there is named."""
-    with pytest.raises(PolicyError, match=r"nowhere\.csv: the schedule can.t be read"):
+    with pytest.raises(PolicyError, match=r"nowhere\.csv: the schedule cannot be read"):
         make_policy(f"scripted:{tmp_path}/nowhere.csv")
 
 

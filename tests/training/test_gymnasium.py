@@ -512,7 +512,7 @@ def test_switches_other_than_0_and_1_are_an_error(sleepers: str, action: Any) ->
     env.reset()
     with pytest.raises(InvalidAction, match="action: expected 3 values 0 or 1, got"):
         env.step(action)
-    env.step(np.array([1.0, 0.0, 1.0], np.float32))  # type: ignore[arg-type]  # of sb3's PPO
+    env.step(np.array([1.0, 0.0, 1.0], np.float32))  # of sb3's PPO
 
 
 def test_a_time_limit_truncates(sleepers: str) -> None:

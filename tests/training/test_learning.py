@@ -16,7 +16,14 @@ torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed"
 from hpcosim_client.agents.networks_file import CHECKPOINT  # noqa: E402
 from hpcosim_client.job import Floats, Ints  # noqa: E402
 from hpcosim_training.errors import CheckpointError  # noqa: E402
+from hpcosim_training.learners.deep_eas.settings import FORMS  # noqa: E402
+from hpcosim_training.learners.power.settings import A2C, PPO  # noqa: E402
 from hpcosim_training.learning.agent import Agent  # noqa: E402
+from hpcosim_training.learning.checkpoint import (  # noqa: E402
+    TrainingProgress,
+    read_checkpoint,
+    write_checkpoint,
+)
 from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
 from hpcosim_training.learning.distributions import (  # noqa: E402
     Evaluation,
@@ -479,6 +486,17 @@ def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(b"weights")
     with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
         TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path, resume=True)
+
+
+def test_forms_and_algorithms_are_named_as_options(tmp_path: Path) -> None:
+    """A training with another form or algorithm is described by that option only."""
+    for one, other, message in (
+        (FORMS["picture"], FORMS["paper"], "has --form picture, the command paper;"),
+        (A2C, PPO, "has --algorithm a2c, the command ppo;"),
+    ):
+        write_checkpoint(tmp_path, {}, TrainingProgress(training=description(one)))
+        with pytest.raises(CheckpointError, match=message):
+            read_checkpoint(tmp_path, lambda _: None, description(other))
 
 
 @pytest.mark.filterwarnings("default")

@@ -41,14 +41,14 @@ OPTIONS = MappingProxyType(
             for name in (
                 *("iterations", "seed", "learning_rate", "validate_every", "patience", "episodes"),
                 *("validation_windows", "pool", "sequences", "trajectories", "curriculum"),
-                *("interval_s", "calendar"),
+                *("interval_s", "calendar", "algorithm"),
             )
         },
     }
 )
 """Options of `hpcosim train` by the setting's name in the description of a training."""
 
-DEFAULTS_DEPEND_ON = ("pairing_sees", "settings_sees")
+DEFAULTS_DEPEND_ON = ("pairing_sees", "settings_sees", "algorithm")
 
 
 class TrainingProgress(msgspec.Struct, kw_only=True):
@@ -137,11 +137,11 @@ def _differences(stored: str, expected: str) -> str:
     if INPUTS not in got:  # a checkpoint of release 0.1
         want.pop(INPUTS, None)
     names = [name for name in {**want, **got} if got.get(name) != want.get(name)]
-    if names == [INPUTS]:
-        return "the platform, the jobs or the validation jobs have changed"
-    # The defaults of settings depend on options, and those of options on the observation.
-    for main in (DEFAULTS_DEPEND_ON, OPTIONS):
+    # Settings depend on options, some options on the observation, and the inputs on the scenario.
+    for main in (DEFAULTS_DEPEND_ON, OPTIONS, ("scenario",)):
         names = [name for name in names if name in main] or names
+    if INPUTS in names:
+        return "the platform, the jobs or the validation jobs have changed"
     pairs = [(OPTIONS.get(name, name), got.get(name), want.get(name)) for name in names]
     texts = [f"{name} {had}, the command {has}" for name, had, has in pairs]
     return "the checkpoint has " + "; ".join(texts) if texts else ""
@@ -149,7 +149,10 @@ def _differences(stored: str, expected: str) -> str:
 
 def _with_form(values: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a training with the form of Deep-EAS as its observation."""
-    return values | ({"settings_sees": "paper"} if values.get("settings_masked") is False else {})
+    if "settings_sees" not in values:
+        return values
+    form = values["settings_sees"] if values.get("settings_masked") else "paper"
+    return {**values, "settings_sees": form, "algorithm": None}
 
 
 def flatten_state(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
