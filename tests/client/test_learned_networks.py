@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,6 +18,11 @@ WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
+from hpcosim_client.agents.networks_file import (  # noqa: E402
+    CHECKPOINT,
+    CHECKPOINT_FORM,
+    write_network,
+)
 from hpcosim_client.agents.node_power import network as nets  # noqa: E402
 from hpcosim_client.agents.node_power.manager import learned  # noqa: E402
 
@@ -166,11 +172,28 @@ def test_a_bad_file_is_named_with_what_would_be_right(case: str, tmp_path: Path)
     assert str(path) in str(caught.value)
 
 
+class Nothing(msgspec.Struct):
+    """Metadata without fields."""
+
+
+def test_a_folder_and_a_checkpoint_are_not_networks(tmp_path: Path) -> None:
+    """The error for a folder or a checkpoint names the network in the folder."""
+    checkpoint, network = tmp_path / CHECKPOINT, tmp_path / "actor.safetensors"
+    write_network(checkpoint, {}, CHECKPOINT_FORM, Nothing())
+    with pytest.raises(PolicyError, match="no such file; its folder holds the checkpoint"):
+        learned(network)
+    network.touch()
+    with pytest.raises(PolicyError, match=rf"is a folder.*; did you mean {network}\?"):
+        learned(tmp_path)
+    with pytest.raises(PolicyError, match=rf"is the checkpoint.*; did you mean {network}\?"):
+        learned(checkpoint)
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\x00" * 8, b"weights"])
 def test_what_is_no_such_file_at_all_is_an_error(content: bytes | None, tmp_path: Path) -> None:
-    """Neither there nor safetensors."""
+    """A missing file, and one that is not in the format safetensors, are errors."""
     path = tmp_path / "bad.safetensors"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(PolicyError, match="cannot be read as a trained network"):
+    with pytest.raises(PolicyError, match=r"cannot be read as a power manager|no such file"):
         learned(path)

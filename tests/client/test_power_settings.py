@@ -407,7 +407,7 @@ def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
     """And with its file, before anything runs."""
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
-    expected = r"power\.model: .*gone\.safetensors: cannot be read as a trained network"
+    expected = r"power\.model: .*gone\.safetensors: no such file"
     with pytest.raises(PolicyError, match=expected):
         check(file)
 

@@ -36,6 +36,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv  # noqa: E402
 from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
+from hpcosim_training.environments.power_task import Reward  # noqa: E402
 from hpcosim_training.environments.step_binding import (  # noqa: E402
     StepBindingEnv,
     StepBindingVectorEnv,
@@ -258,6 +259,21 @@ def test_an_environment_is_made_of_a_scenario_or_of_task_and_jobs(kind: Any) -> 
         kind("no.yaml")
 
 
+def test_an_environment_takes_the_name_of_a_shipped_scenario() -> None:
+    """The name of a shipped scenario equals the path of its file."""
+    named, by_path = JobNodePairingEnv("ineps/exp1"), JobNodePairingEnv(EXP1)
+    assert named.task.platform == by_path.task.platform
+
+
+@pytest.mark.filterwarnings("ignore:.*render_mode")
+def test_there_is_no_rendering(sleepers: str) -> None:
+    """A render mode is an error in every environment."""
+    scenarios = {JOB_NODE_PAIRING: EXP1, NODE_POWER: sleepers, STEP_BINDING: LAMBDA}
+    for name, scenario in scenarios.items():
+        with pytest.raises(ValueError, match="there is no rendering"):
+            gymnasium.make(name, scenario=scenario, render_mode="human")
+
+
 def some_jobs() -> JobTable:
     """Return a fixed workload."""
     return drawn(np.random.default_rng(1), 40)
@@ -431,8 +447,9 @@ def test_jobs_wider_than_a_node_are_an_error() -> None:
     ("arguments", "message"),
     [
         ({"window_jobs": 0}, "window_jobs"),
-        ({"seas": "papers"}, "unknown field `seas`"),
-        ({"sees": "everything"}, "sees"),
+        ({"seas": "papers"}, "unknown argument 'seas'; did you mean sees"),
+        ({"sees": "paper"}, "expected one of papers, .*, got 'paper'; did you mean papers"),
+        ({"overrides": "seed=1"}, "overrides: expected a mapping .* got 'seed=1'"),
         ({"sees": "papers", "reward": "foreseen"}, "set reward=spent"),
         ({"reward": "earned"}, "one of spent, foreseen"),
         ({"reward_scale": 0.0}, "> 0, got 0.0"),
@@ -467,6 +484,35 @@ def test_sb3_contribs_maskable_ppo_trains_and_plays() -> None:
 
 
 # NodePower
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"interval_s": 0}, "interval_s: expected a finite number > 0, got 0"),
+        ({"interval_s": "60"}, "interval_s: expected a finite number > 0, got '60'"),
+        ({"origin_s": 604_801.0}, "origin_s: expected a number 0 to 604800 or None"),
+        ({"reward": "linear"}, "reward: expected Reward"),
+        ({"reward": Reward("sum")}, "reward.kind: expected one of shares, linear, got 'sum'"),  # type: ignore[arg-type]
+        ({"reward": Reward(beta=-1.0)}, "reward.beta: expected a finite number >= 0"),
+    ],
+)
+def test_an_invalid_setting_of_switching_is_an_error(
+    sleepers: str, arguments: dict[str, Any], message: str
+) -> None:
+    """The error names the argument and what was expected."""
+    with pytest.raises(ValueError, match=message):
+        NodePowerEnv(sleepers, **arguments)
+
+
+@pytest.mark.parametrize("action", [[1, 1], [1, 2, 0], [0.5, 0.0, 1.0], [[1], [1, 0]], None])
+def test_switches_other_than_0_and_1_are_an_error(sleepers: str, action: Any) -> None:
+    """An action of another shape, type or range is an error; 0.0 and 1.0 are valid."""
+    env = NodePowerEnv(sleepers)
+    env.reset()
+    with pytest.raises(InvalidAction, match="action: expected 3 values 0 or 1, got"):
+        env.step(action)
+    env.step(np.array([1.0, 0.0, 1.0], np.float32))  # of sb3's PPO
 
 
 def test_a_time_limit_truncates(sleepers: str) -> None:
@@ -538,7 +584,7 @@ def test_what_a_binding_environment_is_made_of() -> None:
     """Contradicting arguments, unknown settings and jobs of several runs are errors."""
     with pytest.raises(ValueError, match="scenario=FILE"):
         StepBindingEnv()
-    with pytest.raises(ValueError, match="unknown field `cue`"):
+    with pytest.raises(ValueError, match="unknown argument 'cue'"):
         StepBindingEnv(LAMBDA, cue=3)
     many = StepBindingVectorEnv(2, LAMBDA)
     many.reset()
@@ -558,4 +604,19 @@ def test_an_action_out_of_range_is_an_error() -> None:
     env.reset()
     with pytest.raises(InvalidAction, match="expected 0 to 20"):
         env.step(21)
+    with pytest.raises(InvalidAction, match=r"expected an integer, got 1\.0"):
+        env.step(1.0)  # type: ignore[arg-type]
     env.step(19)
+
+
+def test_actions_of_a_vector_are_one_integer_for_each_run() -> None:
+    """Actions of another shape or type are an error, as is a vector in `gymnasium.make`."""
+    envs = StepBindingVectorEnv(2, LAMBDA)
+    envs.reset()
+    for actions in ([0], [[0, 0]], [0.0, 0.0]):
+        with pytest.raises(InvalidAction, match="expected 2 integers"):
+            envs.step(np.array(actions))
+    with pytest.raises(ValueError, match="make_vec"):
+        gymnasium.make(STEP_BINDING, scenario=LAMBDA, num_envs=2)
+    with pytest.raises(ValueError, match="num_envs: expected an integer >= 1, got 0"):
+        StepBindingVectorEnv(0, LAMBDA)

@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
+from hpcosim_client.agents.networks_file import CHECKPOINT  # noqa: E402
 from hpcosim_client.job import Floats, Ints  # noqa: E402
 from hpcosim_training.errors import CheckpointError  # noqa: E402
+from hpcosim_training.learners.deep_eas.settings import FORMS  # noqa: E402
+from hpcosim_training.learners.power.settings import A2C, PPO  # noqa: E402
 from hpcosim_training.learning.agent import Agent  # noqa: E402
-from hpcosim_training.learning.checkpoint import CHECKPOINT  # noqa: E402
+from hpcosim_training.learning.checkpoint import (  # noqa: E402
+    TrainingProgress,
+    read_checkpoint,
+    write_checkpoint,
+)
 from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
 from hpcosim_training.learning.distributions import (  # noqa: E402
     Evaluation,
@@ -32,9 +39,10 @@ from hpcosim_training.learning.returns import (  # noqa: E402
 )
 from hpcosim_training.learning.rollout import Rollout, collect, joined  # noqa: E402
 from hpcosim_training.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
-from hpcosim_training.learning.settings import TrainingSettings, description  # noqa: E402
+from hpcosim_training.learning.settings import TrainingSettings, checksum, description  # noqa: E402
 from hpcosim_training.learning.update import behaviour_cloning, learn  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
+from support.simulating import cluster_of, jobs_of  # noqa: E402
 
 # Returns and advantages
 
@@ -369,10 +377,15 @@ class LampLearner(Learner):
 
     measures = ("right",)
 
-    def __init__(self, settings: TrainingSettings, scores: list[float] | None = None) -> None:
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        scores: list[float] | None = None,
+        inputs: str | None = "jobs",
+    ) -> None:
         self.settings, self.iterations = settings, settings.iterations
         self.agent = lamp_agent(settings)
-        self.description = description(settings)
+        self.description = description(settings, **({"inputs": inputs} if inputs else {}))
         self._scores = scores
 
     def clone(self) -> IterationOutcome:
@@ -465,11 +478,44 @@ def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
         TrainingSession(LampLearner(TrainingSettings()), tmp_path, resume=True)
     TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path).run()
     other = LampLearner(TrainingSettings(iterations=1, seed=1))
-    with pytest.raises(CheckpointError, match="different training: seed is 0, expected 1;"):
+    with pytest.raises(CheckpointError, match="the checkpoint has --seed 0, the command 1;"):
         TrainingSession(other, tmp_path, resume=True)
+    changed = LampLearner(TrainingSettings(iterations=1), inputs="other jobs")
+    with pytest.raises(CheckpointError, match="the jobs or the validation jobs have changed"):
+        TrainingSession(changed, tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(b"weights")
-    with pytest.raises(CheckpointError, match="cannot be read as"):
+    with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
         TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path, resume=True)
+
+
+def test_forms_and_algorithms_are_named_as_options(tmp_path: Path) -> None:
+    """A training with another form or algorithm is described by that option only."""
+    for one, other, message in (
+        (FORMS["picture"], FORMS["paper"], "has --form picture, the command paper;"),
+        (A2C, PPO, "has --algorithm a2c, the command ppo;"),
+    ):
+        write_checkpoint(tmp_path, {}, TrainingProgress(training=description(one)))
+        with pytest.raises(CheckpointError, match=message):
+            read_checkpoint(tmp_path, lambda _: None, description(other))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_checkpoint_without_checksum_resumes(tmp_path: Path) -> None:
+    """A checkpoint that records no checksum of its inputs resumes; a complete one warns."""
+    settings = TrainingSettings(iterations=1)
+    TrainingSession(LampLearner(settings, inputs=None), tmp_path).run()
+    session = TrainingSession(LampLearner(settings), tmp_path, resume=True)
+    with pytest.warns(UserWarning, match=r"the training is complete \(1 of 1 iterations\)"):
+        session.run()
+
+
+def test_the_checksum_is_that_of_platform_and_jobs() -> None:
+    """Another platform and other jobs have another checksum."""
+    jobs, other = jobs_of((0, 9, 2), (1, 9, 4)), jobs_of((0, 9, 2), (1, 8, 4))
+    found = [checksum(cluster_of(2), [jobs, jobs]), checksum(cluster_of(2), [jobs, jobs])]
+    assert found[0] == found[1]
+    assert found[0] != checksum(cluster_of(3), [jobs, jobs])
+    assert found[0] != checksum(cluster_of(2), [jobs, other])
 
 
 def test_a_curve_is_read_by_its_columns(tmp_path: Path) -> None:

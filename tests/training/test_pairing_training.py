@@ -14,6 +14,7 @@ pytest.importorskip("torch", reason="the extra rl is not installed")
 from typer.testing import CliRunner
 
 from hpcosim_cli.train import app as train_app
+from hpcosim_client.agents.networks_file import CHECKPOINT
 from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.agents.pairing.networks import PaperActor
 from hpcosim_client.agents.pairing.settings import Pairing
@@ -150,3 +151,38 @@ def test_training_without_power_data_is_an_error(tmp_path: Path) -> None:
     assert "no energy to save" in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "holds the checkpoint of a training; --resume continues it, --force replaces it"),
+        (["--resume", "--force"], "--force replaces it; remove one of them"),
+        (["--resume"], "cannot be read as a checkpoint of a training"),
+    ],
+)
+def test_a_folder_with_a_checkpoint_needs_a_choice(
+    options: list[str], message: str, tmp_path: Path
+) -> None:
+    """A training into a folder with a checkpoint requires either --resume or --force."""
+    (tmp_path / CHECKPOINT).touch()
+    command = ["pairing", str(EXPERIMENT_1), "--out", str(tmp_path), *options]
+    result = CliRunner().invoke(train_app, command)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_an_interrupted_training_says_how_to_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output of an interrupted training with a checkpoint names --resume."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        (tmp_path / CHECKPOINT).touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcosim_training.learners.pairing.train.train_pairing", interrupted)
+    command = ["pairing", str(EXPERIMENT_1), "--out", str(tmp_path)]
+    result = CliRunner().invoke(train_app, command)
+    assert result.exit_code == 130
+    assert "repeat the command with --resume to continue" in result.output

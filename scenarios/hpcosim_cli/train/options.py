@@ -58,7 +58,10 @@ CheckpointEvery = Annotated[
     int,
     typer.Option(min=1, rich_help_panel=TRAINING, help="Iterations between checkpoints."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume from the checkpoint in --out.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Resume an interrupted training from the checkpoint in --out."),
+]
 
 
 def with_options(training: T, **options: Any) -> T:
@@ -73,35 +76,59 @@ def with_options(training: T, **options: Any) -> T:
 
 
 @contextmanager
-def training_into(out: Path, *, force: bool, resume: bool = False) -> Iterator[None]:
+def training_into(out: Path, *, force: bool, resume: bool | None = None) -> Iterator[None]:
     """Check the folder of a training, and report the errors of the training in one line.
+
+    If the training is interrupted, print how to continue it.
 
     Args:
         out: the folder.
         force: accept a folder that holds files.
-        resume: the folder holds the checkpoint of the training.
+        resume: continue from the checkpoint in the folder; None: the trainer writes none.
     """
     from hpcosim_client.extras import rl_extra
     from hpcosim_server.errors import ResultsError
     from hpcosim_server.record.folder import prepare
 
     with errors_in_one_line(), rl_extra("training"):
-        prepare(out, force=force or resume)
-        if resume:
-            _check_checkpoint(out)
+        if resume is not None:
+            _check_checkpoint(out, force=force, resume=resume)
+        prepare(out, force=force or bool(resume))
         try:
             yield
+        except KeyboardInterrupt:
+            if resume is not None and has_checkpoint(out):
+                typer.echo(f"{out}: repeat the command with --resume to continue", err=True)
+            raise
         except OSError as error:
             why = error.strerror or error
             raise ResultsError(f"{out}: cannot write the training's files: {why}") from error
 
 
-def _check_checkpoint(out: Path) -> None:
-    from hpcosim_training.errors import CheckpointError
-    from hpcosim_training.learning.checkpoint import CHECKPOINT
+def has_checkpoint(out: Path) -> bool:
+    """Return whether a folder has the checkpoint of a training."""
+    from hpcosim_client.agents.networks_file import CHECKPOINT
 
-    if not (out / CHECKPOINT).exists():
-        raise CheckpointError(f"{out}: no {CHECKPOINT} to resume from; train without --resume")
+    return (out / CHECKPOINT).is_file()
+
+
+def _check_checkpoint(out: Path, *, force: bool, resume: bool) -> None:
+    from hpcosim_training.errors import CheckpointError
+
+    if resume and force:
+        raise CheckpointError(
+            "--resume continues the training in --out, --force replaces it; remove one of them"
+        )
+    found = has_checkpoint(out)
+    if found and not resume and not force:
+        raise CheckpointError(
+            f"{out}: the folder holds the checkpoint of a training; --resume continues it, --force "
+            "replaces it"
+        )
+    if resume and not found and (not out.exists() or out.is_dir()):
+        raise CheckpointError(
+            f"{out}: no checkpoint.safetensors to resume from; train without --resume"
+        )
 
 
 def print_iteration(done: Iteration) -> None:

@@ -21,7 +21,12 @@ from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_training.environments.arguments import task_and_jobs, totals
+from hpcosim_training.environments.arguments import (
+    check_render_mode,
+    scenario_path,
+    task_and_jobs,
+    totals,
+)
 from hpcosim_training.environments.pairing_task import (
     Invalid,
     PairingTask,
@@ -119,7 +124,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     Pass either `scenario`, or both `task` and `jobs`.
 
     Args:
-        scenario: path of a scenario file; its scheduler is ignored.
+        scenario: path of a scenario file, or name of a shipped one; its scheduler is ignored.
         overrides: values that replace those of the scenario, by dotted path.
         reward: `spent` or `foreseen`; None: `foreseen` if `sees` is `foreseen`, else `spent`.
         reward_scale: divisor of the rewards, above 0.
@@ -129,6 +134,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         invalid: handling of a masked action: `raise` an error, or execute the `first` allowed.
         task: the task, including settings and reward.
         jobs: the workload.
+        render_mode: None; there is no rendering.
         **settings: fields of `Pairing`, such as `sees`, `objective`, `window_jobs`, `wait`.
 
     Attributes:
@@ -161,17 +167,19 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         invalid: Invalid = "raise",
         task: PairingTask | None = None,
         jobs: JobTable | None = None,
+        render_mode: str | None = None,
         **settings: Any,
     ) -> None:
+        check_render_mode(render_mode)
         check_arguments(reward_scale, max_decisions, invalid)
         if task is not None and (settings or reward is not None):
             raise ValueError(
                 "task= already defines settings and reward; change them in the task, or pass "
                 "scenario= instead"
             )
-        new_task = partial(task_of, settings, reward)
-        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, new_task)
-        check_task(self.task, None if scenario is None else Path(scenario))
+        path, new_task = scenario_path(scenario), partial(task_of, settings, reward)
+        self.task, self._jobs = task_and_jobs(path, overrides, task, jobs, new_task)
+        check_task(self.task, path)
         self.reward_scale = reward_scale
         self._baseline_costs = baseline_costs or {}
         self._max_decisions = max_decisions

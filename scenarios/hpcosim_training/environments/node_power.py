@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import ResetNeeded
+from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
 from hpcosim_client import View
@@ -20,12 +21,18 @@ from hpcosim_client.power.periodic import Periodic
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_training.environments.arguments import task_and_jobs, totals
+from hpcosim_training.environments.arguments import (
+    check_render_mode,
+    scenario_path,
+    task_and_jobs,
+    totals,
+)
 from hpcosim_training.environments.power_task import (
     Interval,
     PowerTask,
     Reward,
     check_power_states,
+    check_task,
     task_of,
 )
 from hpcosim_workloads.table import JobTable
@@ -94,14 +101,15 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
     Pass either `scenario`, or both `task` and `jobs`.
 
     Args:
-        scenario: path of a scenario file; its power manager is ignored.
+        scenario: path of a scenario file, or name of a shipped one; its power manager is ignored.
         overrides: values that replace those of the scenario, by dotted path.
-        interval_s: time between two decisions, s; only with `scenario`; default 1800.
-        origin_s: second of the week, from Monday 00:00, at simulated time 0; only with `scenario`;
-            default: no calendar columns.
+        interval_s: time between two decisions, s, > 0; only with `scenario`; default 1800.
+        origin_s: second of the week, from Monday 00:00, at simulated time 0, 0 to 604800; only with
+            `scenario`; default: no calendar columns.
         reward: the reward; only with `scenario`; default `Reward()`.
         task: the task.
         jobs: the workload.
+        render_mode: None; there is no rendering.
 
     Attributes:
         task: the task.
@@ -113,7 +121,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
-        ValueError: the arguments contradict each other.
+        ValueError: an argument is invalid, or the arguments contradict each other.
 
     ## Version History
 
@@ -135,7 +143,9 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         reward: Reward | None = None,
         task: PowerTask | None = None,
         jobs: JobTable | None = None,
+        render_mode: str | None = None,
     ) -> None:
+        check_render_mode(render_mode)
         given = {"interval_s": interval_s, "origin_s": origin_s, "reward": reward}
         changes = {name: value for name, value in given.items() if value is not None}
         if task is not None and changes:
@@ -143,10 +153,11 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
                 f"task= already defines {', '.join(changes)}; change the task, or pass scenario= "
                 "instead"
             )
-        new_task = partial(task_of, changes)
-        self.task, self._jobs = task_and_jobs(scenario, overrides, task, jobs, new_task)
+        path, new_task = scenario_path(scenario), partial(task_of, changes)
+        self.task, self._jobs = task_and_jobs(path, overrides, task, jobs, new_task)
+        check_task(self.task)
         platform = self.task.platform
-        check_power_states(platform, None if scenario is None else Path(scenario))
+        check_power_states(platform, path)
         low = np.zeros((platform.node_count, self.task.columns), dtype=np.float32)
         low[:, FEATURES:] = -1.0  # the calendar's sines and cosines
         self.observation_space = gymnasium.spaces.Box(low, np.ones_like(low))
@@ -186,13 +197,15 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
 
         Raises:
             ResetNeeded: the episode is over or has not started.
+            InvalidAction: the action is not an array of 0 and 1, one for each node.
         """
         if self.done:
             raise ResetNeeded("the episode is over or has not started; call reset() before step()")
+        switches = self._switches(action)
         account = self.account
         wasted_j, waited_s = account.wasted_j.sum(), account.waited_s
         account.begin_interval()
-        self.view.set_alarm(self._rounds.decide(self.view, np.asarray(action, dtype=np.int64)))
+        self.view.set_alarm(self._rounds.decide(self.view, switches))
         observation, info = self._advance()
         length_s = self.task.interval_s
         interval = Interval(
@@ -202,6 +215,18 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
             length_s,
         )
         return observation, self.task.reward.of(interval), self.done, False, info
+
+    def _switches(self, action: object) -> NDArray[np.int64]:
+        """Return an action as int64[nodes]."""
+        nodes = self.task.platform.node_count
+        try:
+            found = np.asarray(action)
+            if found.shape == (nodes,) and found.dtype.kind in "biuf" and set(found) <= {0, 1}:
+                return found.astype(np.int64)
+        except ValueError:  # the rows of a nested list differ in length
+            pass
+        shown = reprlib.repr(action.tolist() if isinstance(action, np.ndarray) else action)
+        raise InvalidAction(f"action: expected {nodes} values 0 or 1, got {shown}")
 
     def _advance(self) -> tuple[Observation, dict[str, Any]]:
         """Simulate until the next decision, or until all jobs have finished."""

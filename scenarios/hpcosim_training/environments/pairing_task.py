@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
 import numpy as np
 
 from hpcosim_client.agents.pairing.choices import Choices
@@ -16,7 +15,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import rules_of
 from hpcosim_server.engine.simulation import Rules
-from hpcosim_training.environments.arguments import check_power
+from hpcosim_training.environments.arguments import check_power, settings_of
 
 Reward = Literal["spent", "foreseen"]
 Invalid = Literal["raise", "first"]
@@ -66,10 +65,7 @@ def task_of(
     Raises:
         ValueError: the settings are invalid.
     """
-    try:
-        pairing = settings if isinstance(settings, Pairing) else msgspec.convert(settings, Pairing)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"invalid settings of a pairing agent: {error}") from None
+    pairing = settings if isinstance(settings, Pairing) else settings_of(settings, Pairing)
     reward = reward or default_reward(pairing.sees)
     return PairingTask(scenario.platform, pairing, reward, rules_of(scenario), scenario.seed)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from hpcosim_client import Policy, make_policy
 from hpcosim_client.power.features import CALENDAR, FEATURES
@@ -16,6 +19,10 @@ from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.library import rules_of
 from hpcosim_server.engine.simulation import Rules
+
+Kind = Literal["shares", "linear"]
+
+WEEK_S = 7 * 86_400.0
 
 PolicyFactory = Callable[[], Policy]
 """Returns a new job scheduler in its initial state."""
@@ -60,7 +67,7 @@ class Reward:
         beta: weight of the waiting time; per second for `linear`.
     """
 
-    kind: Literal["shares", "linear"] = "shares"
+    kind: Kind = "shares"
     alpha: float = 0.5
     beta: float = 0.5
 
@@ -116,6 +123,34 @@ def task_of(changes: Mapping[str, Any], scenario: Scenario) -> PowerTask:
     scheduler()  # reports an invalid scheduler now instead of at the first reset
     task = PowerTask(scenario.platform, scheduler, rules=rules_of(scenario), seed=scenario.seed)
     return replace(task, **changes)
+
+
+def check_task(task: PowerTask) -> None:
+    """Check the settings of a task.
+
+    Raises:
+        ValueError: a setting is of the wrong type or out of range.
+    """
+    if not _is_number(task.interval_s) or not 0.0 < task.interval_s < math.inf:
+        raise ValueError(f"interval_s: expected a finite number > 0, got {task.interval_s!r}")
+    origin_s = task.origin_s
+    if origin_s is not None and not (_is_number(origin_s) and 0.0 <= origin_s <= WEEK_S):
+        raise ValueError(f"origin_s: expected a number 0 to 604800 or None, got {origin_s!r}")
+    reward, kinds = task.reward, get_args(Kind)
+    if not isinstance(reward, Reward):
+        raise ValueError(
+            f"reward: expected Reward(kind, alpha, beta) with the kind {' or '.join(kinds)}, got "
+            f"{reward!r}"
+        )
+    if reward.kind not in kinds:
+        raise ValueError(f"reward.kind: expected one of {', '.join(kinds)}, got {reward.kind!r}")
+    for name, weight in (("alpha", reward.alpha), ("beta", reward.beta)):
+        if not _is_number(weight) or not 0.0 <= weight < math.inf:
+            raise ValueError(f"reward.{name}: expected a finite number >= 0, got {weight!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
 
 
 def check_power_states(platform: Platform, path: Path | None) -> None:

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
 import gymnasium
-import msgspec
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.spaces import Box, Discrete
@@ -21,7 +22,12 @@ from numpy.typing import NDArray
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_scenarios.running.library import Library
+from hpcosim_training.environments.arguments import (
+    check_render_mode,
+    library_of,
+    scenario_path,
+    settings_of,
+)
 from hpcosim_training.environments.step_costs import accrued_cost, cost_rates
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
@@ -98,11 +104,12 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
     Pass either `scenario`, or both `machines` and `jobs`.
 
     Args:
-        num_envs: number of runs; ignored with `jobs`, which set it.
-        scenario: path of a scenario file; its scheduler is ignored.
+        num_envs: number of runs, 1 or more; ignored with `jobs`, which set it.
+        scenario: path of a scenario file, or name of a shipped one; its scheduler is ignored.
         overrides: values that replace those of the scenario, by dotted path.
         machines: machines and settings.
         jobs: job sequences, one for each run.
+        render_mode: None; there is no rendering.
         **settings: fields of `DeepEas`, such as `horizon`, `queue`, `step_s`; only with `scenario`.
 
     Attributes:
@@ -111,14 +118,17 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
 
     Raises:
         ScenarioError, WorkloadError: the scenario is invalid.
-        ValueError: the arguments contradict each other, or a setting is invalid.
+        ValueError: an argument is invalid, or the arguments contradict each other.
 
     ## Version History
 
     - v1: initial version.
     """
 
-    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "autoreset_mode": AutoresetMode.DISABLED,
+        "render_modes": [],
+    }
     runs: StepRuns
 
     def __init__(
@@ -129,14 +139,18 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         overrides: Mapping[str, Scalar] | None = None,
         machines: Machines | None = None,
         jobs: StepJobs | None = None,
+        render_mode: str | None = None,
         **settings: Any,
     ) -> None:
+        check_render_mode(render_mode)
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise ValueError(f"num_envs: expected an integer >= 1, got {num_envs!r}")
         self._jobs = jobs
-        if scenario is not None and machines is None and jobs is None:
-            path = Path(scenario)
-            library = Library([path], overrides)
+        path = scenario_path(scenario)
+        if path is not None and machines is None and jobs is None:
+            library = library_of(path, overrides)
             self._model, self._seed = model_of(library.first, path), library.first.seed
-            self.machines = machines_of(library.first, _settings(settings), path)
+            self.machines = machines_of(library.first, settings_of(settings, DeepEas), path)
         elif machines is not None and jobs is not None and not settings and scenario is None:
             self.machines, num_envs = machines, len(jobs.valid)
         else:
@@ -179,12 +193,16 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
 
         Raises:
             ResetNeeded: all runs are over, or none has started.
-            InvalidAction: an action is out of range.
+            InvalidAction: not one integer for each run, or an action is out of range.
         """
         active = self.runs.active() if hasattr(self, "runs") else np.zeros(0, dtype=np.int64)
         if not len(active):
             raise ResetNeeded("all runs are over or not started; call reset() before step()")
-        chosen = np.asarray(actions)[active]
+        given = np.asarray(actions)
+        if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
+            shown = reprlib.repr(given.tolist())
+            raise InvalidAction(f"action: expected {self.num_envs} integers, got {shown}")
+        chosen = given[active].astype(np.int64)
         if (chosen < 0).any() or (chosen >= self.machines.settings.actions).any():
             last = self.machines.settings.actions - 1
             raise InvalidAction(f"action: expected 0 to {last}, got {chosen.tolist()}")
@@ -232,10 +250,15 @@ class StepBindingEnv(gymnasium.Env[Observation, np.int64]):
         **arguments: the other arguments of `StepBindingVectorEnv`, except `num_envs`.
 
     Raises:
-        ValueError: `jobs` has more than one run.
+        ValueError: an argument is invalid, or `jobs` has more than one run.
     """
 
     def __init__(self, scenario: str | Path | None = None, **arguments: Any) -> None:
+        if "num_envs" in arguments:
+            raise ValueError(
+                "num_envs: this environment is one run; make a vector of runs with "
+                'gymnasium.make_vec("hpcosim/StepBinding-v1", num_envs=..., scenario=...)'
+            )
         self._envs = StepBindingVectorEnv(1, scenario, **arguments)
         if self._envs.num_envs != 1:
             raise ValueError(f"jobs: expected the jobs of one run, got {self._envs.num_envs} runs")
@@ -251,20 +274,17 @@ class StepBindingEnv(gymnasium.Env[Observation, np.int64]):
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Execute an action, see `StepBindingVectorEnv.step`."""
-        observations, rewards, terminated, truncated, info = self._envs.step(np.array([action]))
+        try:
+            number = index(action)
+        except TypeError:
+            raise InvalidAction(f"action: expected an integer, got {action!r}") from None
+        observations, rewards, terminated, truncated, info = self._envs.step(np.array([number]))
         observation, info = _first(observations, info)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
 
 def _first(observations: Observation, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
     return {k: v[0].copy() for k, v in observations.items()}, {k: v[0] for k, v in info.items()}
-
-
-def _settings(fields: Mapping[str, Any]) -> DeepEas:
-    try:
-        return msgspec.convert(fields, DeepEas)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"invalid settings of Deep-EAS: {error}") from None
 
 
 def _space(settings: DeepEas) -> gymnasium.spaces.Dict:

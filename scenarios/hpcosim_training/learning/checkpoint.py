@@ -5,19 +5,50 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor
 
-from hpcosim_client.agents.networks_file import read_network, write_network
+from hpcosim_client.agents.networks_file import (
+    CHECKPOINT,
+    CHECKPOINT_FORM,
+    read_network,
+    write_network,
+)
 from hpcosim_client.errors import PolicyError
 from hpcosim_training.errors import CheckpointError
 
-CHECKPOINT = "checkpoint.safetensors"
-FORMAT = "hpcosim training checkpoint 2"
 BEST = "best"
+INPUTS = "inputs"
+"""Name of the checksum of platform and workloads in the description of a training."""
+
+OPTIONS = MappingProxyType(
+    {
+        "synthetic_days": "--days",
+        "settings_sees": "--form",
+        "pairing_placements_per_event": "--placements",
+        "windows_jobs": "--jobs",
+        "windows_kinds": "--kinds",
+        **{
+            f"pairing_{name}": f"--{name.replace('_', '-')}"
+            for name in ("sees", "objective", "wait", "wait_s", "most_wait_s")
+        },
+        **{
+            name: f"--{name.replace('_', '-')}"
+            for name in (
+                *("iterations", "seed", "learning_rate", "validate_every", "patience", "episodes"),
+                *("validation_windows", "pool", "sequences", "trajectories", "curriculum"),
+                *("interval_s", "calendar", "algorithm"),
+            )
+        },
+    }
+)
+"""Options of `hpcosim train` by the setting's name in the description of a training."""
+
+DEFAULTS_DEPEND_ON = ("pairing_sees", "settings_sees", "algorithm")
 
 
 class TrainingProgress(msgspec.Struct, kw_only=True):
@@ -54,7 +85,7 @@ def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: TrainingP
     best = {f"{BEST}.{name}": tensor for name, tensor in progress.best_weights.items()}
     scratch = out / f"{CHECKPOINT}.part"
     about = msgspec.structs.replace(progress, best_weights={})
-    write_network(scratch, {**state, **best}, FORMAT, about)
+    write_network(scratch, {**state, **best}, CHECKPOINT_FORM, about)
     scratch.replace(out / CHECKPOINT)
 
 
@@ -78,13 +109,15 @@ def read_checkpoint(
             f"{path}: there is no checkpoint to resume from; start the training without resume"
         )
     try:
-        progress, tensors = read_network(path, FORMAT, TrainingProgress, "checkpoint of a training")
+        progress, tensors = read_network(
+            path, CHECKPOINT_FORM, TrainingProgress, "checkpoint of a training"
+        )
     except PolicyError as error:
         raise CheckpointError(str(error)) from None
-    if progress.training != training:
+    if differences := _differences(progress.training, training):
         raise CheckpointError(
             f"{path}: the checkpoint belongs to a different training: "
-            f"{_differences(progress.training, training)}; resume with the settings of the "
+            f"{differences}; resume with the settings of the "
             "checkpoint, or choose another folder"
         )
     try:
@@ -96,10 +129,30 @@ def read_checkpoint(
 
 
 def _differences(stored: str, expected: str) -> str:
-    """Return the settings in which two trainings differ, such as `seed is 1, expected 2`."""
-    got, want = json.loads(stored), json.loads(expected)
+    """Return how two trainings differ, such as `the checkpoint has --seed 1, the command 2`.
+
+    The text is empty if they are the same.
+    """
+    got, want = _with_form(json.loads(stored)), _with_form(json.loads(expected))
+    if INPUTS not in got:  # a checkpoint of release 0.1
+        want.pop(INPUTS, None)
     names = [name for name in {**want, **got} if got.get(name) != want.get(name)]
-    return ", ".join(f"{name} is {got.get(name)}, expected {want.get(name)}" for name in names)
+    # Settings depend on options, some options on the observation, and the inputs on the scenario.
+    for main in (DEFAULTS_DEPEND_ON, OPTIONS, ("scenario",)):
+        names = [name for name in names if name in main] or names
+    if INPUTS in names:
+        return "the platform, the jobs or the validation jobs have changed"
+    pairs = [(OPTIONS.get(name, name), got.get(name), want.get(name)) for name in names]
+    texts = [f"{name} {had}, the command {has}" for name, had, has in pairs]
+    return "the checkpoint has " + "; ".join(texts) if texts else ""
+
+
+def _with_form(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a training with the form of Deep-EAS as its observation."""
+    if "settings_sees" not in values:
+        return values
+    form = values["settings_sees"] if values.get("settings_masked") else "paper"
+    return {**values, "settings_sees": form, "algorithm": None}
 
 
 def flatten_state(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -103,7 +104,7 @@ class TrainingSession:
         return self.progress.iterations >= self._learner.iterations
 
     def run(self, on_iteration: OnIteration = lambda _: None) -> None:
-        """Train to the end.
+        """Train to the end; warn if a resumed training is complete.
 
         Args:
             on_iteration: called after each iteration.
@@ -113,6 +114,10 @@ class TrainingSession:
         """
         self._out.mkdir(parents=True, exist_ok=True)
         settings = self._learner.settings
+        if self._resumed and self.over:
+            done, total = self.progress.iterations, self._learner.iterations
+            what = f"{self._out}: the training is complete ({done} of {total} iterations)"
+            warnings.warn(what, stacklevel=2)
         after = self.progress.iterations if self._resumed else None
         with LearningCurve(self._out, self._learner.measures, after) as curve:
             if not self._resumed and (settings.cloning_epochs or settings.validate_every):

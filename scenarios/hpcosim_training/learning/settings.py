@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
+
+from hpcosim_protocol import Platform
+from hpcosim_workloads.table import JobTable
 
 Algorithm = Literal["ppo", "a2c", "reinforce"]
 
@@ -98,6 +104,18 @@ def description(settings: TrainingSettings, **more: Any) -> str:
         **more: additional inputs.
     """
     return json.dumps(flat_settings(settings) | msgspec.to_builtins(more), sort_keys=True)
+
+
+def checksum(platform: Platform, workloads: Iterable[JobTable]) -> str:
+    """Return the SHA-256 of a platform and of all jobs of some workloads, hexadecimal."""
+    found = hashlib.sha256(msgspec.json.encode(platform))
+    for jobs in workloads:
+        found.update(repr(jobs.profiles).encode())
+        columns = [getattr(jobs, column.name) for column in dataclasses.fields(jobs)]
+        for values in columns:
+            if isinstance(values, np.ndarray):
+                found.update(values.tobytes())
+    return found.hexdigest()
 
 
 def flat_settings(

@@ -16,6 +16,10 @@ from torch import Tensor, nn
 from hpcosim_client.errors import PolicyError
 
 Metadata = TypeVar("Metadata", bound=msgspec.Struct)
+CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT_FORM = "hpcosim training checkpoint 2"
+"""Kind and version of the checkpoint of a training."""
+
 Net = TypeVar("Net", bound=nn.Module)
 
 
@@ -51,15 +55,22 @@ def read_network(
         what: name of the kind of file, for errors.
 
     Raises:
-        PolicyError: the file cannot be read or is of another kind.
+        PolicyError: the file is missing, cannot be read or is of another kind.
     """
+    if not path.is_file():
+        raise PolicyError(_missing(path))
     try:
         with safe_open(path, framework="pt") as file:
             found = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        why = "cannot be read as a trained network in safetensors format"
-        raise PolicyError(f"{path}: {why}: {error}") from None
+        raise PolicyError(
+            f"{path}: cannot be read as a {what} in safetensors format: {error}"
+        ) from None
+    if CHECKPOINT_FORM in found and form != CHECKPOINT_FORM:
+        raise PolicyError(
+            f"{path}: the file is the checkpoint of a training; expected a {what}{_nearest(path)}"
+        )
     if form not in found:
         forms = ", ".join(sorted(found)) or "none"
         raise PolicyError(f"{path}: expected a {what} with metadata {form!r}, got {forms}")
@@ -67,6 +78,25 @@ def read_network(
         return msgspec.json.decode(found[form], type=metadata), tensors
     except msgspec.DecodeError as error:
         raise PolicyError(f"{path}: invalid metadata {form!r}: {error}") from None
+
+
+def _missing(path: Path) -> str:
+    """Return the error message for a path that is not a file."""
+    if path.is_dir():
+        return f"{path} is a folder; expected a file{_nearest(path / CHECKPOINT)}"
+    if (path.parent / CHECKPOINT).exists():
+        return (
+            f"{path}: no such file; its folder holds the checkpoint of an unfinished training, "
+            "which `hpcosim train ... --resume` continues"
+        )
+    return f"{path}: no such file"
+
+
+def _nearest(checkpoint: Path) -> str:
+    """Return a suggestion of the network in the folder of a checkpoint; empty if there is none."""
+    networks = sorted(checkpoint.parent.glob("*.safetensors"))
+    found = [path for path in networks if not path.name.startswith(("checkpoint", "iteration-"))]
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tensor]) -> Net:

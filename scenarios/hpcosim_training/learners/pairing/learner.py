@@ -32,7 +32,7 @@ from hpcosim_training.learners.pairing.teacher import (
 from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined
 from hpcosim_training.learning.session import IterationOutcome, Learner
-from hpcosim_training.learning.settings import description
+from hpcosim_training.learning.settings import checksum, description
 from hpcosim_training.learning.update import behaviour_cloning, learn
 from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
@@ -101,7 +101,11 @@ class PairingLearner(Learner):
         )
         self.agent = new_agent(training, scenario.platform.node_count)
         self._validation = _validation(self._source, validation_jobs, training)
-        self.description = description(training, scenario=scenario.name)
+        self.description = description(
+            training,
+            scenario=scenario.name,
+            inputs=checksum(scenario.platform, (jobs, validation_jobs)),
+        )
 
     def clone(self) -> IterationOutcome:
         """Train by behaviour cloning on demonstrations of the teachers."""

@@ -15,7 +15,7 @@ from hpcosim_training.learners.power.curriculum import CurriculumWorkload, split
 from hpcosim_training.learners.power.settings import PowerTraining
 from hpcosim_training.learning.rollout import collect
 from hpcosim_training.learning.session import IterationOutcome, Learner
-from hpcosim_training.learning.settings import description, flat_settings
+from hpcosim_training.learning.settings import checksum, description, flat_settings
 from hpcosim_training.learning.update import learn, mean_losses
 
 
@@ -48,7 +48,8 @@ class PowerLearner(Learner):
         self.shape = (shape or Shape())._replace(features=task.columns)
         self.agent = new_agent(training, self.shape)
         jobs = [len(workload.jobs) for workload in curriculum]
-        self.description = description(training, shape=self.shape, jobs=jobs)
+        inputs = checksum(task.platform, [workload.jobs for workload in curriculum])
+        self.description = description(training, shape=self.shape, jobs=jobs, inputs=inputs)
 
     def iterate(self, done: int, remaining: float) -> IterationOutcome:
         """Train on a workload once, from its beginning to its end."""
