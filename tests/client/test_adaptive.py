@@ -73,7 +73,7 @@ def test_a_job_that_returns_to_the_queue_is_no_new_submission() -> None:
     assert (submissions.count, submissions.in_last_hour(0.0)) == (1, 1)
 
 
-def test_a_saturday_is_told_from_a_friday() -> None:
+def test_saturday_differs_from_friday() -> None:
     """The weekend begins on Saturday, 00:00, and ends on Monday, 00:00."""
     view = View(nodes_of(1))
     days = [features(view, 0, day * 86400.0 + 1.0)[5] for day in range(8)]

@@ -115,7 +115,7 @@ def test_what_is_possible() -> None:
     assert scene.possible().tolist() == [[True, False, False, False, True]]
 
 
-def test_what_is_told() -> None:
+def test_observation_of_the_agent() -> None:
     """A job of 2 steps is bound to machine 0; the next would wait for it, or start on the other."""
     rounds, view = rounds_after([Drawn(0, 2, 2, 3), Drawn(0, 1, 1, 2), Drawn(0, 3, 3, 4)], [0])
     scene = rounds.look(view)
@@ -158,7 +158,7 @@ def test_an_agent_that_holds_for_ever_does_not_hang(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sees", ["picture", "pairs"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_every_job_runs_whatever_was_learned(masked: bool, sees: Sees, tmp_path: Path) -> None:
+def test_every_job_runs_with_any_network(masked: bool, sees: Sees, tmp_path: Path) -> None:
     """An agent that draws among all actions gets every job done."""
     settings = DeepEas(cores=4, masked=masked, sees=sees)
     rng = np.random.default_rng(3)

@@ -59,8 +59,8 @@ def nodes_of(simulation: Simulation) -> list[list[int]]:
         ("high-gflops", 3),  # 1 GHz, but four operations a cycle
         ("high-cores", 2),
         ("high-mem", 2),
-        ("high-mem-used", 0),  # nobody uses any
-        ("high-mem-bw", 0),  # likewise
+        ("high-mem-used", 0),  # no node has used memory
+        ("high-mem-bw", 0),  # no node has used bandwidth
         ("low-power", 2),  # 10 + 8 * 2 W
         ("none", 0),
     ],

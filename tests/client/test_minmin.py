@@ -401,7 +401,7 @@ def test_a_map_is_that_of_the_definition(
 
 
 @pytest.mark.parametrize("policy", CHAINED)
-def test_chained_estimates_follow_the_job_before_on_whatever_node(policy: str) -> None:
+def test_chained_estimates_follow_the_previous_job_on_any_node(policy: str) -> None:
     """Of two jobs of one instant the second finds all nodes as late as the first, so ties."""
     two = nodes_of((1, 1.0), (1, 1.0))
     jobs = jobs_of((0.0, 10.0, 1), (0.0, 10.0, 1), placement="one_node")

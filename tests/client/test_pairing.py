@@ -105,7 +105,7 @@ def test_a_scenarios_agents_are_called_by_name(trained: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("transport", ["inproc", pytest.param("ipc", marks=pytest.mark.slow)])
-def test_a_job_no_node_holds_is_told_whoever_ends_first(
+def test_a_job_too_large_for_any_node_is_reported_on_every_transport(
     transport: Transport, trained: Path, tmp_path: Path
 ) -> None:
     """The scheduler's own words come through, though the server is over before its process."""
@@ -130,7 +130,7 @@ def _broken(path: Path, trained: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", ["missing", "truncated", "nodes", "nan"])
-def test_a_bad_model_is_told_in_one_line(name: str, trained: Path, tmp_path: Path) -> None:
+def test_an_invalid_model_is_an_error_in_one_line(name: str, trained: Path, tmp_path: Path) -> None:
     """A file that is missing, cut short, of other features or not finite: exit 2, one line."""
     file = _broken(tmp_path, trained)[name]
     result = CliRunner().invoke(

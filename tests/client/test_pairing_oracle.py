@@ -74,7 +74,7 @@ def some_platform(random: Random, nodes: int, contention: bool) -> Platform:
 def some_jobs(random: Random, count: int, platform: Platform, contention: bool) -> JobTable:
     """Return jobs of up to three profiles; some run longer or shorter than requested."""
     # On these what is foreseen is not what happens, and of equal jobs one may end when another was
-    # to: see `test_a_job_that_was_to_end_now_is_foreseen_alike_on_any_node`.
+    # to: see `test_the_forecast_of_a_job_that_should_end_now_is_equal_on_all_nodes`.
     uneven = contention and any(len(group.processors) > 1 for group in platform.nodes)
     slowest = platform.slowest_ops_per_s
     widest = max(platform.cores_by_node())
@@ -246,28 +246,28 @@ def test_every_pair_is_shown_by_the_papers_features(scene: Scene) -> None:
 
 @MANY
 @given(scenes("foreseen"))
-def test_pairs_that_nothing_tells_apart_are_shown_once(scene: Scene) -> None:
+def test_equal_pairs_are_observed_once(scene: Scene) -> None:
     """The first job of a kind on the first of equal nodes, by kind and node."""
     play_beside(scene, same_actions)
 
 
 @MANY
 @given(scenes("foreseen"))
-def test_what_is_foreseen_where_nothing_slows_a_task(scene: Scene) -> None:
+def test_forecast_without_contention(scene: Scene) -> None:
     """Every column is as simulated from the first job on, though jobs are early and late."""
     play_beside(scene, same_rows)
 
 
 @MANY
 @given(scenes("foreseen", contention=True))
-def test_what_is_foreseen_where_tasks_slow_each_other_down(scene: Scene) -> None:
+def test_forecast_with_contention(scene: Scene) -> None:
     """Every column is as simulated from the first job on, by the reference's own formula."""
     play_beside(scene, same_rows)
 
 
 @MANY
 @given(scenes("foreseen", contention=True))
-def test_what_all_jobs_placed_so_far_come_to(scene: Scene) -> None:
+def test_forecast_of_all_placed_jobs(scene: Scene) -> None:
     """What they cost beyond the idle cluster, and when the last ends: rewards are of these."""
     play_beside(scene, same_sums)
 
@@ -335,7 +335,7 @@ def test_waiting_ends_just_at_its_bound(submit_s: float) -> None:
     strict=True,
     reason="beside a job that leaves at that instant it counts as late at once, else only later",
 )
-def test_a_job_that_was_to_end_now_is_foreseen_alike_on_any_node() -> None:
+def test_the_forecast_of_a_job_that_should_end_now_is_equal_on_all_nodes() -> None:
     """Jobs 1 and 2 request 10 s; job 2 still runs when job 1 ends after 10 s."""
     jobs = jobs_of((0, 10, 1, 10), (0, 20, 1, 10), (10, 5, 1, 5))
     until = []
@@ -359,7 +359,7 @@ def test_a_job_that_was_to_end_now_is_foreseen_alike_on_any_node() -> None:
         ),
     ],
 )
-def test_nodes_are_equal_whatever_sums_are_rounded_to(came_s: float) -> None:
+def test_equal_nodes_stay_equal_despite_rounding(came_s: float) -> None:
     """Jobs 1 and 2 are alike, on nodes that are; that job 3 came and went changed nothing."""
     jobs = jobs_of((0, 2, 1), (0, 2, 1), (came_s, came_s, 1), (0.75, 1, 1))
     shown = placing(cluster_of(2, cores=2), jobs, {1: 0, 2: 1, 3: 0, 4: 0}, Pairing())

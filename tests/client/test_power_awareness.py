@@ -87,7 +87,7 @@ class Trace:
 def trace(
     platform: Platform, jobs: JobTable, policy: Policy, rules: Rules | None = None, seed: int = 0
 ) -> Trace:
-    """Run a workload to its end; every job must come to its own."""
+    """Run a workload to its end and check that every job ends."""
     simulation = Simulation(platform, jobs, rules, np.random.default_rng(seed))
     allocated: list[int] = []
     rejected: list[str] = []
@@ -512,7 +512,7 @@ def test_jobs_behind_never_delay_the_head(data: st.DataObject) -> None:
     name, awareness = data.draw(st.sampled_from(names))
     power = data.draw(st.sampled_from(POWERS))
     if awareness == "aware" and len(platform.nodes) > 1:
-        return  # see `test_aware_a_node_just_given_boots_but_once`
+        return  # see `test_aware_an_allocated_node_boots_only_once`
     assert never_delays_the_head(platform, jobs, lambda: with_power(name, power, awareness))
 
 
@@ -532,8 +532,8 @@ def unused(result: Trace) -> list[tuple[float, int, str]]:
 
 @examples(60)
 @given(data=st.data())
-def test_conservative_wakes_no_node_in_vain(data: st.DataObject) -> None:
-    """Planned, with exact requests and all jobs there at once, each serves when it is on."""
+def test_conservative_wakes_no_node_without_use(data: st.DataObject) -> None:
+    """Planned, with exact requests and jobs submitted at 0, each woken node runs a job when on."""
     platform = data.draw(platforms())
     jobs: Jobs = list(data.draw(rows_of(platform.core_count, EXACT, last_s=0)))
     timeout_s = data.draw(st.sampled_from([0, 2, 7]))
@@ -590,7 +590,7 @@ TIMEOUTS = st.sampled_from([0, 1, 2, 5, 9])
 
 @examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
-def test_easy_planned_is_as_defined(
+def test_easy_planned_equals_the_reference(
     data: st.DataObject, timeout_s: int, over: tuple[int, int]
 ) -> None:
     """Every start and every switching is the slow reference's, on up to two groups of nodes."""
@@ -601,7 +601,7 @@ def test_easy_planned_is_as_defined(
 
 @examples(300)
 @given(data=st.data(), timeout_s=TIMEOUTS, over=st.sampled_from([EXACT, ABOVE]))
-def test_easy_aware_is_as_defined(
+def test_easy_aware_equals_the_reference(
     data: st.DataObject, timeout_s: int, over: tuple[int, int]
 ) -> None:
     """Every start and every switching is the slow reference's, on nodes that are alike."""
@@ -622,7 +622,7 @@ def test_easy_aware_gives_away_no_sleeping_node_of_a_reservation() -> None:
     assert under("easy", "aware", jobs, platform, timeout_s=2).starts[1] <= 26
 
 
-def test_easy_aware_is_as_defined_on_unlike_nodes() -> None:
+def test_easy_aware_equals_the_reference_on_different_nodes() -> None:
     """The same, against the reference."""
     platform = cluster(2, group(2, on_s=3, off_s=1))
     as_the_reference(platform, [(0, 23, 1, 23), (20, 1, 3, 1), (20, 30, 2, 30)], 2, "aware")
@@ -669,7 +669,7 @@ def test_aware_the_head_is_not_passed_for_ever(name: str) -> None:
 
 @backfilling
 def test_planned_no_job_is_given_a_node_that_boots_longer_than_expected(name: str) -> None:
-    """Node 0 is expected on at 30, and is at 32.5; at 31 job 3 comes, and nobody is given it."""
+    """Node 0, expected on at 30, is on at 32.5; job 3, submitted at 31, does not get it."""
     jobs = jobs_of((0, 1, 1), (20, 5, 1), (31, 5, 1))
     policy = with_power(name, Timeout(2), "planned")
     assert trace(cluster(group(1, sd_s=3)), jobs, policy, seed=1).allocated == []
@@ -691,7 +691,7 @@ def test_planned_and_a_manager_do_not_switch_a_node_to_and_fro_for_ever(name: st
 
 
 @backfilling
-def test_planned_no_node_goes_to_and_fro_for_ever_while_another_boots_late(name: str) -> None:
+def test_planned_switches_no_node_repeatedly_while_another_boots_late(name: str) -> None:
     """Node 0 takes no time; woken for job 2, it is left on until node 1 is on, too."""
     platform = cluster(group(1, on_s=0, off_s=0), group(1, sd_s=3))
     jobs = jobs_of((0, 1, 1), (20, 5, 2), (31, 5, 2))
@@ -699,7 +699,7 @@ def test_planned_no_node_goes_to_and_fro_for_ever_while_another_boots_late(name:
 
 
 def test_easy_planned_needs_no_waking_on_allocation() -> None:
-    """Nodes that sleep cannot be given then, but job 3, coming while job 2 waits, can wake one."""
+    """Sleeping nodes cannot be allocated; job 3, submitted while job 2 waits, wakes one."""
     jobs: Jobs = [(0, 300, 1), (40, 5, 3), (50, 10, 1)]
     assert under("easy", "planned", jobs, 3).starts == [0, 300, 60]
     rules = Rules(wake_on_allocation=False)
@@ -778,7 +778,7 @@ def test_conservative_aware_no_job_overtakes_one_that_has_a_reservation() -> Non
 @pytest.mark.xfail(
     raises=AssertionError, strict=True, reason="`View._start` leaves nodes asleep that boot for it"
 )
-def test_aware_a_node_just_given_boots_but_once(name: str) -> None:
+def test_aware_an_allocated_node_boots_only_once(name: str) -> None:
     """Job 2 wakes node 0 at 20 and has it from 23 to 26: then job 3 does, not node 1 at 28.
 
     Both come at 20, and are decided on at once. Were it a boot more, node 0 would be on at 29.
@@ -791,7 +791,7 @@ def test_aware_a_node_just_given_boots_but_once(name: str) -> None:
 @pytest.mark.xfail(
     raises=AssertionError, strict=True, reason="job 3 gets its reservation only as the head"
 )
-def test_easy_planned_wakes_no_node_in_vain_for_one_behind_the_next_head() -> None:
+def test_easy_planned_wakes_no_node_without_use_for_a_job_behind_the_next_head() -> None:
     """At 12 job 4 wakes node 2 for 22; at 20 job 3 is the head, and job 4 must let it go first."""
     jobs: Jobs = [(0, 20, 2), (12, 30, 1), (12, 5, 3), (12, 60, 2)]
     assert unused(under("easy", "planned", jobs, 3)) == []
@@ -824,7 +824,7 @@ def test_aware_is_not_for_those_whose_nodes_are_set(name: str, tmp_path: Path) -
         make_policy(name, "aware")
 
 
-def test_an_unknown_scheduler_is_told_first() -> None:
+def test_an_unknown_scheduler_is_reported_first() -> None:
     """Whatever the awareness."""
     with pytest.raises(PolicyError, match="there is no scheduler 'eazy'; did you mean easy"):
         make_policy("eazy", "planned")

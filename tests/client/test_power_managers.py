@@ -134,7 +134,7 @@ def test_a_manager_s_alarm_keeps_no_run_alive() -> None:
     assert simulate(nodes_of(2), jobs, policy, rules).now_s == 35.0
 
 
-def test_a_switching_refused_leaves_what_the_server_told() -> None:
+def test_a_rejected_switch_leaves_the_state_of_the_server() -> None:
     """Also where the node went on to another state in the scheduler's thinking time."""
     view = View(nodes_of(1))
     view.apply(0.0, [NodePowerChanged(0.0, 0, "switching_on")])

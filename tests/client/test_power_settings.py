@@ -152,7 +152,7 @@ def test_every_manager_is_tried_here() -> None:
         ({"name": "rl", "model": "m", "origin_s": 604800}, "origin_s", "< 604800"),
     ],
 )
-def test_bad_settings_are_told_with_their_field(
+def test_invalid_settings_name_their_field(
     settings: dict[str, object], field: str, what: str
 ) -> None:
     """The error states the expected value."""
@@ -170,7 +170,7 @@ def test_a_text_that_is_no_power_manager(text: str) -> None:
         read_power(text)
 
 
-def test_an_unknown_manager_is_told_the_nearest_and_all() -> None:
+def test_an_unknown_manager_names_the_nearest_and_all() -> None:
     """On the command line."""
     with pytest.raises(PolicyError, match=r"power manager 'timeouts'; did you mean timeout\?"):
         read_power('{"name": "timeouts"}')
@@ -337,7 +337,7 @@ def test_a_plan_of_another_scheduler_is_refused(tmp_path: Path) -> None:
         run_scenario(file, out=tmp_path / "out")
 
 
-def test_a_bad_plan_is_told_with_the_setting(tmp_path: Path) -> None:
+def test_an_invalid_plan_names_the_setting(tmp_path: Path) -> None:
     """And with its file."""
     file = night(tmp_path, "{name: easy, power: {name: oracle, plan: gone.json}}")
     with pytest.raises(PolicyError, match=r"power\.plan: .*gone\.json: the plan cannot be read"):
@@ -403,7 +403,7 @@ def test_it_decides_as_often_as_it_was_trained_to(
     assert asked == [420.0, 99.0]
 
 
-def test_a_bad_model_is_told_with_the_setting(tmp_path: Path) -> None:
+def test_an_invalid_model_names_the_setting(tmp_path: Path) -> None:
     """And with its file, before anything runs."""
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: gone.safetensors}}")
