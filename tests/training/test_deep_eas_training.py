@@ -348,6 +348,7 @@ def test_another_workload_model_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default:.*training is complete")
 def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     """The command prints one line for each iteration and the path of the network, and resumes."""
     from typer.testing import CliRunner
@@ -369,4 +370,4 @@ def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     assert about.settings == FORMS["picture"].settings
     assert about.training["learning_rate"] == FORMS["picture"].learning_rate
     again = CliRunner().invoke(app, [*words, "--resume"])
-    assert again.output.splitlines() == [last]  # all is done
+    assert again.stdout.splitlines() == [last]  # all is done
