@@ -26,7 +26,7 @@ CLIENTS = {
     "minimal": [sys.executable, str(ROOT / "scheduler_client" / "minimal.py")],
     "easy": [sys.executable, str(SUPPORT / "easy_client.py")],
 }
-# The broken client ends the delay: it resends after 0.3 s or exits. The others wait.
+# The broken client ends the delay: it resends after 0.6 s or exits. The others wait.
 BROKEN_DELAY_S, DELAY_S = SOON_S, 1.0
 # With these faults the kit waits until the timeout. The second one includes a whole session on a
 # busy machine.

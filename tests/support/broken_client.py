@@ -17,7 +17,7 @@ import msgpack
 import zmq
 
 Map = dict[str, Any]
-RESEND_MS = 300
+RESEND_MS = 600
 STAY_S = 60.0  # until the kit kills it
 KNOWN_FIELDS = {"type", "time_s", "job_id", "cores", "requested_s", "nodes", "state"}
 KNOWN_EVENTS = {"simulation_began", "job_submitted", "job_started", "job_completed", "no_more_jobs"}
