@@ -80,6 +80,8 @@ def _folder_with_scenarios(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", WRONG)
 def test_wrong_usage_is_one_line(words: str) -> None:
     """The line names the argument and the remedy; nothing is written."""
+    if words.startswith("train "):
+        pytest.importorskip("torch", reason="training needs the extra rl")
     done = CliRunner().invoke(app, words.split(), prog_name="hpcosim")
     assert (done.exit_code, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
