@@ -222,7 +222,7 @@ print(json.dumps({key: run[key] for key in run if key not in ("git", "packages")
 compare_with_plain() {
   local name=$1 folder=$2 plain=$WORK/plain-$1
   [ -d "$folder" ] || die "no results of $name: $folder"
-  "$HPCOSIM" run "$SCENARIO" --scheduler "$name" --transport inproc --json --out "$plain" \
+  "$HPCOSIM" run "$SCENARIO" --scheduler "$name" --transport inproc --json --out "$plain" --force \
     >"$plain.json" || die "the plain run with $name failed"
   diff "$plain.json" "$folder/metrics.json" || die "$name: metrics.json differs from a plain run"
   diff --recursive --brief --exclude run.json "$plain" "$folder" ||
