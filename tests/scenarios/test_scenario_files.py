@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from inspect import cleandoc
 from pathlib import Path
 
 import msgspec
@@ -249,6 +250,6 @@ def test_every_key_of_a_scenario_is_documented() -> None:
         f"{kind.__name__}.{name}"
         for kind in (*structs_of(scenario), *structs_of(scheduler), *structs_of(workload))
         for name in kind.__struct_fields__
-        if not any(f"\n        {name}: " in (base.__doc__ or "") for base in kind.__mro__)
+        if not any(f"\n    {name}: " in cleandoc(base.__doc__ or "") for base in kind.__mro__)
     ]
     assert not missing
