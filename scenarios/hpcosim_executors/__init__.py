@@ -1,0 +1,1 @@
+"""Execution of independent tasks: in local processes, on a Ray cluster, or as Slurm jobs."""

@@ -1,0 +1,1 @@
+"""Experiments: many runs of a scenario along axes, with statistics and a report."""
