@@ -47,13 +47,13 @@ class LoadedScenario(NamedTuple):
         scenario: the scenario after overrides.
         jobs: its jobs.
         overrides: the overrides.
-        source: the origin of the jobs.
+        source: the origin of the jobs; None: they are not those of the scenario.
     """
 
     scenario: Scenario
     jobs: JobTable
     overrides: Overrides
-    source: WorkloadSource
+    source: WorkloadSource | None
 
 
 class Library:
