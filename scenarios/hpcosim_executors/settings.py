@@ -45,7 +45,7 @@ class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
             share.
         partition: Slurm partition. None: the default partition of the cluster.
         time_min: time limit of an array element, minutes.
-        memory_gb: memory of an array element, GB. None: the cluster's default.
+        memory_mb: memory of an array element, MB. None: the cluster's default.
         array_size: largest number of elements of an array.
         workers: largest number of elements that run at a time. None: `array_size`.
         setup: shell commands that run before Python, such as `module load python`.
@@ -54,7 +54,7 @@ class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     folder: Path = Path("slurm-jobs")
     partition: str | None = None
     time_min: Positive = 60
-    memory_gb: Annotated[float, Meta(gt=0)] | None = None
+    memory_mb: Positive | None = None
     array_size: Positive = 100
     workers: Positive | None = None
     setup: tuple[str, ...] = ()
