@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,10 @@ from hpcosim_scenarios.model.jobs import shape, source_jobs
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.signals import FILES, signals_of
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
+from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Run, WorkloadSource
@@ -36,6 +38,7 @@ SERVER_ONLY = (
     "workload.trace",
     "workload.synthetic.swf",
     "workload.synthetic.trace",
+    *FILES,
 )
 SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
 
@@ -48,12 +51,14 @@ class LoadedScenario(NamedTuple):
         jobs: its jobs.
         overrides: the overrides.
         source: the origin of the jobs.
+        signals: its signals.
     """
 
     scenario: Scenario
     jobs: JobTable
     overrides: Overrides
     source: WorkloadSource
+    signals: tuple[Signal, ...] = ()
 
 
 class Library:
@@ -150,7 +155,8 @@ class Library:
             raise ScenarioError("workload: expected at least one job, got 0", path)
         self._check_count(len(jobs), path)
         source = source_of(workload, path.parent, len(table), len(jobs))
-        return LoadedScenario(scenario, jobs, overrides, source)
+        signals = signals_of(scenario.signals, path.parent, scenario.seed)
+        return LoadedScenario(scenario, jobs, overrides, source, signals)
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
@@ -166,7 +172,7 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """
-    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs)
+    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, loaded.signals)
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
     opened.run.warnings = [
@@ -177,7 +183,11 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
 
 
 def open_scenario(
-    scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 2_000_000
+    scenario: Scenario,
+    jobs: JobTable,
+    scheduler: str,
+    max_jobs: int = 2_000_000,
+    signals: Iterable[Signal] = (),
 ) -> Opened:
     """Return a new simulation of a scenario.
 
@@ -186,6 +196,7 @@ def open_scenario(
         jobs: the jobs to simulate; the workload section is not read.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
+        signals: the signals to simulate; the signals section is not read.
     """
     run = Run(
         hpcosim=importlib.metadata.version("hpcosim"),
@@ -196,7 +207,7 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance)
+    simulation = Simulation(scenario.platform, jobs, rules, chance, signals)
     return Opened(simulation, run, len(jobs))
 
 
