@@ -8,6 +8,7 @@ from hpcosim_protocol import Contention, NodeGroup, Platform, PowerStates, Proce
 from hpcosim_scenarios.model.bounds import Count, Name
 from hpcosim_scenarios.model.economics import Economics
 from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.signals import Signals, SignalSource
 from hpcosim_scenarios.model.workload import (
     Bernoulli,
     Lublin,
@@ -39,6 +40,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         wake_on_allocation: allow the scheduler to allocate nodes that are asleep or being switched.
             They are switched on, and the job starts when the last of them is on. False: such an
             allocation is rejected.
+        signals: carbon intensity, electricity price and power cap over time, of which the scheduler
+            is told with forecasts. Null: none.
     """
 
     name: Name
@@ -50,6 +53,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
+    signals: Signals | None = None
 
 
 KINDS: tuple[type[Struct], ...] = (
@@ -69,5 +73,7 @@ KINDS: tuple[type[Struct], ...] = (
     Seasonal,
     Scheduler,
     Economics,
+    Signals,
+    SignalSource,
 )
 """The types of all mappings in a scenario, for messages; the first is that of the whole file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +18,10 @@ from hpcosim_scenarios.model.jobs import shape, source_jobs
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.signals import FILES, signals_of
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
+from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.economics import UNKNOWN, Rates
@@ -40,6 +42,7 @@ SERVER_ONLY = (
     "workload.synthetic.trace",
     "economics.tariff",
     "economics.series",
+    *FILES,
 )
 SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
 
@@ -53,6 +56,7 @@ class LoadedScenario(NamedTuple):
         overrides: the overrides.
         source: the origin of the jobs; None: they are not those of the scenario.
         economics: price and carbon intensity of electricity; None: unknown.
+        signals: its signals.
     """
 
     scenario: Scenario
@@ -60,6 +64,7 @@ class LoadedScenario(NamedTuple):
     overrides: Overrides
     source: WorkloadSource | None
     economics: LoadedEconomics | None = None
+    signals: tuple[Signal, ...] = ()
 
 
 class Library:
@@ -158,7 +163,8 @@ class Library:
             raise ScenarioError("workload: expected at least one job, got 0", path)
         self._check_count(len(jobs), path)
         source = source_of(workload, path.parent, len(table), len(jobs))
-        return LoadedScenario(scenario, jobs, overrides, source, economics)
+        signals = signals_of(scenario.signals, path.parent, scenario.seed)
+        return LoadedScenario(scenario, jobs, overrides, source, economics, signals)
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
@@ -175,7 +181,9 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         max_jobs: maximum number of jobs, those that the client submits included.
     """
     rates, source = loaded.economics or (UNKNOWN, None)
-    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates)
+    opened = open_scenario(
+        loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals
+    )
     opened.run.economics = source
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
@@ -192,6 +200,7 @@ def open_scenario(
     scheduler: str,
     max_jobs: int = 2_000_000,
     rates: Rates = UNKNOWN,
+    signals: Iterable[Signal] = (),
 ) -> Opened:
     """Return a new simulation of a scenario.
 
@@ -201,6 +210,7 @@ def open_scenario(
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
         rates: price and carbon intensity of electricity; the economics section is not read.
+        signals: the signals to simulate; the signals section is not read.
     """
     run = Run(
         hpcosim=importlib.metadata.version("hpcosim"),
@@ -211,7 +221,7 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance, rates)
+    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
     return Opened(simulation, run, len(jobs))
 
 

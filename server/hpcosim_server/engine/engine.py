@@ -7,6 +7,7 @@ The engine does not advance time and does not call a scheduler. Its front ends d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
+from hpcosim_server.engine.signals import Signal, Signals
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
 from hpcosim_server.physics.allocation import infeasibility
@@ -42,9 +44,9 @@ from hpcosim_workloads.table import JobSpec, JobTable
 class Engine:
     """A cluster, its jobs and its clock, without scheduling policy, sockets or files.
 
-    The order of events at one instant is: jobs end, nodes change their power states, jobs are
-    submitted, alarms go off (`Rank`). Events of equal rank keep the order in which their timers
-    were set.
+    The order of events at one instant is: jobs end, nodes change their power states, signals
+    change, jobs are submitted, alarms go off (`Rank`). Events of equal rank keep the order in which
+    their timers were set.
 
     Args:
         platform: description of the cluster.
@@ -53,6 +55,7 @@ class Engine:
         rng: generator for the durations of power state transitions that have a standard
             deviation; None selects a generator with seed 0.
         rates: price and carbon intensity of the energy; they have no effect on the simulation.
+        signals: signals to report to the scheduler, by default none.
 
     Attributes:
         rules: options of the simulation.
@@ -66,6 +69,7 @@ class Engine:
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
         alarms: the pending alarms.
         switching: the pending transitions of power states.
+        signals: the signals.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -77,6 +81,7 @@ class Engine:
         rules: Rules | None = None,
         rng: np.random.Generator | None = None,
         rates: Rates = UNKNOWN,
+        signals: Iterable[Signal] = (),
     ) -> None:
         self.rules = rules = rules or Rules()
         self.rates = rates
@@ -99,6 +104,7 @@ class Engine:
         self._future_jobs = jobs.rows()
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
+        self.signals = Signals(self.clock, self.outbox.add, signals)
         self._schedule_next_submission()
 
     @property
@@ -242,4 +248,6 @@ def submission_of(spec: JobSpec) -> JobSubmitted:
         event.max_energy_j = spec.max_energy_j
     if spec.profile:
         event.profile = spec.profile
+    if spec.deadline_s < math.inf:
+        event.deadline_s = spec.deadline_s
     return event

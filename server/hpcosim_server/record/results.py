@@ -71,7 +71,7 @@ class Run(msgspec.Struct, kw_only=True):
         platform: the simulated cluster.
         hpcosim: version of hpcosim.
         protocol: major version of the protocol.
-        protocol_edition: version of the protocol's specification, such as `1.4`.
+        protocol_edition: version of the protocol's specification, such as `1.5`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
         git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
     """
