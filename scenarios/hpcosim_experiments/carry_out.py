@@ -12,10 +12,10 @@ import msgspec
 from hpcosim_executors import ExecutorSettings, Local, open_executor
 from hpcosim_experiments.output import Marker, marker_of, open_output
 from hpcosim_experiments.report import Results, check, write_report
+from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.runs.task import run_task
-from hpcosim_experiments.runs.workloads import count_jobs
 from hpcosim_experiments.store import RunStore
 from hpcosim_experiments.tables.columns import metric_columns
 from hpcosim_experiments.tables.files import Format, check_installed, write_jobs, write_table
@@ -81,7 +81,7 @@ def run_experiment(
         StoreError: a result cannot be stored. Those before are stored.
     """
     plan = plan_of(path, overrides, warn)
-    metrics = metric_columns(plan.runs[0])
+    metrics = metric_columns(plan)
     labels = {name: tuple(each.label for each in axis.values) for name, axis in plan.axes.items()}
     check(plan.experiment.report, labels, metrics)
     if table_format == "parquet" or plan.experiment.jobs:

@@ -18,11 +18,11 @@ from hpcosim_executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_scenarios.model.files import TRACES, with_files
-from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import LoadedScenario
+from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.record.results import warnings_of
@@ -86,12 +86,12 @@ def simulate(
     places = {name: files.local(path) for name, path in task.files.items()}
     scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)
     _use_traces(task.files, places)
-    jobs = shape(_table(task.table, scenario), scenario.workload)
+    loaded = load_with(scenario, Path(), _table(task.table, scenario))
     chosen = task.chosen.moved(files.local)
-    with opened_with(chosen, LoadedScenario(scenario, jobs, {}, None)) as (opened, policy):
+    with opened_with(chosen, loaded) as (opened, policy):
         whole = run_in_process(opened, policy, report=report)
     record = opened.simulation.record()
-    measured = measure(record, jobs, task.settings, whole)
+    measured = measure(record, loaded.jobs, task.settings, whole)
     result = msgspec.structs.replace(
         base,
         metrics=dict(measured.metrics),
@@ -102,7 +102,7 @@ def simulate(
         return Simulated(result)
     from hpcosim_experiments.tables.jobs import job_file
 
-    return Simulated(result, job_file(record, jobs))
+    return Simulated(result, job_file(record, loaded.jobs))
 
 
 class _Source:

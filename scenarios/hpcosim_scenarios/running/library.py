@@ -154,22 +154,38 @@ class Library:
             self._check_count(workload.synthetic.jobs, path)
         try:
             table = source_jobs(scenario, path.parent, self._max_jobs)
-            jobs = shape(table, workload)
-            section = scenario.economics
-            economics = load_economics(section, path.parent) if section else None
+            loaded = load_with(scenario, path.parent, table)
         except ScenarioError as error:
             raise located(error, path, overrides) from None
-        if not len(jobs):
-            raise ScenarioError("workload: expected at least one job, got 0", path)
-        self._check_count(len(jobs), path)
-        source = source_of(workload, path.parent, len(table), len(jobs))
-        signals = signals_of(scenario.signals, path.parent, scenario.seed)
-        return LoadedScenario(scenario, jobs, overrides, source, economics, signals)
+        self._check_count(len(loaded.jobs), path)
+        source = source_of(workload, path.parent, len(table), len(loaded.jobs))
+        return loaded._replace(overrides=overrides, source=source)
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
             what = f"workload: expected at most {self._max_jobs} jobs (--max-jobs), got {jobs}"
             raise ScenarioError(what, path)
+
+
+def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenario:
+    """Return a scenario with its jobs and the content of its files, without their origin.
+
+    Args:
+        scenario: the scenario after overrides.
+        folder: the folder of the scenario's file.
+        table: the jobs of the source, as of `source_jobs`.
+
+    Raises:
+        ScenarioError: a file is invalid, or no job is left; has the field, not file and line.
+        WorkloadError: a file cannot be read, or no job is selected.
+    """
+    jobs = shape(table, scenario.workload)
+    if not len(jobs):
+        raise ScenarioError("expected at least one job, got 0", field="$.workload")
+    section = scenario.economics
+    economics = load_economics(section, folder) if section else None
+    signals = signals_of(scenario.signals, folder, scenario.seed)
+    return LoadedScenario(scenario, jobs, {}, None, economics, signals)
 
 
 def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_000) -> Opened:
@@ -181,9 +197,7 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         max_jobs: maximum number of jobs, those that the client submits included.
     """
     rates, source = loaded.economics or (UNKNOWN, None)
-    opened = open_scenario(
-        loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals
-    )
+    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals)
     opened.run.economics = source
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
