@@ -67,7 +67,7 @@ def _blamed(error: ScenarioError | WorkloadError, run: PlannedRun, path: Path) -
     if isinstance(error, WorkloadError):
         if error.path is not None:
             return error
-        suspects = SELECTIONS
+        suspects: tuple[str, ...] = SELECTIONS
     else:
         suspects = (error.field.removeprefix("$."),)
     for suspect in suspects:

@@ -100,7 +100,7 @@ def simulate(
     )
     if not task.jobs:
         return Simulated(result)
-    from hpcosim_experiments.tables.jobs import job_file
+    from hpcosim_experiments.runs.job_rows import job_file
 
     return Simulated(result, job_file(record, loaded.jobs))
 

@@ -189,7 +189,7 @@ def _breakdowns(
 def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[str, Mask]]:
     """Yield the name of each size class and its jobs."""
     cores = np.array(record.recording.cores)
-    for first, after in zip(bounds, (*bounds[1:], None), strict=True):
+    for first, after in zip(bounds, (*bounds[1:], None), strict=False):
         if after is None:
             yield f"{first}+", cores >= first
         else:

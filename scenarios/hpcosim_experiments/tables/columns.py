@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from hpcosim_experiments.errors import ExperimentFileError
+from hpcosim_experiments.model.axes import key_in
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.model.economics import load_economics
@@ -33,6 +35,19 @@ def axis_columns(plan: Plan) -> dict[str, Kind]:
     return {
         name: _kind_of([value.label for value in axis.values]) for name, axis in plan.axes.items()
     }
+
+
+def check_names(plan: Plan, metrics: Columns) -> None:
+    """Check that no axis has the name of another column.
+
+    Raises:
+        ExperimentFileError: one has; has the field.
+    """
+    taken = {*STATE, *metrics, *PROVENANCE, *BREAKDOWN}
+    for name in plan.axes:
+        if name in taken:
+            what = f"the results have a column {name!r}; give the axis another name and a path"
+            raise ExperimentFileError(what, field=key_in("$.axes", name))
 
 
 def metric_columns(plan: Plan) -> dict[str, Kind]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hpcosim_experiments.errors import ExperimentError, StoreError
+from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.store import DRAFT, RunStore, write_whole
@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 Format = Literal["parquet", "csv"]
-
-
-def check_installed() -> None:
-    """Check that pyarrow is installed.
-
-    Raises:
-        ExperimentError: it is not.
-    """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ExperimentError(
-            "Parquet files need pyarrow: pip install 'hpcosim[experiment]', or --format csv"
-        ) from None
 
 
 def write_table(path: Path, table: Rows, about: Mapping[str, str]) -> None:
@@ -117,7 +103,7 @@ def write_jobs(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from hpcosim_experiments.tables.jobs import SCHEMA
+    from hpcosim_experiments.runs.job_rows import SCHEMA
 
     axes = schema_of(axis_columns(plan), about)
     schema = pa.schema([*axes, *SCHEMA], metadata=dict(about))
