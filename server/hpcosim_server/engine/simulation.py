@@ -107,8 +107,8 @@ class Simulation(Engine):
             if not clock.run_instant():
                 if not outbox.events:
                     raise self._stuck(
-                        "no job runs, no alarm is set, no node is being switched and no "
-                        "submission is left"
+                        "no job runs, no alarm is set, no node is being switched, no signal "
+                        "changes any more and no submission is left"
                     )
                 return
 

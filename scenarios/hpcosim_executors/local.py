@@ -1,0 +1,113 @@
+"""Executor of processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hpcosim_executors.calls import FilesInPlace, outcome_of, set_environment
+from hpcosim_executors.interface import Done, Executor
+from hpcosim_executors.settings import Local, cores
+from hpcosim_executors.tries import MAX_TRIES, WaitingTasks
+from hpcosim_executors.worker_process import Call, WorkerProcess, first_ready
+
+
+@contextmanager
+def local_executor(settings: Local, folders: Mapping[str, Path]) -> Iterator[Executor]:
+    """Open an executor of processes on this machine, or of this process.
+
+    Args:
+        settings: the number of processes.
+        folders: environment variables that name folders.
+    """
+    files = FilesInPlace(Path.cwd())
+    if settings.workers == 0:
+        set_environment(folders, files)
+        yield InThisProcess(files)
+        return
+    pool = WorkerPool(settings.workers or cores(), Call(files, dict(folders)))
+    try:
+        yield pool
+    finally:
+        pool.stop()
+
+
+class InThisProcess:
+    """Executor that runs the tasks in this process, one after another.
+
+    Args:
+        files: the input files.
+    """
+
+    workers = 1
+
+    def __init__(self, files: FilesInPlace) -> None:
+        self._files = files
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Done[Any]]:
+        """Run tasks, see `Executor.run`."""
+        for index, task in enumerate(tasks):
+            yield Done(index, *outcome_of(function, task, self._files))
+
+
+class WorkerPool:
+    """Executor of worker processes, which start when they are needed.
+
+    Each worker has one task at a time. A worker that dies therefore costs one task, which the
+    executor knows, and 10,000 tasks need no more memory than the running ones.
+
+    Args:
+        workers: number of processes.
+        call: context of the calls in the workers.
+    """
+
+    def __init__(self, workers: int, call: Call) -> None:
+        self.workers = workers
+        self._call = call
+        self._idle: list[WorkerProcess] = []
+        self._running: dict[WorkerProcess, int] = {}
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Done[Any]]:
+        """Run tasks, see `Executor.run`."""
+        waiting = WaitingTasks(len(tasks))
+        try:
+            self._assign(function, tasks, waiting)
+            while self._running:
+                for worker in first_ready(self._running):
+                    done = self._received(worker, waiting)
+                    self._assign(function, tasks, waiting)
+                    if done is not None:
+                        yield done
+        finally:  # the caller wants no more outcomes, or is interrupted
+            for worker in self._running:
+                worker.stop()
+            self._running.clear()
+
+    def stop(self) -> None:
+        """Stop all workers at once."""
+        for worker in [*self._idle, *self._running]:
+            worker.stop()
+        self._idle.clear()
+        self._running.clear()
+
+    def _assign(
+        self, function: Callable[..., Any], tasks: Sequence[Any], waiting: WaitingTasks
+    ) -> None:
+        while len(self._running) < self.workers and (index := waiting.take()) is not None:
+            worker = self._idle.pop() if self._idle else WorkerProcess(self._call)
+            self._running[worker] = index
+            worker.send(function, tasks[index])
+
+    def _received(self, worker: WorkerProcess, waiting: WaitingTasks) -> Done[Any] | None:
+        index = self._running[worker]
+        outcome = worker.receive()
+        del self._running[worker]
+        if outcome is not None:
+            self._idle.append(worker)
+            return Done(index, *outcome)
+        end = worker.stop()
+        if waiting.run_again(index):
+            return None
+        return Done(index, None, f"its worker process {end}; tried {MAX_TRIES} times")
