@@ -112,7 +112,7 @@ def draw_heat_map(axes: Axes, analysis: Analysis, figure: HeatFigure) -> None:
     image = axes.imshow(cells, cmap=HEAT_COLOURS, aspect="auto", norm="log" if log else "linear")
     for (row, column), value in np.ndenumerate(cells):
         text = measure.text(float(value)) if math.isfinite(value) else "no result"
-        dark = math.isfinite(value) and image.norm(value) > 0.5
+        dark = math.isfinite(value) and float(image.norm(float(value))) > 0.5  # type: ignore[arg-type]
         colour = "white" if dark else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     _name_ticks(axes, columns, first=0)
@@ -176,16 +176,22 @@ def legend_of(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the entries of a legend: text, and colour, marker and line."""
     labels = analysis.axes[figure.by] if figure.by else ()
-    entries = [(str(label), dict(_style(number))) for number, label in enumerate(labels)]
+    entries = [(str(label), _style(number)) for number, label in enumerate(labels)]
     if isinstance(figure, LineFigure):
         return entries
     other = marker_axis(analysis, figure)
-    for _, style in entries:
-        style |= {"linestyle": "none", **({"marker": "o"} if other else {})}
+    point = {"linestyle": "none", **({"marker": "o"} if other else {})}
+    entries = [(text, {**style, **point}) for text, style in entries]
     for number, label in enumerate(analysis.axes[other] if other else ()):
         marker = MARKERS[number % len(MARKERS)]
         entries.append((f"{other} {label}", {"color": GREY, "marker": marker, "linestyle": "none"}))
     return entries
+
+
+def figure_width(axes: Axes) -> float:
+    """Return the width of the figure of a panel, inches."""
+    figure: Any = axes.figure
+    return float(figure.get_figwidth())
 
 
 def _name_ticks(axes: Axes, labels: Sequence[Label], first: int = 1) -> None:
@@ -193,7 +199,7 @@ def _name_ticks(axes: Axes, labels: Sequence[Label], first: int = 1) -> None:
     texts = [str(label) for label in labels]
     grid = axes.get_subplotspec()
     columns = grid.get_gridspec().ncols if grid else 1
-    room = TICK_CHARACTERS * (axes.figure.get_size_inches()[0] / columns - 1)
+    room = TICK_CHARACTERS * (figure_width(axes) / columns - 1)
     long = sum(len(text) + 2 for text in texts) > room
     angle: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(first, first + len(texts)), texts, **(angle if long else {}))

@@ -15,6 +15,7 @@ from hpcosim_experiments.report.charts import (
     draw_heat_map,
     draw_lines,
     draw_pareto,
+    figure_width,
     legend_of,
 )
 from hpcosim_experiments.report.panels import OPEN, panels
@@ -157,7 +158,7 @@ def _draw_legend(axes: Axes, analysis: Analysis, figure: LineFigure | ParetoFigu
     if entries:
         handles = [Line2D([], [], markersize=5, linewidth=1.4, **style) for _, style in entries]
         texts = [text for text, _ in entries]
-        width = axes.figure.get_size_inches()[0] / SINGLE[0] * LEGEND_CHARACTERS
+        width = figure_width(axes) / SINGLE[0] * LEGEND_CHARACTERS
         in_one_row = sum(len(text) + 6 for text in texts) <= width
         columns = len(texts) if in_one_row else max(1, int(width / (max(map(len, texts)) + 6)))
         axes.figure.legend(
