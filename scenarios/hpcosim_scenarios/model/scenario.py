@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from hpcosim_protocol import Contention, NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.model.bounds import Count, Name
+from hpcosim_scenarios.model.economics import Economics
 from hpcosim_scenarios.model.scheduler import Scheduler
 from hpcosim_scenarios.model.signals import Signals, SignalSource
 from hpcosim_scenarios.model.workload import (
@@ -32,6 +33,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         platform: the simulated cluster.
         workload: the jobs.
         scheduler: the scheduler of `hpcosim run`: a mapping, or the name of a job scheduler.
+        economics: price and carbon intensity of electricity. Null: no metrics of cost and CO2.
         kill_at_walltime: kill a job when it has run for its requested time. False: jobs run to
             their end.
         dynamic_jobs: allow the scheduler to submit jobs during the simulation.
@@ -47,6 +49,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     platform: Platform
     workload: Workload
     scheduler: Scheduler = Scheduler()
+    economics: Economics | None = None
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
@@ -69,6 +72,7 @@ KINDS: tuple[type[Struct], ...] = (
     Sampled,
     Seasonal,
     Scheduler,
+    Economics,
     Signals,
     SignalSource,
 )

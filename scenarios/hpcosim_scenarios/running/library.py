@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
 from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import shape, source_jobs
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
@@ -23,6 +24,7 @@ from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.results import Run, WorkloadSource
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
@@ -38,6 +40,8 @@ SERVER_ONLY = (
     "workload.trace",
     "workload.synthetic.swf",
     "workload.synthetic.trace",
+    "economics.tariff",
+    "economics.series",
     *FILES,
 )
 SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
@@ -51,6 +55,7 @@ class LoadedScenario(NamedTuple):
         jobs: its jobs.
         overrides: the overrides.
         source: the origin of the jobs.
+        economics: price and carbon intensity of electricity; None: unknown.
         signals: its signals.
     """
 
@@ -58,6 +63,7 @@ class LoadedScenario(NamedTuple):
     jobs: JobTable
     overrides: Overrides
     source: WorkloadSource
+    economics: LoadedEconomics | None = None
     signals: tuple[Signal, ...] = ()
 
 
@@ -149,14 +155,17 @@ class Library:
         try:
             table = source_jobs(scenario, path.parent, self._max_jobs)
             jobs = shape(table, workload)
+            section = scenario.economics
+            economics = load_economics(section, path.parent) if section else None
+            rates = economics.rates if economics else UNKNOWN
+            signals = signals_of(scenario.signals, path.parent, scenario.seed, rates)
         except ScenarioError as error:
             raise located(error, path, overrides) from None
         if not len(jobs):
             raise ScenarioError("workload: expected at least one job, got 0", path)
         self._check_count(len(jobs), path)
         source = source_of(workload, path.parent, len(table), len(jobs))
-        signals = signals_of(scenario.signals, path.parent, scenario.seed)
-        return LoadedScenario(scenario, jobs, overrides, source, signals)
+        return LoadedScenario(scenario, jobs, overrides, source, economics, signals)
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
@@ -172,7 +181,9 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """
-    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, loaded.signals)
+    rates, source = loaded.economics or (UNKNOWN, None)
+    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals)
+    opened.run.economics = source
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
     opened.run.warnings = [
@@ -187,6 +198,7 @@ def open_scenario(
     jobs: JobTable,
     scheduler: str,
     max_jobs: int = 2_000_000,
+    rates: Rates = UNKNOWN,
     signals: Iterable[Signal] = (),
 ) -> Opened:
     """Return a new simulation of a scenario.
@@ -196,6 +208,7 @@ def open_scenario(
         jobs: the jobs to simulate; the workload section is not read.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
+        rates: price and carbon intensity of electricity; the economics section is not read.
         signals: the signals to simulate; the signals section is not read.
     """
     run = Run(
@@ -207,7 +220,7 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance, signals)
+    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
     return Opened(simulation, run, len(jobs))
 
 

@@ -35,6 +35,7 @@ from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
+from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec, JobTable
@@ -53,10 +54,12 @@ class Engine:
         rules: options of the simulation; None selects the defaults of `Rules`.
         rng: generator for the durations of power state transitions that have a standard
             deviation; None selects a generator with seed 0.
+        rates: price and carbon intensity of the energy; they have no effect on the simulation.
         signals: signals to report to the scheduler, by default none.
 
     Attributes:
         rules: options of the simulation.
+        rates: price and carbon intensity of the energy.
         start_s: initial simulation time, s.
         clock: simulated time.
         cluster: cores and tasks of the nodes.
@@ -77,9 +80,11 @@ class Engine:
         jobs: JobTable,
         rules: Rules | None = None,
         rng: np.random.Generator | None = None,
+        rates: Rates = UNKNOWN,
         signals: Iterable[Signal] = (),
     ) -> None:
         self.rules = rules = rules or Rules()
+        self.rates = rates
         first_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         self.start_s = first_s if rules.initial_time_s is None else rules.initial_time_s
         self.clock = Clock(self.start_s)
@@ -99,7 +104,7 @@ class Engine:
         self._future_jobs = jobs.rows()
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
-        self.signals = Signals(self.clock, self.outbox.add, signals)
+        self.signals = Signals(self.clock, self.outbox.add_signal, signals)
         self._schedule_next_submission()
 
     @property
@@ -126,7 +131,7 @@ class Engine:
 
     def record(self) -> RunRecord:
         """Return the run up to now as plain data; it is valid until the next change of state."""
-        return record_of(self.cluster, self.recording, self.start_s, self.now_s)
+        return record_of(self.cluster, self.recording, self.start_s, self.now_s, self.rates)
 
     def validate(self) -> None:
         """Check the invariants of `validation`. The engine is unchanged.
