@@ -97,6 +97,7 @@ def test_a_forecast_may_differ_from_the_values() -> None:
     assert reports(signal, 100.0) == [(0.0, 1.0, [(5.0, 8.0)]), (5.0, 2.0, [])]
 
 
+@pytest.mark.slow
 @given(
     changes=st.lists(
         st.tuples(st.integers(0, 39), st.integers(0, 3)),
