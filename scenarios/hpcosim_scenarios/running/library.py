@@ -184,7 +184,8 @@ def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenar
         raise ScenarioError("expected at least one job, got 0", field="$.workload")
     section = scenario.economics
     economics = load_economics(section, folder) if section else None
-    signals = signals_of(scenario.signals, folder, scenario.seed)
+    rates = economics.rates if economics else UNKNOWN
+    signals = signals_of(scenario.signals, folder, scenario.seed, rates)
     return LoadedScenario(scenario, jobs, {}, None, economics, signals)
 
 

@@ -19,7 +19,6 @@ class PowerBounds:
     Attributes:
         awake_w: float64[nodes], node that is on without a job, also while it is switched off, in W.
         booting_w: float64[nodes], node that is switched on, in W; 0: it cannot be switched.
-        least_w: float64[nodes], node without a job in its cheapest steady state, in W.
     """
 
     def __init__(self, platform: Platform, nodes: NodePool) -> None:
@@ -35,7 +34,6 @@ class PowerBounds:
         sleep_w = np.array([np.inf if each is None else each.sleep_w for each in states])
         self.awake_w: Floats = np.maximum(idle_w, off_w)[self._group]
         self.booting_w: Floats = on_w[self._group]
-        self.least_w: Floats = np.minimum(idle_w, sleep_w)[self._group]
         self._going_off_w: Floats = off_w[self._group]
         self._sleep_w: Floats = sleep_w[self._group]
 

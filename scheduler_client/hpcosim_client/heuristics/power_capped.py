@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
@@ -25,15 +27,15 @@ def power_capped() -> Policy:
     A job starts if its cores are free and if the power stays within the cap until its requested
     end: the power of running jobs by their requested times, of nodes that boot for jobs, and of all
     other nodes, whether idle, asleep or being switched off. A lower cap in the forecast counts from
-    its time. The reservation of the head of the queue counts too, in cores and in power. Nodes that
-    add the least power for each core go first.
+    its time. A later job starts if it does not delay the head of the queue, which waits for cores
+    and power. Nodes that add the least power for each core go first.
 
     The power exceeds the cap only if the cap falls below the power of running jobs without being
     forecast, if a job overruns its requested time, if a boot takes longer than its mean time, or if
     a power manager switches on nodes in advance. Running jobs are never killed.
 
-    A job is rejected when it is the head of the queue and would exceed every cap that is known,
-    alone on a cluster whose other nodes idle or sleep.
+    A job is rejected when it is the head of the queue and could not start at any known cap, now or
+    in the forecast, even if no other job ran. The nodes count in their present power states.
     """
     bounds: list[PowerBounds] = []
 
@@ -61,42 +63,43 @@ class _Pass:
     def __init__(self, view: View, bounds: PowerBounds, cap: Signal) -> None:
         self._view, self._bounds, self._cap = view, bounds, cap
         self._cores: NodeProfile = node_profile(view, a_moment_after(view.now_s))
-        self._power = PowerProfile(view, bounds, cap)
+        self._power = PowerProfile(view, bounds, cap, view.running.values())
         self._order = _added_per_core_w(view, bounds)
 
     def run(self) -> None:
         """Start jobs until one does not fit, the head, then those that do not delay the head."""
-        has_head = False
+        head: tuple[Job, float] | None = None  # and its earliest start
         for job in self._view.queue.values():
-            if has_head and job.cores > self._view.nodes.free_cores:
+            if job.cores > self._view.nodes.free_cores and head is not None:
                 continue
-            if self._started(job) or has_head:
+            now = self._at(job, self._view.now_s)
+            if now is not None and self._started(job, now, head):
                 continue
-            reservation = self._earliest(job)
-            if reservation is not None:
-                self._reserve(job, reservation)
-            elif self._never_fits(job):
-                self._view.reject(job)
-                continue
-            has_head = True
+            if head is None:
+                start_s = self._earliest_s(job)
+                if start_s is None and self._never_fits(job):
+                    self._view.reject(job)
+                else:
+                    head = (job, math.inf if start_s is None else start_s)
 
-    def _started(self, job: Job) -> bool:
-        now = self._at(job, self._view.now_s)
-        if now is None or now.allocation is None or not self._view.start_at(job, now.allocation):
-            return False
-        self._reserve(job, now)
-        return True
+    def _started(self, job: Job, now: Reservation, head: tuple[Job, float] | None) -> bool:
+        """Start a job if that does not delay the head of the queue; return whether it started."""
+        before = self._power
+        self._cores.reserve(job, now)
+        self._power = before.with_job(job, now)
+        delays = head is not None and head[1] < math.inf and self._at(*head) is None
+        if not delays and now.allocation and self._view.start_at(job, now.allocation):
+            return True
+        self._cores.release(job)
+        self._power = before
+        return False
 
-    def _reserve(self, job: Job, reservation: Reservation) -> None:
-        self._cores.reserve(job, reservation)
-        self._power.reserve(job, reservation)
-
-    def _earliest(self, job: Job) -> Reservation | None:
+    def _earliest_s(self, job: Job) -> float | None:
+        """Return the earliest start of a job, simulated seconds; None: there is none."""
         now_s = self._view.now_s
         for start_s in sorted({*self._cores.starts_s(job, now_s), *self._power.times_s.tolist()}):
-            reservation = self._at(job, start_s)
-            if reservation is not None:
-                return reservation
+            if self._at(job, start_s) is not None:
+                return start_s
         return None
 
     def _at(self, job: Job, start_s: float) -> Reservation | None:
@@ -110,14 +113,18 @@ class _Pass:
         return reservation if fits else None
 
     def _never_fits(self, job: Job) -> bool:
-        """Return whether a job alone on the cluster would exceed every cap that is known."""
-        capacity = self._view.nodes.capacity
-        usable = usable_nodes(job, capacity, capacity)
-        allocation = fill(job, usable[np.argsort(self._order[usable], kind="stable")], capacity)
-        if allocation is None:
-            return False
-        least_w = float(self._bounds.least_w.sum()) + self._power.added_w(allocation)
-        return least_w > float(self._cap.values.max())
+        """Return whether a job alone on the cluster would exceed the cap at every known time."""
+        nodes = self._view.nodes
+        if set(nodes.power) & {"switching_on", "switching_off"}:
+            return False  # their power changes soon
+        usable = usable_nodes(job, nodes.capacity, nodes.capacity)
+        by_power = usable[np.argsort(self._order[usable], kind="stable")]
+        allocation = fill(job, by_power, nodes.capacity)
+        alone = PowerProfile(self._view, self._bounds, self._cap, ())
+        return not any(
+            alone.fits(job, with_boots(self._view, Reservation(start_s, allocation)))
+            for start_s in alone.times_s.tolist()
+        )
 
 
 def _added_per_core_w(view: View, bounds: PowerBounds) -> Floats:

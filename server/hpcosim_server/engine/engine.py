@@ -104,7 +104,7 @@ class Engine:
         self._future_jobs = jobs.rows()
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
-        self.signals = Signals(self.clock, self.outbox.add, signals)
+        self.signals = Signals(self.clock, self.outbox.add_signal, signals)
         self._schedule_next_submission()
 
     @property
