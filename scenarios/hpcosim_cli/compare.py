@@ -54,7 +54,7 @@ def compare(
     lenient: Lenient = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for results, with a subfolder per scheduler. Default: none."),
+        typer.Option(help="Folder for results, with a subfolder per policy. Default: none."),
     ] = None,
     force: Force = False,
     formats: Formats = None,

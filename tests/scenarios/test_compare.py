@@ -103,6 +103,7 @@ def test_every_scheduler_runs_with_every_manager(night: Path) -> None:
     [
         ("easy, always-on", "easy, always-on"),
         ("fcfs", "fcfs, always-on"),
+        ("{name: always-on}", None),
         ("fcfs, alway", None),
         ("always-on", None),
     ],
@@ -115,12 +116,21 @@ def test_a_baseline_is_named_in_full_or_by_what_only_it_has(
     options: dict[str, Any] = {"baseline": text, "on_result": lambda name, _: started.append(name)}
     power = ["always-on"]
     if name is None:
-        with pytest.raises(PolicyError, match=r"did you mean 'fcfs, always-on'\? expected one of"):
+        with pytest.raises(PolicyError, match=r"did you mean '.*, always-on'\? expected one of"):
             compare_policies(night, ["fcfs", "easy"], power=power, **options)
         assert not started
     else:
         found = compare_policies(night, ["fcfs", "easy"], power=power, **options)
         assert found.baseline == name
+
+
+def test_a_baseline_may_repeat_the_mapping_of_its_manager(night: Path) -> None:
+    """The name in the table, with all settings, is long to type."""
+    mapping = "{name: timeout, timeout_s: 60}"
+    found = compare_policies(night, power=["always-on", OFF], baseline=mapping)
+    assert found.baseline == OFF_NAME
+    with pytest.raises(PolicyError, match="baseline: expected one power manager"):
+        compare_policies(night, power=[OFF], baseline=f"{mapping}, always-on")
 
 
 def test_an_unknown_manager_is_an_error_with_the_nearest(night: Path) -> None:

@@ -13,6 +13,7 @@ import yaml
 from hpcosim_client import PolicyError, expand
 from hpcosim_client.catalogue.power import manager_title
 from hpcosim_client.catalogue.schedulers import folder_name
+from hpcosim_client.power.settings import Power, parse_power
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -115,8 +116,8 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     """Return the name of the policy that a text names.
 
     Args:
-        text: the name of a policy, or the name of a scheduler or of a power manager that only one
-            of the policies has.
+        text: the name of a policy, or a scheduler or a power manager that only one of the policies
+            has: its name, or for a manager also a mapping as in `parse_power_list`.
         policies: the policies of a comparison.
 
     Raises:
@@ -125,11 +126,8 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     names = [policy.name for policy in policies]
     if text in names:
         return text
-    found = [
-        policy.name
-        for policy in policies
-        if text in (policy.chosen.called, manager_title(policy.chosen.power).partition("(")[0])
-    ]
+    manager = manager_title(_manager(text)) if "{" in text else text
+    found = [policy.name for policy in policies if manager in _parts(policy.chosen)]
     if len(found) == 1:
         return found[0]
     near = difflib.get_close_matches(text, names, n=1, cutoff=0.4)
@@ -137,6 +135,24 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     what = "names several policies" if found else "is not compared"
     known = "; ".join(found or names)
     raise PolicyError(f"baseline: {text!r} {what}; {advice}expected one of: {known}")
+
+
+def _manager(text: str) -> Power:
+    """Return the power manager in a mapping.
+
+    Raises:
+        PolicyError: it is invalid.
+    """
+    settings, *others = parse_power_list(text)
+    if others:
+        raise PolicyError(f"baseline: expected one power manager, got {text!r}")
+    return parse_power({"name": settings} if isinstance(settings, str) else settings)
+
+
+def _parts(chosen: Chosen) -> tuple[str, str, str]:
+    """Return the names of a policy's scheduler and manager, the latter with its settings, too."""
+    manager = manager_title(chosen.power)
+    return chosen.called, manager.partition("(")[0], manager
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:

@@ -44,15 +44,18 @@ def savings_of(outcome: Outcome, baseline: Outcome) -> dict[str, int | float]:
     """Return what a policy saves against a baseline, and how much longer jobs wait.
 
     Returns:
-        saved_energy_kwh: energy of the baseline - energy of the policy, kWh.
-        saved_energy_share: saved_energy_kwh / energy of the baseline.
-        saved_energy_cost: the same of energy_cost, in the currency of the scenario. Only with a
+        saved_energy_kwh: energy_kwh of the baseline - energy_kwh of the policy, kWh.
+        saved_energy_cost: Saving of energy_cost, in the currency of the scenario. Only with a
             price.
-        saved_co2_kg: the same of co2_kg, kg. Only with a carbon intensity.
-        saved_energy_kwh_per_year, saved_energy_cost_per_year, saved_co2_kg_per_year: the same
-            times 365 days / makespan of the baseline. Absent for a makespan of 0.
-        extra_mean_wait_s, extra_p95_wait_s, extra_max_wait_s: metric of the policy - metric of the
-            baseline, s.
+        saved_co2_kg: Saving of co2_kg, kg. Only with a carbon intensity.
+        saved_energy_share: saved_energy_kwh / energy_kwh of the baseline.
+        saved_energy_kwh_per_year: saved_energy_kwh * 365 days / makespan of the baseline, kWh. Like
+            the two below, it is absent if the makespan is 0.
+        saved_energy_cost_per_year: saved_energy_cost * 365 days / makespan of the baseline.
+        saved_co2_kg_per_year: saved_co2_kg * 365 days / makespan of the baseline, kg.
+        extra_mean_wait_s: mean_wait_s of the policy - mean_wait_s of the baseline, s.
+        extra_p95_wait_s: p95_wait_s of the policy - p95_wait_s of the baseline, s.
+        extra_max_wait_s: max_wait_s of the policy - max_wait_s of the baseline, s.
         jobs_compared: number of jobs that started in both runs.
         jobs_delayed: number of them that wait longer than with the baseline.
         longest_delay_s: largest increase of the wait of a job, s; 0: no job waits longer.
