@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from hpcosim_experiments.tables.columns import Columns, check_names, metric_colu
 from hpcosim_experiments.tables.files import Format, write_jobs, write_table
 from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_server.record.versions import hpcosim_version
 
 Say = Callable[[str], None]
 """Takes a sentence about the progress of an experiment."""
@@ -87,7 +87,7 @@ def run_experiment(
     plan, metrics = checked_plan(path, overrides, warn)
     _check_packages(table_format, plan)
     folder = out or default_folder(plan)
-    marker = marker_of(path, plan.experiment.name, version("hpcosim"))
+    marker = marker_of(path, plan.experiment.name, hpcosim_version())
     earlier = open_output(folder, marker, force=force)
     store = RunStore(folder, warn)
     store.sweep()
