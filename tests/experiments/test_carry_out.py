@@ -46,7 +46,7 @@ def test_a_row_has_the_metrics_of_the_run(tmp_path: Path) -> None:
         policy = make_policy(row["scheduler"])
         metrics = simulate(tmp_path / "small.yaml", policy, overrides=overrides)
         assert {name: row[name] for name in metrics} == metrics
-        assert (row["status"], row["error"], row["policy"]) == ("ok", "", row["scheduler"])
+        assert (row["status"], row["error"], row["policy_name"]) == ("ok", "", row["scheduler"])
 
 
 def test_types_of_columns_do_not_depend_on_results(tmp_path: Path) -> None:
