@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_scenarios.running.oracle import with_plan
+from hpcosim_scenarios.running.library import Library, LoadedScenario
+from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row
 from hpcosim_workloads.table import JobTable
 
 Metrics = Mapping[str, float]
@@ -78,9 +78,8 @@ def simulate(run: StudyRun) -> Simulated:
     """
     scenario, jobs = _loaded(run)
     chosen = chosen_by(scenario, run.scenario, run.scheduler or None)
-    with with_plan(chosen, scenario, jobs, None) as ready:
-        opened = open_scenario(scenario, jobs, chosen.title)
-        metrics = run_in_process(opened, ready.policy())
+    with opened_with(chosen, LoadedScenario(scenario, jobs, {}, None)) as (opened, policy):
+        metrics = run_in_process(opened, policy)
     if metrics["jobs_completed"] != len(jobs):
         raise RunError(
             f"{run.scenario}: only {metrics['jobs_completed']} of {len(jobs)} jobs completed under "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from hpcosim_scenarios.running.warnings import (
 )
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import WorkloadSource
+from hpcosim_server.service.session import Opened
 from hpcosim_workloads.table import JobTable
 
 
@@ -114,10 +116,28 @@ def run_chosen(
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
+    with opened_with(chosen, loaded, out) as (opened, policy):
+        return run_in_process(opened, policy, out, report, writers_of(formats), warn)
+
+
+@contextmanager
+def opened_with(
+    chosen: Chosen, loaded: LoadedScenario, out: Path | None = None
+) -> Iterator[tuple[Opened, Policy]]:
+    """Open the simulation of a scenario, and make its policy.
+
+    Args:
+        chosen: the policy; an oracle without a plan gets one.
+        loaded: the scenario with its jobs.
+        out: the results folder for the plan of an oracle; None: the plan is not kept.
+
+    Raises:
+        PolicyError, OracleError, RunError: as `run_scenario`.
+    """
     with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
         opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
-        return run_in_process(opened, ready.policy(), out, report, writers_of(formats), warn)
+        yield opened, ready.policy()
 
 
 def simulate(
@@ -211,4 +231,5 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     loaded = Library([path], overrides).default
     chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
+    assert loaded.source is not None
     return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)
