@@ -146,6 +146,19 @@ def test_a_platform_that_cannot_be_switched_is_an_error(night: Path) -> None:
         against_always_on(night, overrides=overrides)
 
 
+def test_nodes_that_cannot_be_switched_give_a_warning(night: Path) -> None:
+    """A power manager has no effect on a node group without power states."""
+    group = "processors: [{cores: 1, static_w: 100, dynamic_w: 0, idle_fraction: 1}]"
+    night.write_text(
+        TEXT.replace("    - count: 1\n", f"    - count: 3\n      {group}\n    - count: 1\n")
+    )
+    found: list[str] = []
+    against_always_on(night, warn=found.append)
+    assert found == ["3 of 4 nodes are never switched off: their node groups have no power_states"]
+    compare_policies(night, ["fcfs", "easy"], warn=found.append)
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

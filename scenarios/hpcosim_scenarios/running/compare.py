@@ -16,6 +16,7 @@ from hpcosim_scenarios.running.compared import (
     PowerSettings,
     compared_policies,
     find_policy,
+    switching_warnings,
 )
 from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
@@ -103,6 +104,8 @@ def compare_policies(
     """
     policies = compared_policies(path, schedulers, power, overrides or {})
     base = find_policy(baseline, policies) if baseline else ""
+    for warning in switching_warnings(policies):
+        warn(warning)
     run = _runner(path, transport, overrides, formats, once(warn))
     metrics, outcomes = {}, {}
     with _folders(policies, out, transport, force=force, needed=bool(base)) as folders:

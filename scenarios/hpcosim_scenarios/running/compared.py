@@ -13,7 +13,7 @@ import yaml
 from hpcosim_client import PolicyError, expand
 from hpcosim_client.catalogue.power import manager_title
 from hpcosim_client.catalogue.schedulers import folder_name
-from hpcosim_client.power.settings import Power, parse_power
+from hpcosim_client.power.settings import AlwaysOn, Power, parse_power
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -135,6 +135,16 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     what = "names several policies" if found else "is not compared"
     known = "; ".join(found or names)
     raise PolicyError(f"baseline: {text!r} {what}; {advice}expected one of: {known}")
+
+
+def switching_warnings(policies: Sequence[ComparedPolicy]) -> list[str]:
+    """Return a warning if power managers cannot switch some of the nodes."""
+    platform = policies[0].scenario.platform
+    fixed = sum(group.count for group in platform.nodes if group.power_states is None)
+    if not fixed or all(isinstance(policy.chosen.power, AlwaysOn) for policy in policies):
+        return []
+    nodes = f"{fixed} of {platform.node_count} nodes"
+    return [f"{nodes} are never switched off: their node groups have no power_states"]
 
 
 def _manager(text: str) -> Power:
