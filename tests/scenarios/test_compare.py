@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hpcosim_client import PolicyError
-from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import Comparison, compare_policies
 from hpcosim_scenarios.running.compared import parse_power_list
+from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.savings import Outcome, savings_of
 
@@ -96,6 +97,32 @@ def test_every_scheduler_runs_with_every_manager(night: Path) -> None:
         for power in ("always-on", OFF_NAME)
     ]
     assert (compared.baseline, compared.savings) == ("", {})
+
+
+def test_managers_with_files_of_one_name_are_different_policies(night: Path) -> None:
+    """Names leave out folders; the second policy of a name has a number."""
+    pytest.importorskip("scipy", reason="a plan needs the extra oracle")
+    plans = [night.parent / name / "plan.json" for name in ("a", "b")]
+    overrides = {"workload.placement": "whole_nodes"}
+    for plan in plans:
+        plan.parent.mkdir()
+        plan_scenario(night, plan, overrides=overrides)
+    power = [{"name": "oracle", "plan": str(plan)} for plan in plans]
+    out = night.parent / "out"
+    compared = compare_policies(night, power=power, overrides=overrides, out=out)
+    assert list(compared.metrics) == ["oracle(plan=plan.json)", "oracle(plan=plan.json)-2"]
+    assert sorted(path.name for path in out.iterdir()) == ["fcfs-oracle", "fcfs-oracle-2"]
+
+
+def test_a_failed_run_leaves_no_temporary_folder_in_its_warnings(night: Path) -> None:
+    """Results that nobody asked for are not named."""
+    policy = night.parent / "broken.py"
+    policy.write_text("def never(view):\n    pass\n")
+    found: list[str] = []
+    names = ["fcfs", f"{policy}:never"]
+    with pytest.raises(RunError):
+        compare_policies(night, names, baseline="fcfs", warn=found.append)
+    assert not found
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,11 @@ def compared_policies(
     names: Sequence[str | None] = [None] if schedulers is None else expand(schedulers)
     if not names:
         raise PolicyError("no scheduler is named; expected names separated by commas")
-    changes: list[dict[str, Any]] = [{POWER: each} for each in power] or [{}]
-    policies: dict[str, ComparedPolicy] = {}
+    changes = [{**overrides, POWER: each} for each in power] or [dict(overrides)]
+    scenarios = [(load_scenario(path, changed), changed) for changed in changes]
+    policies: dict[Chosen, ComparedPolicy] = {}
     for scheduler in names:
-        for change in changes:
-            changed = {**overrides, **change}
-            scenario = load_scenario(path, changed)
+        for scenario, changed in scenarios:
             chosen = chosen_by(scenario, path, scheduler, changed)
             chosen.check()
             name, folder = chosen.called, folder_name(chosen.called)
@@ -87,12 +86,15 @@ def compared_policies(
                 name = manager if len(names) == 1 else f"{name}, {manager}"
                 folder = f"{folder}-{manager.partition('(')[0]}"
             policy = ComparedPolicy(name, folder, scheduler, scenario, changed, chosen)
-            policies.setdefault(name, policy)
-    folders = _unique(policy.folder for policy in policies.values())
-    return [
-        policy._replace(folder=folder)
-        for policy, folder in zip(policies.values(), folders, strict=True)
-    ]
+            policies.setdefault(chosen, policy)
+    # Titles leave out folders, so that two models may have one name.
+    unique = zip(
+        policies.values(),
+        _unique(policy.name for policy in policies.values()),
+        _unique(policy.folder for policy in policies.values()),
+        strict=True,
+    )
+    return [policy._replace(name=name, folder=folder) for policy, name, folder in unique]
 
 
 def parse_power_list(text: str) -> list[PowerSettings]:
