@@ -11,9 +11,18 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
 from hpcosim_executors.calls import environment
+from hpcosim_executors.errors import ExecutorError
 
 KILLED = ", probably because memory ran out (use fewer workers)"
 """Probable cause of a SIGKILL from outside of hpcosim."""
+
+
+NOT_STARTED = (
+    "a worker process ended while it started; a script that starts workers must do so under "
+    'if __name__ == "__main__":, because every worker imports the script'
+)
+STARTED = "started"
+"""First message of the process."""
 
 
 class ChildProcess:
@@ -39,13 +48,35 @@ class ChildProcess:
         with environment(variables), _interrupts_blocked():
             self._process.start()
         theirs.close()  # so that the end of the process ends the connection
+        self._started = False
 
     def signs(self) -> list[Any]:
         """Return what becomes readable when there is a message, or none will come."""
         return [self.connection, self._process.sentinel]
 
+    def starts(self) -> bool:
+        """Wait for the process to start; return False if that is known already.
+
+        Raises:
+            ExecutorError: the process has ended before it could serve.
+        """
+        if self._started:
+            return False
+        if self._next() is None:
+            raise ExecutorError(NOT_STARTED)
+        self._started = True
+        return True
+
     def receive(self) -> Any:
-        """Wait for a message and return it; None: the process has ended."""
+        """Wait for a message and return it; None: the process has ended.
+
+        Raises:
+            ExecutorError: the process has ended before it could serve.
+        """
+        self.starts()
+        return self._next()
+
+    def _next(self) -> Any:
         connection.wait(self.signs())
         try:
             # A process that the child forked keeps the connection open.
@@ -88,6 +119,7 @@ def _run(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        calls.send(STARTED)
         serve(calls, *arguments)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent has closed the connection

@@ -120,6 +120,8 @@ class WorkerPool:
         return list(dict.fromkeys(owners[sign] for sign in ready))
 
     def _received(self, worker: ChildProcess, waiting: WaitingTasks) -> Done[Any] | None:
+        if worker.starts():
+            return None
         index = self._running[worker]
         outcome = worker.receive()
         del self._running[worker]

@@ -83,6 +83,7 @@ class RayExecutor:
             variables |= LOOPBACK | {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._driver = ChildProcess(serve, (settings, log, files, folders), variables)
         self._open = True
+        self._driver.starts()
         if not self._driver.connection.poll(settings.timeout_s):
             self.stop(0.0)
             raise ExecutorError(

@@ -91,6 +91,23 @@ if __name__ == "__main__":
 """
 
 
+def test_a_script_without_a_guard_is_one_error(tmp_path: Path) -> None:
+    """A script that every worker would run again is told what to do."""
+    script = tmp_path / "driver.py"
+    script.write_text(
+        "from hpcosim_executors import Local, open_executor\n"
+        "with open_executor(Local(workers=2)) as executor:\n"
+        "    list(executor.run(abs, [1, 2]))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, script], env=env, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stderr.splitlines()[-1].startswith(
+        "hpcosim_executors.errors.ExecutorError: a worker process ended while it started"
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_no_worker_outlives_its_driver(tmp_path: Path, number: int) -> None:
     """Workers end in the middle of a task when the driver is killed or interrupted."""
