@@ -38,7 +38,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def begin(path: Path, out: Path, **options: object) -> subprocess.Popen[str]:
         words = [*HPCOSIM, "experiment", str(path), "--out", str(out), "-j", "2"]
-        process = subprocess.Popen(
+        process: subprocess.Popen[str] = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
