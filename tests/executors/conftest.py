@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, open_executor
+from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, Slurm, open_executor
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +19,16 @@ def ray_address() -> Iterator[str]:
         yield nodes.address
 
 
-@pytest.fixture(scope="module", params=["local", "ray"])
-def settings(request: pytest.FixtureRequest) -> ExecutorSettings:
+@pytest.fixture(scope="module", params=["local", "ray", "slurm"])
+def settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> ExecutorSettings:
     """Return the settings of each executor."""
     if request.param == "ray":
         return Ray(address=request.getfixturevalue("ray_address"))
+    if request.param == "slurm":
+        pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
+        return Slurm(cluster="local", array_size=2, folder=tmp_path_factory.mktemp("jobs"))
     return Local(workers=2)
 
 

@@ -46,7 +46,7 @@ def test_a_cluster_that_is_gone_is_an_error(tmp_path: Path) -> None:
         open_executor(Ray(address=nodes.address, timeout_s=20)) as executor,
     ):
         killer = threading.Thread(
-            target=lambda: (eventually(lambda: list(tmp_path.iterdir())), nodes.stop())
+            target=lambda: [eventually(lambda: list(tmp_path.iterdir())), nodes.kill_last()]
         )
         killer.start()
         with pytest.raises(ExecutorError, match=f"Ray on {nodes.address}: "):
