@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.generate import (
     commands,
+    experiment,
     included,
     layers,
     metrics,
@@ -28,6 +29,8 @@ MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
+    "experiment": experiment.reference,
+    "experiment-short-names": experiment.short_names,
     "layers": layers.diagram,
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
@@ -35,6 +38,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
     "results-tables": results.tables,
     "run-json": results.run_json,
+    "savings": metrics.savings,
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
     "scheduler-groups": schedulers.groups,

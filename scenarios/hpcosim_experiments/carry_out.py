@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.output import Marker, marker_of, open_output
+from hpcosim_experiments.output import Marker, check_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
@@ -24,6 +23,7 @@ from hpcosim_experiments.tables.columns import Columns, check_names, metric_colu
 from hpcosim_experiments.tables.files import Format, write_jobs, write_table
 from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_server.record.versions import hpcosim_version
 
 Say = Callable[[str], None]
 """Takes a sentence about the progress of an experiment."""
@@ -87,10 +87,9 @@ def run_experiment(
     plan, metrics = checked_plan(path, overrides, warn)
     _check_packages(table_format, plan)
     folder = out or default_folder(plan)
-    marker = marker_of(path, plan.experiment.name, version("hpcosim"))
-    earlier = open_output(folder, marker, force=force)
+    marker = marker_of(path, plan.experiment.name, hpcosim_version())
+    earlier = check_output(folder, marker, force=force)
     store = RunStore(folder, warn)
-    store.sweep()
     results = {} if force else stored_results(plan, store)
     changed = earlier is not None and earlier.sha256 != marker.sha256
     say(summary_of(plan, store, results, changed=changed))
@@ -98,7 +97,13 @@ def run_experiment(
         warn(warning)
     missing = missing_runs(plan, results)
     count_jobs(path, missing)
-    results |= simulate_runs(plan.experiment.name, missing, store, executor or Local())
+    mark_output(folder, marker)
+    store.sweep()
+    try:
+        results |= simulate_runs(plan.experiment.name, missing, store, executor or Local())
+    except KeyboardInterrupt:
+        say("the stored results are kept; the same command continues")
+        raise
     warn_of(plan.runs, results, warn)
     files = _write(folder, plan, results, store, metrics, marker, table_format)
     return CarriedOut(folder, plan, results, files)

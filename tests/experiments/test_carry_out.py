@@ -46,7 +46,7 @@ def test_a_row_has_the_metrics_of_the_run(tmp_path: Path) -> None:
         policy = make_policy(row["scheduler"])
         metrics = simulate(tmp_path / "small.yaml", policy, overrides=overrides)
         assert {name: row[name] for name in metrics} == metrics
-        assert (row["status"], row["error"], row["policy"]) == ("ok", "", row["scheduler"])
+        assert (row["status"], row["error"], row["policy_name"]) == ("ok", "", row["scheduler"])
 
 
 def test_types_of_columns_do_not_depend_on_results(tmp_path: Path) -> None:
@@ -263,4 +263,4 @@ def test_a_window_without_jobs_is_an_error_before_the_first_run(tmp_path: Path) 
     text = "name: study\nscenario: small.yaml\naxes: {window: [[0, 9], [90, 99]]}\n"
     with pytest.raises(ExperimentError, match=r"study.yaml:3: axes.window\[1\]: no jobs numbered"):
         carry_out(write(tmp_path, text), tmp_path / "out")
-    assert not list((tmp_path / "out").glob("runs/*/*"))
+    assert not (tmp_path / "out").exists()

@@ -96,7 +96,7 @@ def test_the_content_of_a_policy_file_and_its_modules_is_in_the_key(tmp_path: Pa
 def test_the_version_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of hpcosim simulates all runs again."""
     before = key(tmp_path)
-    monkeypatch.setattr("hpcosim_experiments.runs.plan.version", lambda name: "99.0")
+    monkeypatch.setattr("hpcosim_experiments.runs.plan.hpcosim_version", lambda: "99.0")
     assert key(tmp_path) != before
 
 

@@ -47,7 +47,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         combine: `product`: run all combinations of the axes; `list`: run only the combinations in
             `runs`.
         runs: combinations to run, in addition to the product if there is one. Each maps every axis
-            to one of its labels or, if the axis has one path, to a value.
+            to a label or a value of the axis.
         exclude: combinations to leave out of the product. Each maps some axes to a label, or to a
             list of labels.
         measure: the measured period and classes of jobs.

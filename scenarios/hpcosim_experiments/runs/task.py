@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.record.results import warnings_of
+from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
 
@@ -81,7 +81,7 @@ def simulate(
     Raises:
         Exception: any exception of the simulation.
     """
-    if (installed := version("hpcosim")) != base.hpcosim:
+    if (installed := hpcosim_version()) != base.hpcosim:
         raise RuntimeError(f"the worker has hpcosim {installed}; expected {base.hpcosim}")
     places = {name: files.local(path) for name, path in task.files.items()}
     scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)

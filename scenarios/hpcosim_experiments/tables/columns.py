@@ -24,7 +24,7 @@ PROVENANCE: Columns = {
     "hpcosim": "text",
     "python": "text",
     "git_commit": "text",
-    "policy": "text",
+    "policy_name": "text",
     "workload_sha256": "text",
 }
 BREAKDOWN: Columns = {"breakdown": "text", "class": "text"}

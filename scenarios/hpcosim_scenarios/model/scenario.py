@@ -55,6 +55,11 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     wake_on_allocation: bool = True
     signals: Signals | None = None
 
+    @property
+    def currency(self) -> str:
+        """Currency of the metrics of cost; empty: the scenario has no `economics`."""
+        return self.economics.currency if self.economics else ""
+
 
 KINDS: tuple[type[Struct], ...] = (
     Scenario,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.results import Run, WorkloadSource
+from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
@@ -228,7 +228,7 @@ def open_scenario(
         signals: the signals to simulate; the signals section is not read.
     """
     run = Run(
-        hpcosim=importlib.metadata.version("hpcosim"),
+        hpcosim=hpcosim_version(),
         scenario=scenario.name,
         scheduler=scheduler,
         seed=scenario.seed,

@@ -192,8 +192,8 @@ def energies(record: RunRecord) -> Metrics:
         switching_off_energy_j: Energy of all nodes while being switched off, J.
         wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
             Source: curriculum learning, section 5.
-        energy_kwh: energy_j in kWh: energy_j / 3,600,000.
-        wasted_energy_kwh: wasted_energy_j in kWh.
+        energy_kwh: The energy of energy_j in kWh: energy_j / 3,600,000.
+        wasted_energy_kwh: The energy of wasted_energy_j in kWh.
         edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
             2025.
     """
