@@ -122,6 +122,16 @@ def test_a_value_of_an_axis_replaces_the_common_one(tmp_path: Path) -> None:
     assert run.scenario.platform.nodes[0].count == 9
 
 
+def test_a_section_of_an_axis_replaces_common_values_in_it(tmp_path: Path) -> None:
+    """`set` does not change a part of a section that an axis sets."""
+    run = only_run(
+        tmp_path,
+        "set: {power: {name: timeout, timeout_s: 7}}\n"
+        "axes: {scheduler: [{name: sjf}, fcfs]}\nexclude: [{scheduler: fcfs}]",
+    )
+    assert run.task.chosen.title == "sjf"
+
+
 def test_a_scheduler_as_text_keeps_the_power_manager(tmp_path: Path) -> None:
     """The axis `scheduler` sets the name only."""
     run = only_run(
