@@ -18,6 +18,7 @@ from docs.generate import (
     results,
     scenario,
     schedulers,
+    statistics,
     workloads,
 )
 from mkdocs.structure.files import File, Files
@@ -45,6 +46,10 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,
+    "statistics-intervals": statistics.intervals,
+    "statistics-pairs": statistics.pairs,
+    "statistics-period": statistics.period,
+    "statistics-values": statistics.values,
     "status-failure": partial(results.status, Failure),
     "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,

@@ -12,7 +12,7 @@ from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.output import Marker, marker_of, open_output
+from hpcosim_experiments.output import Marker, check_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
@@ -88,9 +88,8 @@ def run_experiment(
     _check_packages(table_format, plan)
     folder = out or default_folder(plan)
     marker = marker_of(path, plan.experiment.name, hpcosim_version())
-    earlier = open_output(folder, marker, force=force)
+    earlier = check_output(folder, marker, force=force)
     store = RunStore(folder, warn)
-    store.sweep()
     results = {} if force else stored_results(plan, store)
     changed = earlier is not None and earlier.sha256 != marker.sha256
     say(summary_of(plan, store, results, changed=changed))
@@ -98,7 +97,13 @@ def run_experiment(
         warn(warning)
     missing = missing_runs(plan, results)
     count_jobs(path, missing)
-    results |= simulate_runs(plan.experiment.name, missing, store, executor or Local())
+    mark_output(folder, marker)
+    store.sweep()
+    try:
+        results |= simulate_runs(plan.experiment.name, missing, store, executor or Local())
+    except KeyboardInterrupt:
+        say("the stored results are kept; the same command continues")
+        raise
     warn_of(plan.runs, results, warn)
     files = _write(folder, plan, results, store, metrics, marker, table_format)
     return CarriedOut(folder, plan, results, files)
