@@ -144,7 +144,7 @@ def test_the_signal_is_a_setting() -> None:
     """The scheduler follows the price as it follows the carbon intensity."""
     jobs = due(jobs_of((0.0, 50.0, 1)), 1000.0)
     series = series_of((0.0, 9.0), (500.0, 1.0))
-    name = "carbon-aware:signal=price_per_kwh"
+    name = "carbon-aware:signal=price_per_kwh:slack_s=9"
     simulation = scheduled(jobs, series, name=name, signal="price_per_kwh")
     assert starts(simulation) == {1: 500.0}
 
@@ -175,7 +175,7 @@ def test_a_missing_signal_is_an_error() -> None:
     [
         ("carbon-aware:slack=5", "unknown field `slack`.*settings: signal, slack_s"),
         ("carbon-aware:slack_s=-5", "Expected `float` >= 0"),
-        ("carbon-aware:slack_s", "expected SETTING=VALUE, separated by commas"),
+        ("carbon-aware:slack_s", "expected SETTING=VALUE, separated by colons"),
         ("power-capped:signal=x", "unknown field `signal`.*settings: none"),
     ],
 )

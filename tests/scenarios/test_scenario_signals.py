@@ -135,7 +135,7 @@ def test_signals_are_the_same_on_every_transport(tmp_path: Path) -> None:
     path = written(tmp_path, signals)
     for transport in ("inproc", "ipc"):
         out = tmp_path / transport
-        run_scenario(path, scheduler="carbon-aware", transport=transport, out=out)  # type: ignore[arg-type]
+        run_scenario(path, scheduler="carbon-aware", transport=transport, out=out)
     for name in ("jobs.csv", "metrics.json", "run.json"):
         assert (tmp_path / "inproc" / name).read_bytes() == (tmp_path / "ipc" / name).read_bytes()
     assert (tmp_path / "ipc" / "jobs.csv").read_text().splitlines()[1].startswith("1,0.0,7200.0")
