@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, make_policy, play
+from hpcosim_client import PolicyError, View, make_policy, play
 from hpcosim_client.heuristics.carbon_aware import best_start_s
+from hpcosim_client.power.account import listen
 from hpcosim_client.signals import Signal as KnownSignal
-from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_protocol import NodeGroup, Platform, Processor, SignalChanged
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.economics import J_PER_KWH, Rates
@@ -254,3 +255,14 @@ def test_avoided_emissions_of_a_published_study(
     assert at_once == pytest.approx(99_157_812.05, abs=0.01)
     assert 100.0 * (1.0 - aware / at_once) == pytest.approx(avoided_percent, abs=5e-5)
     assert (end_s <= np.array(deadline_s)).all()
+
+
+@pytest.mark.parametrize("has_signals", [True, False])
+def test_an_account_names_signals_only_where_the_server_knows_them(has_signals: bool) -> None:
+    """A server of an earlier edition rejects `wake_on` with `signal_changed`."""
+    view = View(cluster_of(1))
+    if has_signals:
+        view.apply(0.0, [SignalChanged(0.0, CO2, 5.0)])
+    listen(view)
+    assert view.wake_on is not None
+    assert ("signal_changed" in view.wake_on) == has_signals
