@@ -34,7 +34,7 @@ MAIN_SAVINGS = (
     "jobs_delayed",
     "longest_delay_s",
 )
-UNITS = {"s": "s", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
+UNITS = {"s": "s", "w": "W", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
 DAY_S = 86_400.0
 UNBOUNDED = 10_000  # characters: wider than any table
 

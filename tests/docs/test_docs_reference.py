@@ -89,7 +89,9 @@ def test_example_scenario_is_valid(tmp_path: Path) -> None:
 
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
-    overrides = {"workload.synthetic.jobs": 3}  # `office-hours` has metrics of cost, too
+    # `office-hours` has metrics of cost, and jobs with deadlines have metrics of lateness.
+    job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "deadline_s": 9}
+    overrides = {"workload": {"inline": [job]}}
     found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()

@@ -13,8 +13,10 @@ from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.load import draws_numbers
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_server.errors import SessionRefused
+from support.paths import SCENARIOS
 
 SCENARIO = """
 name: told
@@ -135,7 +137,19 @@ def test_signals_are_the_same_on_every_transport(tmp_path: Path) -> None:
     path = written(tmp_path, signals)
     for transport in ("inproc", "ipc"):
         out = tmp_path / transport
-        run_scenario(path, scheduler="carbon-aware", transport=transport, out=out)  # type: ignore[arg-type]
+        run_scenario(path, scheduler="carbon-aware", transport=transport, out=out)
     for name in ("jobs.csv", "metrics.json", "run.json"):
         assert (tmp_path / "inproc" / name).read_bytes() == (tmp_path / "ipc" / name).read_bytes()
     assert (tmp_path / "ipc" / "jobs.csv").read_text().splitlines()[1].startswith("1,0.0,7200.0")
+
+
+@pytest.mark.slow
+def test_the_plan_of_an_oracle_knows_the_signals() -> None:
+    """The schedule for which the oracle plans is that of the scheduler that follows a signal."""
+    pytest.importorskip("scipy")
+    plan = plan_scenario(
+        SCENARIOS / "carbon.yaml",
+        scheduler="carbon-aware:slack_s=86400",
+        overrides={"workload.synthetic.jobs": 5},
+    )
+    assert plan.wasted_j > 0.0
