@@ -70,6 +70,10 @@ def problem(folder: Path, text: str, overrides: dict[str, object] | None = None)
             "3: axes.energy_j: the results have a column 'energy_j'; give the axis another name",
         ),
         (
+            "jobs: true\naxes: {cores: {path: seed, values: [1]}}",
+            "4: axes.cores: the results have a column 'cores'; give the axis another name",
+        ),
+        (
             "axes: {seed: [1]}\nreport: {metrics: [mean_wait]}",
             "4: report.metrics[0]: unknown metric 'mean_wait'; did you mean 'mean_wait_s'?",
         ),
