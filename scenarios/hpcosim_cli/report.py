@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.running.compare import Comparison
+from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.results import to_json
 
 Metrics = Mapping[str, int | float]
@@ -55,6 +56,7 @@ def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
+        "wasted_energy_kwh": plan.wasted_j / J_PER_KWH,
         "idle_energy_j": plan.idle_j,
         "sleeping_energy_j": plan.sleeping_j,
         "switching_on_energy_j": plan.switching_on_j,
