@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -175,6 +176,14 @@ def test_the_power_never_exceeds_the_cap(scene: Scene, switches: bool) -> None:
     assert measure(simulation.record())["peak_power_w"] == pytest.approx(peak_w)
 
 
+@pytest.mark.slow
+@given(scene=scenes())
+def test_jobs_that_overrun_their_requests_end(scene: Scene) -> None:
+    """The simulation ends with every job over, whatever the cap."""
+    jobs = dataclasses.replace(scene.jobs, run_s=3.0 * scene.jobs.run_s)
+    assert capped(scene.platform, jobs, scene.cap).recording.over == len(jobs)
+
+
 @given(
     group=groups,
     starts_and_ends=st.lists(st.tuples(st.booleans(), st.integers(0, 7)), max_size=20),
@@ -241,6 +250,12 @@ def test_without_a_forecast_running_jobs_exceed_a_lower_cap() -> None:
     simulation = capped(cluster_of(3), jobs, cap, forecast_s=0.0)
     assert starts(simulation) == {1: 0.0, 2: 100.0}
     assert excess_w(simulation, cap) == pytest.approx(60.0)
+
+
+def test_a_job_that_overruns_its_request_is_waited_for() -> None:
+    """Its power counts until its end, also where the next job is expected on its cores."""
+    jobs = jobs_of((0.0, 100.0, 2, 10.0), (0.0, 10.0, 2), (1.0, 10.0, 1))
+    assert starts(capped(cluster_of(2), jobs, constant(220.0))) == {1: 0.0, 2: 100.0, 3: 110.0}
 
 
 def test_backfilling_does_not_take_the_power_of_the_head() -> None:

@@ -23,7 +23,7 @@ class PowerBounds:
 
     def __init__(self, platform: Platform, nodes: NodePool) -> None:
         groups = platform.nodes
-        self._group = nodes.group
+        self._group, self._capacity = nodes.group, nodes.capacity
         self._tasks_w = np.full((len(groups), nodes.largest + 1), np.nan)
         for row, group in enumerate(groups):
             self._tasks_w[row, : group.cores + 1] = _computing_w(group)
@@ -58,9 +58,10 @@ class PowerBounds:
 
         Args:
             nodes: int64[n], node numbers.
-            tasks: int64[..., n], tasks on each of `nodes`.
+            tasks: int64[..., n], tasks on each of `nodes`. More tasks than cores count as a full
+                node: a job that overruns its request still has its cores when others are expected.
         """
-        bounds: Floats = self._tasks_w[self._group[nodes], tasks]
+        bounds: Floats = self._tasks_w[self._group[nodes], np.minimum(tasks, self._capacity[nodes])]
         return bounds
 
 
