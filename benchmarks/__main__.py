@@ -7,6 +7,7 @@ import argparse
 from benchmarks import (
     batsim,
     deep_eas,
+    executors,
     experiments,
     heterogeneous,
     in_process,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "deep-eas": deep_eas.run,
     "batsim": batsim.run,
     "memory": memory.run,
+    "executors": executors.run,
     "experiments": experiments.run,
 }
 
