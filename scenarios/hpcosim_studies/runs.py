@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import Scenario
@@ -19,7 +20,6 @@ from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row
 from hpcosim_workloads.table import JobTable
 
 Metrics = Mapping[str, float]

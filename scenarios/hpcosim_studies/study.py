@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcosim_studies.rows import Row, Rows, write_rows
+from hpcosim_experiments.statistics.rows import Row, Rows, write_rows
 from hpcosim_studies.runs import StudyRun, metrics_of, run_all
 
 Tables = Mapping[str, Callable[[Rows], str]]

@@ -14,6 +14,7 @@ from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.node_keys import run_time_scale
+from hpcosim_experiments.statistics.rows import Row, read_rows
 from hpcosim_studies.catalogue import reproduce_study
 from hpcosim_studies.deep_eas import curves, optima, sweep
 from hpcosim_studies.deep_eas.cases import (
@@ -31,7 +32,6 @@ from hpcosim_studies.deep_eas.held_jobs import DecisionRecord, find_held_jobs
 from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.rows import Row, read_rows
 from hpcosim_training.environments.step_costs import weights
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import Machines

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_studies.ineps import heuristics
-from hpcosim_studies.rows import Row
 from hpcosim_studies.study import Study, carry_out
 from support.paths import SCENARIOS
 

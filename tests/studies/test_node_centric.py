@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_studies.node_centric import comparison, paper, tables
 from hpcosim_studies.node_centric import runs as weeks
 from hpcosim_studies.node_centric.reproduce import compare_weeks
-from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import StudyRun, simulate
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 

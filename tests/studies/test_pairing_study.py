@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
+from hpcosim_experiments.statistics.rows import Row, read_rows, where
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.catalogue import reproduce_study
@@ -25,7 +26,6 @@ from hpcosim_studies.ineps.heuristics import ENERGY, indexed, run_heuristics
 from hpcosim_studies.ineps.pairing_tables import Results, Spread, sampled_spread, summary
 from hpcosim_studies.ineps.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.rows import Row, read_rows, where
 
 PAIRING = tuple(EXPERIMENTS)
 FOLDER = papers_folder() / "ineps"

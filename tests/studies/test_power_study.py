@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.power import claims, curricula, pareto, radar, sensitivity, timeouts
@@ -15,7 +16,6 @@ from hpcosim_studies.power.agents import PowerAgent, agent_of, contenders, find_
 from hpcosim_studies.power.managers import RunSetup, always_on, run_of
 from hpcosim_studies.power.managers import timeouts as timeout_runs
 from hpcosim_studies.power.paper import CLUSTERS, FILLING, METRICS, UNTRAINED, WAIT, scenario_file
-from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import run_all
 from hpcosim_studies.study import carry_out
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
+from hpcosim_experiments.statistics.rows import Row, read_rows
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.measures import Measure, change, document, table
+from hpcosim_studies.measures import change
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row, groups, read_rows, where, write_rows
 from hpcosim_studies.runs import StudyRun, metrics_of, run_all
 from hpcosim_studies.study import Study, carry_out
 
@@ -140,50 +140,10 @@ def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
     assert (tmp_path / "figure.png").exists()
 
 
-def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Strings, integers and floats keep their types."""
-    rows: list[Row] = [{"a": "x, y", "b": 3, "c": 1.5}, {"a": "", "b": -1, "c": 1e-9}]
-    write_rows(tmp_path / "rows.csv", ("a", "b", "c"), rows)
-    assert read_rows(tmp_path / "rows.csv") == rows
-
-
-def test_a_table_that_lacks_columns_is_an_error(tmp_path: Path) -> None:
-    """The message names the file and the missing columns, or the missing file."""
-    path = tmp_path / "rows.csv"
-    path.write_text("a\n1\n")
-    with pytest.raises(StudyError, match=r"rows.csv: expected the columns a, b; missing: \['b'\]"):
-        read_rows(path, ("a", "b"))
-    with pytest.raises(StudyError, match=r"none.csv: cannot be read: No such file"):
-        read_rows(tmp_path / "none.csv")
-
-
-def test_rows_are_selected_and_grouped() -> None:
-    """Rows are selected and grouped by column values and keep their order."""
-    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "y"}]
-    assert where(rows, a=1, b="y") == [rows[2]]
-    assert groups(rows, "b") == {("x",): [rows[0]], ("y",): [rows[1], rows[2]]}
-
-
-def test_a_measure_converts_units() -> None:
-    """Values, means and spreads are in the unit of the measure."""
-    energy = Measure("energy_j", "energy", "kJ", 1e3, 1)
-    rows = [{"energy_j": 1000.0}, {"energy_j": 2000.0}, {"energy_j": 6000.0}]
-    assert energy.named == "energy (kJ)"
-    assert energy.mean(rows) == 3.0
-    assert energy.spread(rows) == "3.0 (1.0 to 6.0)"
-    assert energy.spread(rows[:1]) == "1.0"
-
-
 def test_change_is_relative_to_a_base() -> None:
     """A change is in percent, and has no value for a base of 0."""
     assert change(50.0, 100.0) == -50.0
     assert change(1.0, 0.0) != change(1.0, 0.0)
-
-
-def test_a_document_is_made_of_parts() -> None:
-    """Parts are separated by an empty line, and empty parts are left out."""
-    said = document(["# Title"], [], table(["a", "b"], [["1", "2"]]))
-    assert said == "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 
 
 class Task(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.deep_eas import curves, held_jobs, optima
 from hpcosim_studies.deep_eas.cases import (
@@ -19,7 +20,6 @@ from hpcosim_studies.deep_eas.cases import (
 from hpcosim_studies.deep_eas.sweep import study_of
 from hpcosim_studies.deep_eas.training import train_study
 from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.rows import read_rows
 from hpcosim_studies.study import carry_out
 
 

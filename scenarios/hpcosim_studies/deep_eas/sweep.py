@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.deep_eas.cases import BUSIEST, Case, Sweep
 from hpcosim_studies.deep_eas.training import MEASURE
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import change, document, table
-from hpcosim_studies.rows import Row, Rows, where
+from hpcosim_studies.measures import change
 from hpcosim_studies.runs import StudyRun
 from hpcosim_studies.study import Study
 

@@ -17,10 +17,10 @@ from hpcosim_client.agents.deep_eas.network import (
     network_of,
     save_deep_eas,
 )
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.deep_eas.cases import DeepEasTask
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import StudyRun, metrics_of
 from hpcosim_training.learners.deep_eas.settings import FORMS
 from hpcosim_training.learners.deep_eas.train import NETWORK, train_deep_eas

@@ -12,11 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from hpcosim_client import expand
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.statistics.rows import Row, Rows, groups
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.figures import horizontal_bars, panels
-from hpcosim_studies.measures import Measure, deviation, document, table
+from hpcosim_studies.figures import horizontal_bars
+from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row, Rows, groups
 from hpcosim_studies.runs import StudyRun, run_all
 from hpcosim_studies.study import Study, carry_out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
 from hpcosim_studies.ineps.heuristics import indexed, run_heuristics
@@ -11,7 +12,6 @@ from hpcosim_studies.ineps.pairing_figures import draw_bars, draw_curves, draw_s
 from hpcosim_studies.ineps.pairing_tables import Results, summary
 from hpcosim_studies.ineps.pairing_training import OPTIMA, train_study
 from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.rows import read_rows
 
 
 def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcosim_client.agents.pairing.settings import Objective
+from hpcosim_experiments.report.panels import panels
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_server.record.metrics import energies
-from hpcosim_studies.figures import band, gantt, horizontal_bars, panels
+from hpcosim_studies.figures import band, gantt, horizontal_bars
 from hpcosim_studies.ineps.experiments import (
     OBJECTIVES,
     OURS,

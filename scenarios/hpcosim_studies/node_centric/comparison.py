@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_experiments.statistics.rows import Rows, groups, where
 from hpcosim_studies.node_centric.paper import (
     CAPS,
     CHAINED,
@@ -20,7 +21,6 @@ from hpcosim_studies.node_centric.paper import (
     Reading,
 )
 from hpcosim_studies.node_centric.runs import capped
-from hpcosim_studies.rows import Rows, groups, where
 from hpcosim_workloads.table import JobTable
 
 

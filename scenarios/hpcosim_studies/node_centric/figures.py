@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hpcosim_experiments.report.panels import PALE, box_plots, panels
+from hpcosim_experiments.statistics.rows import Rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS, steps
 from hpcosim_server.record.timeline import node_spans
-from hpcosim_studies.figures import PALE, box_plots, panels
 from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
 from hpcosim_studies.node_centric.paper import (
     CAPS,
@@ -26,7 +27,6 @@ from hpcosim_studies.node_centric.paper import (
     Reading,
 )
 from hpcosim_studies.node_centric.runs import platforms
-from hpcosim_studies.rows import Rows, where
 from hpcosim_studies.runs import StudyRun, simulate
 
 if TYPE_CHECKING:

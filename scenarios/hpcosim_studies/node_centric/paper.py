@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_experiments.report.measures import Measure
 from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_studies.measures import Measure
 from hpcosim_studies.papers import scenario_path
 
 Floats = NDArray[np.float64]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_studies.node_centric.comparison import facts, representative_week
@@ -13,7 +14,6 @@ from hpcosim_studies.node_centric.figures import draw_boxes, draw_week, draw_win
 from hpcosim_studies.node_centric.paper import CAPS, COLUMNS, WHOLE_LOG, base
 from hpcosim_studies.node_centric.runs import measured, runs_of
 from hpcosim_studies.node_centric.tables import summary
-from hpcosim_studies.rows import Row, Rows, where
 from hpcosim_studies.study import Study, carry_out
 from hpcosim_workloads.table import JobTable
 

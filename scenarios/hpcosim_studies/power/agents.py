@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client.heuristics.power_aware import Awareness
+from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_studies.power.paper import BEST, NO_CL
-from hpcosim_studies.rows import Row, Rows
 
 ENDING = ".safetensors"
 TEST_ORIGIN_S = 389_481.0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcosim_studies.measures import Measure, change, table
+from hpcosim_experiments.report.markdown import table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.statistics.rows import Row, Rows, where
+from hpcosim_studies.measures import change
 from hpcosim_studies.power.agents import PowerAgent, of_curriculum, rows_of
 from hpcosim_studies.power.managers import ALWAYS_ON, RULE, TIMEOUT
 from hpcosim_studies.power.paper import (
@@ -17,7 +20,6 @@ from hpcosim_studies.power.paper import (
     WAIT,
     WASTED,
 )
-from hpcosim_studies.rows import Row, Rows, where
 
 GAP = "-"
 

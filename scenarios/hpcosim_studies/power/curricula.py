@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import PALE, panels
+from hpcosim_experiments.statistics.rows import Row, Rows, groups, read_rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.figures import PALE, panels
-from hpcosim_studies.measures import Measure, change, document, table
+from hpcosim_studies.measures import change
 from hpcosim_studies.power.agents import TRAINED_WITH
 from hpcosim_studies.power.claims import percent
 from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, timeouts
@@ -27,7 +30,6 @@ from hpcosim_studies.power.paper import (
     WAIT,
     WASTED,
 )
-from hpcosim_studies.rows import Row, Rows, groups, read_rows, where
 from hpcosim_studies.study import Study, carry_out
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hpcosim_experiments.report.markdown import table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.statistics.rows import Rows, groups
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.measures import Measure, table
 from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent
 from hpcosim_studies.power.paper import Cluster
-from hpcosim_studies.rows import Rows, groups
 from hpcosim_studies.runs import NO_OVERRIDES, StudyRun
 
 ALWAYS_ON = "always-on"

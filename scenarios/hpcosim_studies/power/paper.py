@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_studies.measures import Measure
+from hpcosim_experiments.report.measures import Measure
 from hpcosim_studies.papers import papers_folder, scenario_path
 
 AWARENESSES: tuple[Awareness, ...] = ("unaware", "aware", "planned")

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_studies.measures import document, table
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_studies.power.agents import PowerAgent
 from hpcosim_studies.power.managers import (
     ORACLE,
@@ -34,7 +35,6 @@ from hpcosim_studies.power.paper import (
     WASTED,
 )
 from hpcosim_studies.power.pareto_figure import draw
-from hpcosim_studies.rows import Row, Rows
 from hpcosim_studies.study import Study
 
 MEASURES = (WASTED, WAIT, MAX_WAIT, SHUTDOWNS, FILLING)

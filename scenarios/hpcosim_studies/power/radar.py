@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_studies.figures import panels, radar
-from hpcosim_studies.measures import Measure, document, table
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.statistics.rows import Rows, groups
+from hpcosim_studies.figures import radar
 from hpcosim_studies.power.agents import PowerAgent, contenders
 from hpcosim_studies.power.managers import RULE, RunSetup, of_agents, run_table, timeouts
 from hpcosim_studies.power.paper import AWARENESSES, COLUMNS, PAPERS_TIMEOUT_MIN
-from hpcosim_studies.rows import Rows, groups
 from hpcosim_studies.study import Study
 
 INVERTED = (

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import Measure, document, table
 from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent, contenders
 from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, of_agents, timeouts
 from hpcosim_studies.power.paper import AWARENESSES, CLUSTERS, COLUMNS, TIMEOUTS_MIN, WAIT, WASTED
-from hpcosim_studies.rows import Row, Rows, groups, where
 from hpcosim_studies.runs import StudyRun
 from hpcosim_studies.study import Study
 

@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_studies.figures import GREY, PALE, panels, titled
-from hpcosim_studies.measures import Measure, document, table
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import GREY, PALE, panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_studies.power.agents import PowerAgent, contenders
 from hpcosim_studies.power.claims import agent_claims, timeout_claims
 from hpcosim_studies.power.managers import (
@@ -39,7 +41,6 @@ from hpcosim_studies.power.paper import (
     WAIT,
     WASTED,
 )
-from hpcosim_studies.rows import Row, Rows, where
 from hpcosim_studies.study import Study
 
 if TYPE_CHECKING:

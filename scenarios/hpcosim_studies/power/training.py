@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_studies.agents import train_all
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.power.agents import TRAINED_WITH
 from hpcosim_studies.power.curricula import TABLE, TRAINED_COLUMNS
 from hpcosim_studies.power.managers import RunSetup, run_of
 from hpcosim_studies.power.paper import CURRICULA, METRICS, NO_CL, UNTRAINED, scenario_file
-from hpcosim_studies.rows import Row
 from hpcosim_studies.runs import metrics_of
 from hpcosim_training.learners.power.settings import A2C
 from hpcosim_training.learners.power.train import ACTOR, train_power

@@ -32,6 +32,7 @@ from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Metrics = dict[str, int | float]
 BOUND_S = 10.0
 """Threshold of the bounded slowdown, s."""
@@ -79,12 +80,13 @@ class JobsThatRan(NamedTuple):
         return self.wait_s + self.run_s
 
 
-def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
+def job_counts(record: RunRecord, skipped: int = 0, among: Mask | None = None) -> Metrics:
     """Return the numbers of jobs by final state.
 
     Args:
         record: a run, complete or not.
         skipped: value of `jobs_skipped`.
+        among: bool[jobs], the jobs to count, by row of the recording. None: all jobs.
 
     Returns:
         jobs: Number of submitted jobs, including rejected jobs and jobs that are not over.
@@ -96,10 +98,11 @@ def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
         jobs_skipped: Number of jobs that the workload reader dropped in the selected window.
             `skipped` in `run.json` has the counts by rule of the reader.
     """
-    counts = np.bincount(np.array(record.recording.state), minlength=len(STATES)).tolist()
-    by_state = dict(zip(STATES, counts, strict=True))
+    states = np.array(record.recording.state)
+    states = states if among is None else states[among]
+    by_state = dict(zip(STATES, np.bincount(states, minlength=len(STATES)).tolist(), strict=True))
     return {
-        "jobs": len(record.recording),
+        "jobs": len(states),
         "jobs_completed": by_state["completed"],
         "jobs_killed": by_state["timeout"] + by_state["killed"] + by_state["node_failed"],
         "jobs_rejected": by_state["rejected"],
@@ -230,11 +233,17 @@ def node_use(record: RunRecord) -> Metrics:
     }
 
 
-def jobs_that_ran(record: RunRecord) -> JobsThatRan:
-    """Return the jobs of a run that have started and ended."""
+def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
+    """Return the jobs of a run that have started and ended.
+
+    Args:
+        record: a run, complete or not.
+        among: bool[jobs], the jobs to choose from, by row of the recording. None: all jobs.
+    """
     recording = record.recording
     start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
-    row = np.flatnonzero(~np.isnan(start_s) & ~np.isnan(end_s))
+    ran = ~np.isnan(start_s) & ~np.isnan(end_s)
+    row = np.flatnonzero(ran if among is None else ran & among)
     submit_s = np.array(recording.submit_s)
     return JobsThatRan(row, (start_s - submit_s)[row], (end_s - start_s)[row])
 
