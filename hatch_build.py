@@ -12,14 +12,18 @@ SUFFIXES = {".csv", ".jsonl", ".safetensors", ".yaml"}
 
 
 class ShippedScenarios(BuildHookInterface[Any]):
-    """Adds `scenarios/*.yaml` and the data of `scenarios/papers` below `hpcosim_scenarios`."""
+    """Adds scenarios, experiments and the data of papers below `hpcosim_scenarios`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Name the files; an editable installation reads them in the checkout."""
         if version == "editable":
             return
         folder = Path(self.root) / "scenarios"
-        for path in (*folder.glob("*.yaml"), *folder.glob("papers/**/*")):
+        for path in (
+            *folder.glob("*.yaml"),
+            *folder.glob("experiments/*.yaml"),
+            *folder.glob("papers/**/*"),
+        ):
             if path.suffix in SUFFIXES:
                 target = Path("hpcosim_scenarios/shipped") / path.relative_to(folder)
                 build_data["force_include"][str(path)] = target.as_posix()

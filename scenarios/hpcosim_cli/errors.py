@@ -61,6 +61,7 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_batsim.errors import RunFailedError
     from hpcosim_client import AddressError, ClientError, PolicyError
     from hpcosim_conformance import NoServerError
+    from hpcosim_experiments.errors import StoreError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
@@ -72,7 +73,7 @@ def _exit_status(error: Exception) -> int:
         return BAD_INPUT if error.fault == "address" else RUN_FAILED
     failed = (
         *(BindError, ClientError, NoServerError, ProtocolError),
-        *(ResultsError, RunError, RunFailedError),
+        *(ResultsError, RunError, RunFailedError, StoreError),
     )
     return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 

@@ -20,6 +20,10 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim compare demo --schedulers fcfs,sjf,easy",
         "hpcosim compare demo --schedulers all-heuristics --json",
     ),
+    "experiment": _examples(
+        "hpcosim experiment backfilling --dry-run",
+        "hpcosim experiment my_study.yaml --out results/study -j 8",
+    ),
     "serve": _examples(
         "hpcosim serve demo --once --out results/mine",
         "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",

@@ -154,7 +154,7 @@ def settings_of(path: str, value: Any, field: str) -> dict[str, Any]:
     if path:
         return {path: value}
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        what = f"expected a mapping of paths to values, such as {{scheduler: easy}}, got {shown(value)}"
+        what = f"expected paths with values, such as {{scheduler: easy}}, got {shown(value)}"
         raise ExperimentFileError(f"{what}; give the axis a path if it sets one", field=field)
     found: dict[str, Any] = {}
     for key, item in value.items():

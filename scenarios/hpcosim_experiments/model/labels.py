@@ -25,8 +25,8 @@ def labels_of(values: Sequence[object]) -> list[Label]:
     ):
         return list(values)  # type: ignore[arg-type]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
-        kind = float if any(isinstance(value, float) for value in values) else int
-        return [kind(value) for value in values]  # type: ignore[arg-type]
+        real = any(isinstance(value, float) for value in values)
+        return [float(value) if real else value for value in values]  # type: ignore
     return list(_unique([_shortened(text_of(value)) for value in values]))
 
 

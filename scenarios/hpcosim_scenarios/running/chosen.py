@@ -6,17 +6,23 @@ plain data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from hpcosim_client import Policy, PolicyError, make_policy
 from hpcosim_client.catalogue import policy_files
-from hpcosim_client.catalogue.description import describe
+from hpcosim_client.catalogue.description import describe, policy_file
+from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
+from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_client.catalogue.schedulers import canonical_name
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
+    PATHS,
     AlwaysOn,
     Oracle,
     Power,
@@ -80,6 +86,40 @@ class Chosen:
             PolicyError: a file of the policy cannot be read.
         """
         return describe(self.name, self.power, self.awareness)
+
+    def files(self) -> list[Path]:
+        """Return the files of the policy: those of its names and settings, and imported modules.
+
+        Raises:
+            PolicyError: the scheduler's name is incomplete.
+        """
+        files = []
+        if (own := policy_file(self.name)) is not None:
+            files.append(own)
+            if is_policy_file(self.name):
+                files += modules_beside(own).values()
+        return files + [Path(getattr(self.power, name)) for name in self._power_files()]
+
+    def moved(self, moved: Callable[[Path], Path]) -> Chosen:
+        """Return the same policy with its files at other places.
+
+        Args:
+            moved: returns the place of a file.
+        """
+        name = self.name
+        if (own := policy_file(name)) is not None:
+            place = moved(own)
+            if is_policy_file(name):
+                name = f"{place}:{split_name(name)[1]}"
+            else:
+                name = f"{name.partition(':')[0]}:{place}"
+        places = {key: str(moved(Path(getattr(self.power, key)))) for key in self._power_files()}
+        power = msgspec.structs.replace(self.power, **places)
+        return replace(self, name=name, power=power)
+
+    def _power_files(self) -> list[str]:
+        """Return the settings of the power manager that name a file."""
+        return [name for name in PATHS if getattr(self.power, name, "")]
 
     def check(self) -> None:
         """Check that the policy can be made, apart from the plan of an oracle.

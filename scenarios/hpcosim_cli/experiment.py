@@ -1,0 +1,117 @@
+"""The command `hpcosim experiment`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hpcosim_cli.checks import experiment_file
+from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
+from hpcosim_cli.executors import (
+    AddressOption,
+    ArraySizeOption,
+    ExecutorOption,
+    JobsFolderOption,
+    MemoryOption,
+    PartitionOption,
+    TimeOption,
+    WorkersOption,
+    executor_of,
+)
+from hpcosim_cli.options import Set, overrides_of
+
+if TYPE_CHECKING:
+    from hpcosim_experiments.carry_out import CarriedOut
+
+MOST_FAILURES = 20
+"""Number of failed runs that are listed."""
+
+
+def experiment(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Experiment file (YAML), or the name of a shipped experiment, such as "
+            "backfilling.",
+            callback=experiment_file,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for results. Results of an earlier start in it are used again. "
+            "Default: results/NAME."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="List the runs and estimate their number, jobs and time; run nothing."
+        ),
+    ] = False,
+    table_format: Annotated[
+        Literal["parquet", "csv"], typer.Option("--format", help="Format of the tables.")
+    ] = "parquet",
+    changes: Set = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Run all runs again and replace the results in --out. Other files in it are kept.",
+        ),
+    ] = False,
+    executor: ExecutorOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    partition: PartitionOption = None,
+    time: TimeOption = None,
+    memory: MemoryOption = None,
+    array_size: ArraySizeOption = None,
+    jobs_folder: JobsFolderOption = None,
+) -> None:
+    """Run the runs of an experiment, and write their results as tables and as a report."""
+    with errors_in_one_line():
+        from hpcosim_cli.report import print_warning
+        from hpcosim_experiments.carry_out import run_experiment
+
+        settings = executor_of(
+            executor,
+            workers,
+            address,
+            partition=partition,
+            time=time,
+            memory=memory,
+            array_size=array_size,
+            jobs_folder=jobs_folder,
+        )
+        overrides = overrides_of(changes, None, lenient=False)
+        done = run_experiment(
+            file,
+            out=out,
+            overrides=overrides,
+            executor=settings,
+            table_format=table_format,
+            force=force,
+            warn=print_warning,
+            say=lambda text: typer.echo(text, err=True),
+        )
+        _report(done)
+
+
+def _report(done: CarriedOut) -> None:
+    """Print the files, and the failed runs; exit with status 1 if there are some."""
+    for path in done.files:
+        typer.echo(str(path))
+    failed = done.failed
+    for run in failed[:MOST_FAILURES]:
+        labels = ", ".join(f"{name}={label}" for name, label in run.labels.items())
+        typer.echo(f"error: {labels}: {done.results[run.key].error}", err=True)
+    if failed:
+        more = len(failed) - MOST_FAILURES
+        and_more = f"; {more} of them are not listed here" if more > 0 else ""
+        text = f"error: {len(failed)} of {len(done.plan.runs)} runs failed{and_more}"
+        typer.echo(text, err=True)
+        raise typer.Exit(RUN_FAILED)

@@ -1,0 +1,78 @@
+"""The output folder of an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hpcosim_experiments.errors import ExperimentError
+from hpcosim_experiments.store import write_whole
+from hpcosim_server.record.folder import prepare
+
+MARKER = "experiment.json"
+
+
+class Marker(Struct, frozen=True, kw_only=True):
+    """The content of `experiment.json`: the experiment whose results a folder has.
+
+    Attributes:
+        name: name of the experiment.
+        file: file name of the experiment file.
+        sha256: SHA-256 of the experiment file.
+        hpcosim: version of hpcosim.
+    """
+
+    name: str
+    file: str
+    sha256: str
+    hpcosim: str
+
+
+def marker_of(path: Path, name: str, version: str) -> Marker:
+    """Return the description of an experiment file.
+
+    Args:
+        path: the file.
+        name: name of the experiment.
+        version: version of hpcosim.
+    """
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Marker(name=name, file=path.name, sha256=checksum, hpcosim=version)
+
+
+def open_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker | None:
+    """Check that a folder can take the results of an experiment, and mark it as its folder.
+
+    Args:
+        folder: the output folder. It and its parents may be missing.
+        marker: the experiment.
+        force: accept a folder with other files or with another experiment.
+
+    Returns:
+        The marker of an earlier start in the folder; None: there was none.
+
+    Raises:
+        ResultsFolderError: the folder has other files, or it cannot be written to.
+        ExperimentError: the folder has the results of another experiment.
+        StoreError: the disk is full.
+    """
+    earlier = _marker_in(folder)
+    prepare(folder, force=force or earlier is not None)
+    if earlier is not None and earlier.name != marker.name and not force:
+        raise ExperimentError(
+            f"{folder}: the folder has the results of the experiment {earlier.name}; choose "
+            "another folder with --out, or replace its tables with --force"
+        )
+    if earlier != marker:
+        write_whole(folder / MARKER, msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
+    return earlier
+
+
+def _marker_in(folder: Path) -> Marker | None:
+    try:
+        return msgspec.json.decode((folder / MARKER).read_bytes(), type=Marker)
+    except (OSError, ValueError, msgspec.DecodeError):
+        return None
