@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcosim_experiments.report.panels import PALE
+from hpcosim_experiments.report.panels import PALE, READABLE
 from hpcosim_scenarios.figures.gantt import JobRow, boxes
 from hpcosim_scenarios.figures.schedule import COLOURS
 
@@ -22,8 +22,6 @@ MAX_EDGED_CORES = 200
 """Maximum number of cores of a Gantt chart whose boxes have edges."""
 
 RADAR_LINES = ("-", "--", "-.", ":")
-RADAR_COLOURS = (*COLOURS[:6], COLOURS[7])
-"""Colours without yellow, which is invisible on white."""
 
 
 def horizontal_bars(
@@ -77,7 +75,7 @@ def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     for number, (label, values) in enumerate(shapes.items()):
-        colour = RADAR_COLOURS[number % len(RADAR_COLOURS)]
+        colour = READABLE[number % len(READABLE)]
         around, closed = [*turns, turns[0]], [*values, values[0]]
         style = RADAR_LINES[number % len(RADAR_LINES)]
         axes.plot(around, closed, style, color=colour, linewidth=1.8, label=label)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcosim_scenarios.errors import FigureError
-from hpcosim_scenarios.figures.schedule import Floats, drawing
+from hpcosim_scenarios.figures.schedule import COLOURS, Floats, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +26,16 @@ OPEN: Mapping[str, Any] = {
 }
 """Style of panels without a frame at the top and at the right."""
 
+READABLE = (*COLOURS[:6], COLOURS[7])
+"""Colours without yellow, which is invisible on white."""
+
+UNDATED: Mapping[str, Mapping[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""Metadata to leave out, by suffix of the file: the same figure gives the same bytes."""
+
 
 @contextmanager
 def panels(
-    path: Path,
+    paths: Path | Sequence[Path],
     rows: int,
     columns: int,
     size: tuple[float, float],
@@ -41,7 +47,7 @@ def panels(
     """Yield the panels of a figure, row by row, and write the figure on exit.
 
     Args:
-        path: output file.
+        paths: output file, or several; their suffixes are the formats.
         rows: number of rows of panels.
         columns: number of columns of panels.
         size: width and height, inches.
@@ -53,15 +59,17 @@ def panels(
         FigureError: matplotlib is missing, or the file is not writable.
     """
     mpl, pyplot = drawing()
-    with mpl.rc_context(dict(style)):
+    files = [paths] if isinstance(paths, Path) else paths
+    with mpl.rc_context({**style, "svg.hashsalt": files[0].stem}):
         figure, grid = pyplot.subplots(
             rows, columns, squeeze=False, figsize=size, layout="constrained", **more
         )
         try:
             yield list(grid.flat)
-            figure.savefig(path, dpi=dpi)
+            for path in files:
+                figure.savefig(path, dpi=dpi, metadata=UNDATED.get(path.suffix))
         except OSError as error:
-            raise FigureError(f"cannot write {path}: {error.strerror or error}") from None
+            raise FigureError(f"cannot write {error.filename}: {error.strerror or error}") from None
         finally:
             pyplot.close(figure)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -105,6 +106,22 @@ class HeatFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
 
 
 FigureSettings = LineFigure | ParetoFigure | BoxFigure | HeatFigure
+
+METRIC_KEYS: Mapping[type[FigureSettings], Sequence[str]] = {
+    LineFigure: ("metric",),
+    ParetoFigure: ("x", "y"),
+    BoxFigure: ("metric",),
+    HeatFigure: ("metric",),
+}
+"""Keys of a figure that name metrics."""
+
+AXIS_KEYS: Mapping[type[FigureSettings], Sequence[str]] = {
+    LineFigure: ("axis", "by", "panels"),
+    ParetoFigure: ("by", "panels"),
+    BoxFigure: ("by", "panels"),
+    HeatFigure: ("x", "y", "panels"),
+}
+"""Keys of a figure that name axes."""
 
 
 class ReportSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

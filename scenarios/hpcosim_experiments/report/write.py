@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_experiments.report.analysis import analysis_of
+from hpcosim_experiments.report.content import Content, content_of
+from hpcosim_experiments.report.figures import ENDINGS, draw_figures
+from hpcosim_experiments.report.html import html, template
+from hpcosim_experiments.report.latex import latex
+from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
+from hpcosim_experiments.report.tables import Cell
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:
     """Write the report of an experiment; existing files of the same names are replaced.
+
+    The same results give the same bytes with the same versions of matplotlib and Jinja.
 
     Args:
         folder: existing output folder. It receives `report.html`, `report.md`, `tables/*.tex` and
@@ -21,7 +30,46 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
         The files.
 
     Raises:
-        ExperimentError: matplotlib or Jinja is missing.
+        ExperimentError: Jinja is missing.
+        FigureError: matplotlib is missing, or a figure is not writable.
         OSError: a file is not writable.
     """
-    return []
+    template()  # reports a missing package before the statistics
+    figures, tables = folder / "figures", folder / "tables"
+    for part in (figures, tables):
+        part.mkdir(exist_ok=True)
+    analysis = analysis_of(results, settings)
+    content = content_of(analysis, draw_figures(figures, analysis))
+    drawn = [(figures / f"{one.name}.svg").read_text("utf-8") for one in content.figures]
+    texts = {
+        folder / "report.html": html(content, drawn),
+        folder / "report.md": markdown(content),
+        **{tables / f"{one.name}.tex": latex(one) for one in content.tables},
+    }
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return [
+        *texts,
+        *(figures / (one.name + ending) for one in content.figures for ending in ENDINGS),
+    ]
+
+
+def markdown(content: Content) -> str:
+    """Return a report in Markdown, with links to the SVG files of its figures."""
+    parts = [[f"# {escape(content.title)}"]]
+    parts.append([f"- {name}: {escape(text)}" for name, text in content.facts])
+    for one in content.tables:
+        head = [escape(title) for title in one.head]
+        lines = [[_cell(cell) for cell in row] for row in one.rows]
+        rules = ["---"] * one.labels + ["---:"] * (len(head) - one.labels)
+        parts += [[f"## {escape(one.title)}"], table(head, lines, rules), [escape(one.caption)]]
+    for figure in content.figures:
+        title = escape(figure.title)
+        parts += [[f"## {title}"], [f"![{title}](figures/{figure.name}.svg)"]]
+        parts.append([escape(figure.caption)])
+    return document(*parts)
+
+
+def _cell(cell: Cell) -> str:
+    text = f"**{escape(cell.text)}**" if cell.strong else escape(cell.text)
+    return f"{text} {escape(cell.interval)}" if cell.interval else text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpcosim_client.heuristics.power_aware import Awareness
 from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.statistics.pareto import front as undominated
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_studies.power.agents import PowerAgent
 from hpcosim_studies.power.managers import (
@@ -94,12 +95,8 @@ def front(rows: Rows) -> list[Row]:
     The oracle is left out, because it knows the future. The rows are sorted by wasted energy,
     ascending; of equal runs the first is returned.
     """
-    found: list[Row] = []
     compared = [row for row in rows if row["kind"] != ORACLE]
-    for row in sorted(compared, key=lambda row: (WASTED.of(row), WAIT.of(row))):
-        if not found or WAIT.of(row) < WAIT.of(found[-1]):
-            found.append(row)
-    return found
+    return [compared[at] for at in undominated([(WASTED.of(r), WAIT.of(r)) for r in compared])]
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
