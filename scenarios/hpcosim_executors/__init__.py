@@ -9,10 +9,11 @@ from __future__ import annotations
 from hpcosim_executors.errors import ExecutorError, LostTaskError
 from hpcosim_executors.interface import Done, Executor, InputFiles
 from hpcosim_executors.opening import open_executor
-from hpcosim_executors.ordered import results_of
-from hpcosim_executors.settings import ExecutorSettings, Local, Ray, Slurm, cores
+from hpcosim_executors.ordered import ParallelMap, parallel_map, results_of
+from hpcosim_executors.settings import IN_THIS_PROCESS, ExecutorSettings, Local, Ray, Slurm, cores
 
 __all__ = [
+    "IN_THIS_PROCESS",
     "Done",
     "Executor",
     "ExecutorError",
@@ -20,9 +21,11 @@ __all__ = [
     "InputFiles",
     "Local",
     "LostTaskError",
+    "ParallelMap",
     "Ray",
     "Slurm",
     "cores",
     "open_executor",
+    "parallel_map",
     "results_of",
 ]

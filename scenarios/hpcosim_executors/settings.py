@@ -22,6 +22,9 @@ class Local(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     workers: Annotated[int, Meta(ge=0)] | None = None
 
 
+IN_THIS_PROCESS = Local(workers=0)
+
+
 class Ray(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ray"):
     """Workers of a Ray cluster.
 

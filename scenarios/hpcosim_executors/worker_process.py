@@ -21,6 +21,8 @@ from hpcosim_executors.calls import (
     set_environment,
 )
 
+KILLED = ", probably because memory ran out (use fewer workers)"
+
 
 class Call(NamedTuple):
     """Context of the calls in a worker.
@@ -87,7 +89,7 @@ class WorkerProcess:
         code = self._process.exitcode or 0
         self._process.close()
         if code < 0:
-            cause = ", probably because memory ran out" if code == -signal.SIGKILL else ""
+            cause = KILLED if code == -signal.SIGKILL else ""
             return f"was killed by {signal.Signals(-code).name}{cause}"
         return f"ended with exit status {code}"
 

@@ -47,7 +47,8 @@ def test_a_task_that_kills_its_worker_costs_no_other() -> None:
     found = outcomes(given.die_if_odd, range(10))
     assert [done.result for done in found if not done.index % 2] == [0, 2, 4, 6, 8]
     assert {done.error for done in found if done.index % 2} == {
-        "its worker process was killed by SIGKILL, probably because memory ran out; tried 3 times"
+        "its worker process was killed by SIGKILL, probably because memory ran out "
+        "(use fewer workers); tried 3 times"
     }
 
 
@@ -57,7 +58,9 @@ def test_results_in_order_raise_exceptions() -> None:
         assert results_of(executor, abs, [-1, -2, -3]) == [1, 2, 3]
         with pytest.raises(ValueError, match="invalid literal") as caught:
             results_of(executor, int, ["1", "x"])
-        with pytest.raises(LostTaskError, match=r"task 1: its worker process ended with exit"):
+        with pytest.raises(
+            LostTaskError, match=r"task 1 of 1 has no result: its worker process ended with exit"
+        ):
             results_of(executor, os._exit, [1])
     assert "in a worker" in caught.value.__notes__[0]
 

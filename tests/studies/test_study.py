@@ -112,7 +112,9 @@ def environment(name: str) -> str | None:
 @pytest.mark.slow
 def test_a_killed_process_is_an_error() -> None:
     """The message names the study and its progress."""
-    with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
+    with pytest.raises(
+        StudyError, match=r"tiny: after 0 of 2 tasks: task . of 2 .* ended with exit"
+    ):
         in_parallel(killed, [1, 1], workers=2, title="tiny")
 
 

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcosim_cli.executors import AddressOption
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
-from hpcosim_cli.train.options import Out, TrainingSeed, Workers, training_into
+from hpcosim_cli.train.options import (
+    Out,
+    TrainingExecutor,
+    TrainingSeed,
+    Workers,
+    rollout_executor,
+    training_into,
+)
 
 if TYPE_CHECKING:
     from hpcosim_training.learners.power.cross_entropy import Generation
@@ -34,7 +42,9 @@ def adaptive(
     changes: Set = None,
     lenient: Lenient = False,
     seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
 ) -> None:
     """Search timeouts for the power manager `adaptive` by the cross-entropy method.
 
@@ -49,7 +59,7 @@ def adaptive(
             generations=generations,
             candidates=candidates,
             seed=seed,
-            workers=workers,
+            executor=rollout_executor(executor, workers, address),
         )
         overrides = overrides_of(changes, None, lenient)
         rule = train_adaptive(

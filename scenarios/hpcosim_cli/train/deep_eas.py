@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from hpcosim_cli.executors import AddressOption
 from hpcosim_cli.options import Force, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
@@ -15,10 +16,12 @@ from hpcosim_cli.train.options import (
     Out,
     Patience,
     Resume,
+    TrainingExecutor,
     TrainingSeed,
     ValidateEvery,
     Workers,
     print_iteration,
+    rollout_executor,
     training_into,
     with_options,
 )
@@ -55,7 +58,9 @@ def deep_eas(
     form: Form = "pairs",
     changes: Set = None,
     seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
     resume: Resume = False,
     pool: Pool = None,
     sequences: Sequences = None,
@@ -85,7 +90,7 @@ def deep_eas(
             validate_every=validate_every,
             patience=patience,
             seed=seed,
-            workers=workers,
+            executor=rollout_executor(executor, workers, address),
             checkpoint_every=checkpoint_every,
         )
         overrides = overrides_of(changes, None, lenient=False)

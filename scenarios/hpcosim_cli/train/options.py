@@ -6,13 +6,15 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.executors import EXECUTION, executor_of
 
 if TYPE_CHECKING:
+    from hpcosim_executors import ExecutorSettings
     from hpcosim_training.learning.curve import Iteration
     from hpcosim_training.learning.settings import TrainingSettings
 
@@ -27,7 +29,26 @@ TrainingSeed = Annotated[
         "--seed", min=0, help="Random seed of the training. `--set seed=N` sets the scenario's."
     ),
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Processes that simulate rollouts.")]
+TrainingExecutor = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor",
+        rich_help_panel=EXECUTION,
+        help="Where rollouts are simulated. local: on this machine; ray: on a Ray cluster (extra "
+        "`ray`). The results are identical.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "-j",
+        min=1,
+        rich_help_panel=EXECUTION,
+        help="Workers that simulate rollouts. Default: 1, in this process; with ray, one per CPU "
+        "of the cluster.",
+    ),
+]
 Iterations = Annotated[
     int | None,
     typer.Option(
@@ -62,6 +83,25 @@ Resume = Annotated[
     bool,
     typer.Option("--resume", help="Resume an interrupted training from the checkpoint in --out."),
 ]
+
+
+def rollout_executor(
+    executor: Literal["local", "ray"], workers: int | None, address: str | None
+) -> ExecutorSettings:
+    """Return the settings of the executor of a training's rollouts.
+
+    Args:
+        executor: value of `--executor`.
+        workers: value of `--workers`. A single local worker is this process.
+        address: value of `--address`.
+
+    Raises:
+        BadParameter: an address is given for the local executor.
+    """
+    from hpcosim_executors import IN_THIS_PROCESS, Local
+
+    settings = executor_of(executor, workers, address)
+    return IN_THIS_PROCESS if settings in (Local(), Local(workers=1)) else settings
 
 
 def with_options(training: T, **options: Any) -> T:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from hpcosim_cli.checks import optional_scenario_file
+from hpcosim_cli.executors import AddressOption
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
@@ -17,10 +18,12 @@ from hpcosim_cli.train.options import (
     Out,
     Patience,
     Resume,
+    TrainingExecutor,
     TrainingSeed,
     ValidateEvery,
     Workers,
     print_iteration,
+    rollout_executor,
     training_into,
     with_options,
 )
@@ -114,7 +117,9 @@ def pairing(
     changes: Set = None,
     lenient: Lenient = False,
     seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
     resume: Resume = False,
     objective: ObjectiveOption = "energy",
     sees: Observation = "foreseen",
@@ -163,7 +168,7 @@ def pairing(
             validate_every=validate_every,
             patience=patience,
             seed=seed,
-            workers=workers,
+            executor=rollout_executor(executor, workers, address),
             checkpoint_every=checkpoint_every,
         )
         network = train_pairing(

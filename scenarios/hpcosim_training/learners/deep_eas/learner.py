@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 from hpcosim_client.agents.deep_eas.network import Network, network_of
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
+from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
@@ -31,7 +32,6 @@ from hpcosim_training.learning.rollout import Rollout, collect, joined
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import description
 from hpcosim_training.learning.update import learn
-from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
 
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # random number streams
@@ -76,7 +76,7 @@ class DeepEasLearner(Learner):
     measures = ("normalised_edp",)
 
     def __init__(
-        self, machines: Machines, model: Bernoulli, training: DeepEasTraining, parallel: Map
+        self, machines: Machines, model: Bernoulli, training: DeepEasTraining, parallel: ParallelMap
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._machines, self._model, self._map = machines, model, parallel
@@ -97,7 +97,7 @@ class DeepEasLearner(Learner):
         jobs = self._drawn(number)
         weights = save(weights_of(self.agent.actor))
         episodes = partial(_episodes, self._machines, jobs, training, weights, number)
-        parts = np.array_split(np.arange(len(jobs.valid)), training.workers)
+        parts = np.array_split(np.arange(len(jobs.valid)), self._map.workers)
         found: list[SampledEpisodes] = self._map(episodes, [part for part in parts if len(part)])
         rollout = joined([part.rollout for part in found], join)
         losses = learn(self.agent, rollout, training, self._rng(ORDER, number), remaining)
