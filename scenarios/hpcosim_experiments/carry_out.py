@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpcosim_executors import ExecutorSettings, Local, open_executor
-from hpcosim_experiments.output import Marker, marker_of, open_output
+from hpcosim_experiments.output import marker_of, open_output
 from hpcosim_experiments.report import Results, check, write_report
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult, Simulated
@@ -87,17 +87,50 @@ def run_experiment(
     if table_format == "parquet" or plan.experiment.jobs:
         check_installed()
     folder = out or Path("results") / plan.experiment.name
-    marker = marker_of(path, plan.experiment.name, version("hpcosim"))
+    store, results = simulate_plan(
+        plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
+    )
+    files = _write(folder, plan, results, store, metrics, table_format)
+    return CarriedOut(folder, plan, results, files)
+
+
+def simulate_plan(
+    plan: Plan,
+    folder: Path,
+    *,
+    executor: ExecutorSettings,
+    force: bool = False,
+    again: bool = False,
+    warn: Warn = ignore_warning,
+    say: Say = ignore_warning,
+) -> tuple[RunStore, dict[str, RunResult]]:
+    """Simulate the runs of an experiment that are not stored in the output folder.
+
+    Args:
+        plan: the experiment.
+        folder: the output folder.
+        executor: where the runs are simulated.
+        force: accept an output folder with other files.
+        again: simulate all runs, also stored ones.
+        warn: called with each warning.
+        say: called with sentences about the progress.
+
+    Returns:
+        The stored results, and the results of all runs by key.
+
+    Raises:
+        WorkloadError, ExecutorError, ExperimentError, ResultsFolderError, StoreError: as
+            `run_experiment`.
+    """
+    marker = marker_of(plan)
     earlier = open_output(folder, marker, force=force)
     store = RunStore(folder, warn)
     store.sweep()
-    results = {} if force else stored_results(plan, store)
+    results = {} if again else stored_results(plan, store)
     missing = missing_runs(plan, results)
-    say(_summary(plan, store, results, len(missing), earlier != marker and earlier is not None))
-    count_jobs(path, missing)
-    results |= _simulate(plan, missing, store, executor or Local())
-    files = _write(folder, plan, results, store, metrics, marker, table_format)
-    return CarriedOut(folder, plan, results, files)
+    say(_summary(plan, store, results, len(missing), earlier not in (None, marker)))
+    count_jobs(plan.path, missing)
+    return store, results | _simulate(plan, missing, store, executor)
 
 
 def stored_results(plan: Plan, store: RunStore) -> dict[str, RunResult]:
@@ -173,11 +206,10 @@ def _write(
     results: Mapping[str, RunResult],
     store: RunStore,
     metrics: Mapping[str, Any],
-    marker: Marker,
     table_format: Format,
 ) -> list[Path]:
     """Write the tables and the report; return the files."""
-    about = {"hpcosim": marker.hpcosim, "experiment": plan.path.read_text(encoding="utf-8")}
+    about = {"hpcosim": version("hpcosim"), "experiment": plan.path.read_text(encoding="utf-8")}
     runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
     files = [folder / f"results.{table_format}"]
     write_table(files[0], runs, about)

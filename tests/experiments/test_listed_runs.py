@@ -39,6 +39,13 @@ def test_exclude_takes_patterns() -> None:
     assert found == [("fcfs", 0), ("fcfs", 1), ("first-random", 0), ("random-random", 0)]
 
 
+def test_a_member_of_several_groups_is_one_value() -> None:
+    """Groups of schedulers share members, which are run once."""
+    groups = {"scheduler": ["all-heuristics", "reference-heuristics", "first-high-cores"]}
+    found = listed(axes=groups, combine="product")
+    assert len(found) == len(set(found)) == 52
+
+
 def test_a_pattern_without_a_match_is_an_error() -> None:
     """The message names the axis and its labels."""
     with pytest.raises(ExperimentFileError, match=r"scheduler has no value 'easy-\*'"):
