@@ -46,7 +46,7 @@ shipped = source / "scenarios"
 data = {".csv", ".jsonl", ".safetensors", ".yaml"}
 wanted |= {
     f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
-    for file in (*shipped.glob("*.yaml"), *shipped.glob("papers/**/*")) if file.suffix in data
+    for file in (*shipped.glob("*.*"), *shipped.glob("papers/**/*")) if file.suffix in data
 }
 missing, more = sorted(wanted - inside), sorted(
     name for name in inside - wanted if ".dist-info/" not in name

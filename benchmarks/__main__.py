@@ -7,6 +7,7 @@ import argparse
 from benchmarks import (
     batsim,
     deep_eas,
+    experiments,
     heterogeneous,
     in_process,
     memory,
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "deep-eas": deep_eas.run,
     "batsim": batsim.run,
     "memory": memory.run,
+    "experiments": experiments.run,
 }
 
 

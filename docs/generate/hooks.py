@@ -34,6 +34,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
     "results-tables": results.tables,
     "run-json": results.run_json,
+    "savings": metrics.savings,
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
     "scheduler-groups": schedulers.groups,

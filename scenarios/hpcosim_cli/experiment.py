@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,12 +21,6 @@ from hpcosim_cli.executors import (
     executor_of,
 )
 from hpcosim_cli.options import Set, overrides_of
-
-if TYPE_CHECKING:
-    from hpcosim_experiments.carry_out import CarriedOut
-
-MOST_FAILURES = 20
-"""Number of failed runs that are listed."""
 
 
 def experiment(
@@ -74,8 +68,10 @@ def experiment(
 ) -> None:
     """Run the runs of an experiment, and write their results as tables and as a report."""
     with errors_in_one_line():
+        from hpcosim_cli.experiment_report import print_dry_run, print_outcome
         from hpcosim_cli.report import print_warning
         from hpcosim_experiments.carry_out import run_experiment
+        from hpcosim_experiments.dry_run import dry_run as plan_only
 
         settings = executor_of(
             executor,
@@ -88,6 +84,10 @@ def experiment(
             jobs_folder=jobs_folder,
         )
         overrides = overrides_of(changes, None, lenient=False)
+        if dry_run:
+            planned = plan_only(file, out=out, overrides=overrides, force=force, warn=print_warning)
+            print_dry_run(planned, settings)
+            return
         done = run_experiment(
             file,
             out=out,
@@ -98,20 +98,5 @@ def experiment(
             warn=print_warning,
             say=lambda text: typer.echo(text, err=True),
         )
-        _report(done)
-
-
-def _report(done: CarriedOut) -> None:
-    """Print the files, and the failed runs; exit with status 1 if there are some."""
-    for path in done.files:
-        typer.echo(str(path))
-    failed = done.failed
-    for run in failed[:MOST_FAILURES]:
-        labels = ", ".join(f"{name}={label}" for name, label in run.labels.items())
-        typer.echo(f"error: {labels}: {done.results[run.key].error}", err=True)
-    if failed:
-        more = len(failed) - MOST_FAILURES
-        and_more = f"; {more} of them are not listed here" if more > 0 else ""
-        text = f"error: {len(failed)} of {len(done.plan.runs)} runs failed{and_more}"
-        typer.echo(text, err=True)
-        raise typer.Exit(RUN_FAILED)
+        if print_outcome(done):
+            raise typer.Exit(RUN_FAILED)

@@ -1,27 +1,29 @@
-"""Carry out an experiment: simulate what is not stored, and write tables and report."""
+"""Carry out an experiment: simulate the runs that are not stored, and write tables and report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from hpcosim_executors import ExecutorSettings, Local, open_executor
+from hpcosim_executors import ExecutorSettings, Local
+from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
+from hpcosim_experiments.execute import simulate_runs, warn_of
+from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
+from hpcosim_experiments.model.file import located
 from hpcosim_experiments.output import marker_of, open_output
 from hpcosim_experiments.report import Results, check, write_report
+from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
-from hpcosim_experiments.runs.result import RunResult, Simulated
-from hpcosim_experiments.runs.task import run_task
-from hpcosim_experiments.runs.workloads import count_jobs
+from hpcosim_experiments.runs.result import RunResult
+from hpcosim_experiments.statistics.rows import Label
 from hpcosim_experiments.store import RunStore
-from hpcosim_experiments.tables.columns import metric_columns
-from hpcosim_experiments.tables.files import Format, check_installed, write_jobs, write_table
+from hpcosim_experiments.tables.columns import Columns, check_names, metric_columns
+from hpcosim_experiments.tables.files import Format, write_jobs, write_table
 from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
-from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_server.record.versions import hpcosim_version
 
 Say = Callable[[str], None]
 """Takes a sentence about the progress of an experiment."""
@@ -59,34 +61,32 @@ def run_experiment(
     warn: Warn = ignore_warning,
     say: Say = ignore_warning,
 ) -> CarriedOut:
-    """Carry out an experiment and write its tables and its report.
+    """Carry out an experiment, and write its tables and its report.
 
-    Results that an earlier start has stored in the folder are used again.
+    Results that an earlier start has stored in the output folder are used. Failed runs do not
+    stop the others; see `CarriedOut.failed`.
 
     Args:
         path: the experiment file.
         out: the output folder; None: `results/NAME`.
         overrides: values to set in the scenario in all runs, by dotted path.
-        executor: where the runs are simulated; None: in processes on this machine.
+        executor: where the runs are simulated; None: in processes on this machine, one per core.
         table_format: format of the tables.
         force: accept an output folder with other files, and simulate all runs again.
         warn: called with each warning.
         say: called with sentences about the progress.
 
     Raises:
-        ExperimentFileError, ScenarioError, WorkloadError: the experiment is invalid; nothing is
-            simulated.
+        ExperimentFileError, ScenarioError, WorkloadError, PolicyError: the experiment is invalid;
+            nothing is simulated.
+        ExperimentError, ResultsFolderError: a package is missing, or the output folder cannot be
+            used.
         ExecutorError: the executor cannot start.
-        ExperimentError, ResultsFolderError: the output folder cannot be used.
         StoreError: a result cannot be stored. Those before are stored.
     """
-    plan = plan_of(path, overrides, warn)
-    metrics = metric_columns(plan.runs[0])
-    labels = {name: tuple(each.label for each in axis.values) for name, axis in plan.axes.items()}
-    check(plan.experiment.report, labels, metrics)
-    if table_format == "parquet" or plan.experiment.jobs:
-        check_installed()
-    folder = out or Path("results") / plan.experiment.name
+    plan, metrics = checked_plan(path, overrides, warn)
+    _check_packages(table_format, plan)
+    folder = out or default_folder(plan)
     store, results = simulate_plan(
         plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
     )
@@ -116,7 +116,7 @@ def simulate_plan(
         say: called with sentences about the progress.
 
     Returns:
-        The stored results, and the results of all runs by key.
+        The store, and the results of all runs by key.
 
     Raises:
         WorkloadError, ExecutorError, ExperimentError, ResultsFolderError, StoreError: as
@@ -127,77 +127,59 @@ def simulate_plan(
     store = RunStore(folder, warn)
     store.sweep()
     results = {} if again else stored_results(plan, store)
+    changed = earlier is not None and earlier.sha256 != marker.sha256
+    say(summary_of(plan, store, results, changed=changed))
+    if warning := other_commits(plan, results):
+        warn(warning)
     missing = missing_runs(plan, results)
-    say(_summary(plan, store, results, len(missing), earlier not in (None, marker)))
     count_jobs(plan.path, missing)
-    return store, results | _simulate(plan, missing, store, executor)
+    results |= simulate_runs(plan.experiment.name, missing, store, executor)
+    warn_of(plan.runs, results, warn)
+    return store, results
 
 
-def stored_results(plan: Plan, store: RunStore) -> dict[str, RunResult]:
-    """Return the stored results of the runs of an experiment by key, failed ones left out."""
-    keys = dict.fromkeys(run.key for run in plan.runs)
-    found = {key: store.read(key, jobs=plan.experiment.jobs) for key in keys}
-    return {key: each for key, each in found.items() if each is not None and each.status == "ok"}
+def default_folder(plan: Plan) -> Path:
+    """Return the output folder of an experiment whose caller names none."""
+    return Path("results") / plan.experiment.name
 
 
-def missing_runs(plan: Plan, results: Mapping[str, RunResult]) -> list[PlannedRun]:
-    """Return the runs to simulate, one per key, those with the same jobs next to each other."""
-    runs: dict[str, PlannedRun] = {}
-    order: dict[bytes, int] = {}
-    for run in plan.runs:
-        if run.key not in results:
-            runs.setdefault(run.key, run)
-            order.setdefault(run.task.table, len(order))
-    return sorted(runs.values(), key=lambda run: order[run.task.table])
+def checked_plan(
+    path: Path, overrides: Mapping[str, Any] | None, warn: Warn
+) -> tuple[Plan, Columns]:
+    """Return an experiment with its runs, and the columns of its metrics.
+
+    Arguments and errors are those of `run_experiment`. Job logs are not read.
+    """
+    plan = plan_of(path, overrides, warn)
+    metrics = metric_columns(plan)
+    try:
+        check_names(plan, metrics)
+        check(plan.experiment.report, _labels(plan), metrics)
+    except ExperimentError as error:
+        if isinstance(error, ExperimentFileError):
+            raise located(error, path) from None
+        field, _, what = str(error).partition(": ")
+        raise located(ExperimentFileError(what, field=f"$.{field}"), path) from None
+    return plan, metrics
 
 
-def _simulate(
-    plan: Plan, runs: Sequence[PlannedRun], store: RunStore, settings: ExecutorSettings
-) -> dict[str, RunResult]:
-    """Simulate runs and store each result as soon as it is there."""
-    if not runs:
-        return {}
-    files = sorted({path for run in runs for path in _files(run)})
-    results = {}
-    tasks = [run.task for run in runs]
-    with (
-        open_executor(settings, files) as executor,
-        shown(plan.experiment.name, "runs") as report,
-    ):
-        report(0.0, 0, len(runs))
-        for count, done in enumerate(executor.run(run_task, tasks), 1):
-            run = runs[done.index]
-            simulated = done.result or _lost(run, done.error)
-            inputs = msgspec.Raw(run.inputs)
-            result = msgspec.structs.replace(simulated.result, inputs=inputs)
-            results[run.key] = store.write(Simulated(result, simulated.jobs))
-            report(0.0, count, len(runs))
-    return results
+def _labels(plan: Plan) -> dict[str, tuple[Label, ...]]:
+    return {name: tuple(each.label for each in axis.values) for name, axis in plan.axes.items()}
 
 
-def _files(run: PlannedRun) -> list[Path]:
-    return [*run.task.files.values(), *run.task.chosen.files()]
+def _check_packages(table_format: Format, plan: Plan) -> None:
+    """Check that the packages that write tables and reports are installed.
 
-
-def _lost(run: PlannedRun, error: str) -> Simulated:
-    return Simulated(msgspec.structs.replace(run.task.base, status="failed", error=error))
-
-
-def _summary(
-    plan: Plan, store: RunStore, results: Mapping[str, RunResult], missing: int, changed: bool
-) -> str:
-    """Return a sentence about the runs: how many are stored, new and left over."""
-    keys = {run.key for run in plan.runs}
-    name, count = plan.experiment.name, len(plan.runs)
-    parts = [f"{name}: {count} runs"]
-    if len(keys) < count:
-        parts.append(f"{len(keys)} of them are different")
-    parts.append(f"{len(results)} results are stored, {missing} runs are to be simulated")
-    if left := len(store.keys() - keys):
-        parts.append(f"{left} stored results are not part of the experiment and are kept")
-    if changed:
-        parts[0] = f"{plan.path} has changed since the last start; {parts[0]}"
-    return "; ".join(parts)
+    Raises:
+        ExperimentError: one is not.
+    """
+    needed = ["jinja2", "matplotlib"]
+    if table_format == "parquet" or plan.experiment.jobs:
+        needed.append("pyarrow")
+    if missing := [name for name in needed if find_spec(name) is None]:
+        raise ExperimentError(
+            f"experiments need {' and '.join(missing)}: pip install 'hpcosim[experiment]'"
+        )
 
 
 def _write(
@@ -205,11 +187,11 @@ def _write(
     plan: Plan,
     results: Mapping[str, RunResult],
     store: RunStore,
-    metrics: Mapping[str, Any],
+    metrics: Columns,
     table_format: Format,
 ) -> list[Path]:
-    """Write the tables and the report; return the files."""
-    about = {"hpcosim": version("hpcosim"), "experiment": plan.path.read_text(encoding="utf-8")}
+    """Write the tables and, if a run succeeded, the report; return the files."""
+    about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
     runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
     files = [folder / f"results.{table_format}"]
     write_table(files[0], runs, about)
@@ -219,6 +201,7 @@ def _write(
     if plan.experiment.jobs:
         files.append(folder / f"jobs.{table_format}")
         write_jobs(files[-1], plan, results, store, about)
-    labels = {name: tuple(each.label for each in axis.values) for name, axis in plan.axes.items()}
-    found = Results(plan.experiment.name, labels, runs.rows, classes.rows)
+    if all(row["status"] == "failed" for row in runs.rows):
+        return files
+    found = Results(plan.experiment.name, _labels(plan), runs.rows, classes.rows)
     return files + write_report(folder, found, plan.experiment.report)

@@ -15,7 +15,3 @@ class ExperimentFileError(ExperimentError, FileError):
 
 class StoreError(ExperimentError):
     """Results cannot be stored: the folder is not writable, or the disk is full."""
-
-
-class RunsFailedError(ExperimentError):
-    """Runs of the experiment failed. The results of the others are written."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.store import write_whole
 from hpcosim_server.record.folder import prepare
+from hpcosim_server.record.versions import hpcosim_version
 
 MARKER = "experiment.json"
 
@@ -37,7 +37,7 @@ def marker_of(plan: Plan) -> Marker:
     """Return the description of an experiment file."""
     checksum = hashlib.sha256(plan.path.read_bytes()).hexdigest()
     name, file = plan.experiment.name, plan.path.name
-    return Marker(name=name, file=file, sha256=checksum, hpcosim=version("hpcosim"))
+    return Marker(name=name, file=file, sha256=checksum, hpcosim=hpcosim_version())
 
 
 def open_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker | None:

@@ -6,7 +6,8 @@ import hashlib
 import re
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -112,7 +113,8 @@ class RunStore:
 
     def sweep(self) -> None:
         """Remove the drafts of processes that were killed long ago."""
-        for path in self._folder.glob(f"??/{DRAFT}*"):
+        drafts = (*self._folder.glob(f"??/{DRAFT}*"), *self._folder.parent.glob(f"{DRAFT}*"))
+        for path in drafts:
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > DRAFT_AGE_S:
                     path.unlink()
@@ -128,18 +130,30 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         StoreError: the file cannot be written.
     """
+    with draft_of(path) as draft:
+        draft.write_bytes(content)
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """Yield the path of a draft, which replaces a file if the `with` block succeeds.
+
+    Args:
+        path: the file; missing folders are created.
+
+    Raises:
+        StoreError: the file cannot be written; it is as it was before.
+    """
     draft = path.with_name(f"{DRAFT}{path.name}-{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(content)
-            draft.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink()
-            raise
+        yield draft
+        draft.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _decoded(content: bytes) -> RunResult | None:

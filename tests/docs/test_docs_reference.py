@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from hpcosim_client import GROUPS
 from hpcosim_client.power.settings import MANAGERS
-from hpcosim_scenarios import simulate
+from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
 from hpcosim_server.record.results import Run
@@ -83,12 +83,25 @@ def test_example_scenario_is_valid(tmp_path: Path) -> None:
 
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
-    found = simulate(SCENARIOS / "demo.yaml", _fcfs, overrides={"workload.synthetic.jobs": 3})
+    overrides = {"workload.synthetic.jobs": 3}  # `office-hours` has metrics of cost, too
+    found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
     assert set(defined) == set(found)
     assert all(defined.values())
+
+
+def test_each_saving_has_a_definition() -> None:
+    """The metrics reference defines what a comparison with a baseline adds."""
+    compared = compare_policies(
+        SCENARIOS / "office-hours.yaml",
+        power=["always-on", {"name": "timeout", "timeout_s": 0}],
+        baseline="always-on",
+        overrides={"workload.synthetic.jobs": 20},
+    )
+    (found,) = compared.savings.values()
+    assert re.findall(r"^`(\w+)`", metrics.savings(), re.MULTILINE) == list(found)
 
 
 def _fcfs(view: object) -> None:

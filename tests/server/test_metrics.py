@@ -103,6 +103,8 @@ BY_HAND: dict[str, float] = {
     "switching_on_energy_j": 0.0,
     "switching_off_energy_j": 0.0,
     "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "energy_kwh": ENERGY_J / 3.6e6,
+    "wasted_energy_kwh": (5 * 50 + (4 + 8 + 5 + 4) * 50) / 3.6e6,
     "edp_js": ENERGY_J * 34,
     # Jobs 1 to 4: energy / requested time * response / requested time.
     "mean_normalised_edp": (

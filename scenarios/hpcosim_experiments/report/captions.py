@@ -40,10 +40,21 @@ def title_of(analysis: Analysis, figure: FigureSettings) -> str:
     """Return the title of a figure: its own, or one made from its metrics and axes."""
     if figure.title is not None:
         return figure.title
-    measures = [analysis.measures[name].title for name in _named(figure, METRIC_KEYS)]
-    title = " against ".join(reversed(measures))
-    axes = _named(figure, AXIS_KEYS)
-    return sentence(f"{title} by {listed(axes)}" if axes else title)
+    of = [analysis.measures[name].title for name in _named(figure, METRIC_KEYS)]
+    by = _named(figure, AXIS_KEYS)
+    match figure:
+        case LineFigure(axis=axis):
+            by.remove(axis)
+            title = f"{of[0]} against {axis}"
+        case ParetoFigure():
+            title = f"{of[1]} against {of[0]}"
+        case BoxFigure():
+            title = f"distribution of the {of[0]}"
+        case HeatFigure(x=x, y=y):
+            by.remove(x)
+            by.remove(y)
+            title = f"{of[0]} over {x} and {y}"
+    return sentence(f"{title} by {listed(by)}" if by else title)
 
 
 def caption_of(analysis: Analysis, figure: FigureSettings) -> str:

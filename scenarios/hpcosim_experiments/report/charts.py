@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import GREY, PALE, READABLE, box_plots
+from hpcosim_experiments.report.scales import plain_log, wide_range
 from hpcosim_experiments.report.settings import BoxFigure, HeatFigure, LineFigure, ParetoFigure
 from hpcosim_experiments.report.units import with_digits
 from hpcosim_experiments.statistics.bootstrap import Estimate
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "osD^vPX"
+FRONT = "#c4c4c4"
 HEAT_COLOURS = "cividis_r"
-LONG_LABELS = 40
-"""Characters of all labels of an axis from which they are drawn at an angle."""
+TICK_CHARACTERS = 11
+"""Approximate number of characters per inch of an axis."""
 
 
 def draw_lines(axes: Axes, analysis: Analysis, figure: LineFigure) -> None:
@@ -44,7 +46,6 @@ def draw_lines(axes: Axes, analysis: Analysis, figure: LineFigure) -> None:
             axes.fill_between(at, low, high, color=style["color"], alpha=0.18, linewidth=0)
     axes.set_xlabel(figure.axis)
     axes.set_ylabel(measure.named)
-    _scale(axes, log=figure.log)
 
 
 def draw_pareto(axes: Axes, analysis: Analysis, figure: ParetoFigure) -> None:
@@ -60,7 +61,7 @@ def draw_pareto(axes: Axes, analysis: Analysis, figure: ParetoFigure) -> None:
     best = np.array([_point(found[one], figure) for one in at]) / (x.scale, y.scale)
     if len(best) > 1:
         steps = "steps-post" if signs[1] == signs[0] else "steps-pre"
-        axes.plot(*best.T, color=PALE, linewidth=5, drawstyle=steps, zorder=1)
+        axes.plot(*best.T, color=FRONT, linewidth=5, drawstyle=steps, zorder=1)
     for one in found:
         across, up = one.estimates[figure.x], one.estimates[figure.y]
         axes.errorbar(
@@ -75,7 +76,6 @@ def draw_pareto(axes: Axes, analysis: Analysis, figure: ParetoFigure) -> None:
         )
     axes.set_xlabel(x.named)
     axes.set_ylabel(y.named)
-    _scale(axes, log=False)
 
 
 def draw_boxes(axes: Axes, analysis: Analysis, figure: BoxFigure) -> None:
@@ -88,6 +88,8 @@ def draw_boxes(axes: Axes, analysis: Analysis, figure: BoxFigure) -> None:
     if shown:
         colours = [READABLE[labels.index(label) % len(READABLE)] for label in shown]
         box_plots(axes, list(shown.values()), colours)
+        if axes.get_yscale() == "log":
+            plain_log(axes.yaxis)
     _name_ticks(axes, list(shown))
     axes.set_xlabel(figure.by)
     axes.set_ylabel(measure.named)
@@ -106,11 +108,12 @@ def draw_heat_map(axes: Axes, analysis: Analysis, figure: HeatFigure) -> None:
     for one in found:
         at = rows.index(one.labels[figure.y]), columns.index(one.labels[figure.x])
         cells[at] = one.estimates[figure.metric].value / measure.scale
-    image = axes.imshow(cells, cmap=HEAT_COLOURS, aspect="auto")
-    middle = (np.nanmin(cells) + np.nanmax(cells)) / 2 if np.isfinite(cells).any() else 0.0
+    log = wide_range(cells[np.isfinite(cells)].tolist())
+    image = axes.imshow(cells, cmap=HEAT_COLOURS, aspect="auto", norm="log" if log else "linear")
     for (row, column), value in np.ndenumerate(cells):
         text = measure.text(float(value)) if math.isfinite(value) else "no result"
-        colour = "white" if value > middle else "black"
+        dark = math.isfinite(value) and float(image.norm(float(value))) > 0.5  # type: ignore[arg-type]
+        colour = "white" if dark else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
     _name_ticks(axes, columns, first=0)
     axes.set_yticks(range(len(rows)), [str(label) for label in rows])
@@ -119,6 +122,8 @@ def draw_heat_map(axes: Axes, analysis: Analysis, figure: HeatFigure) -> None:
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes)
     bar.set_label(measure.named)
+    if log:
+        plain_log(bar.ax.yaxis)
     bar.outline.set_visible(False)
 
 
@@ -171,30 +176,30 @@ def legend_of(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the entries of a legend: text, and colour, marker and line."""
     labels = analysis.axes[figure.by] if figure.by else ()
-    entries = [(str(label), dict(_style(number))) for number, label in enumerate(labels)]
+    entries = [(str(label), _style(number)) for number, label in enumerate(labels)]
     if isinstance(figure, LineFigure):
         return entries
     other = marker_axis(analysis, figure)
-    for _, style in entries:
-        style |= {"linestyle": "none", **({"marker": "o"} if other else {})}
+    point = {"linestyle": "none", **({"marker": "o"} if other else {})}
+    entries = [(text, {**style, **point}) for text, style in entries]
     for number, label in enumerate(analysis.axes[other] if other else ()):
         marker = MARKERS[number % len(MARKERS)]
         entries.append((f"{other} {label}", {"color": GREY, "marker": marker, "linestyle": "none"}))
     return entries
 
 
+def figure_width(axes: Axes) -> float:
+    """Return the width of the figure of a panel, inches."""
+    figure: Any = axes.figure
+    return float(figure.get_figwidth())
+
+
 def _name_ticks(axes: Axes, labels: Sequence[Label], first: int = 1) -> None:
-    """Name the ticks of the horizontal axis; long labels are drawn at an angle."""
+    """Name the ticks of the horizontal axis; labels without room are drawn at an angle."""
     texts = [str(label) for label in labels]
-    many = sum(map(len, texts)) > LONG_LABELS
+    grid = axes.get_subplotspec()
+    columns = grid.get_gridspec().ncols if grid else 1
+    room = TICK_CHARACTERS * (figure_width(axes) / columns - 1)
+    long = sum(len(text) + 2 for text in texts) > room
     angle: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(first, first + len(texts)), texts, **(angle if many else {}))
-
-
-def _scale(axes: Axes, *, log: bool) -> None:
-    if log:
-        axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.grid(color=PALE, linewidth=0.6)
-    axes.set_axisbelow(True)
+    axes.set_xticks(range(first, first + len(texts)), texts, **(angle if long else {}))

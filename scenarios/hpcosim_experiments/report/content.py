@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.captions import listed
 from hpcosim_experiments.report.figures import DrawnFigure
-from hpcosim_experiments.report.tables import Table, tables_of
+from hpcosim_experiments.report.tables import Table, overview_of, tables_of
 
 PROVENANCE = ("hpcosim", "python", "git_commit")
 """Columns of the rows that say what made them, without those that differ by combination."""
@@ -22,14 +22,16 @@ class Content(NamedTuple):
     Attributes:
         title: its title.
         facts: pairs of a name and a text: the number of runs, and what made them.
-        tables: the tables.
+        overview: the tables of what was run.
         figures: the figures.
+        tables: the tables of results.
     """
 
     title: str
     facts: Sequence[tuple[str, str]]
-    tables: Sequence[Table]
+    overview: Sequence[Table]
     figures: Sequence[DrawnFigure]
+    tables: Sequence[Table]
 
 
 def content_of(analysis: Analysis, figures: Sequence[DrawnFigure]) -> Content:
@@ -46,7 +48,8 @@ def content_of(analysis: Analysis, figures: Sequence[DrawnFigure]) -> Content:
         *([("axes", listed(axes))] if axes else []),
         *_provenance(analysis),
     ]
-    return Content(f"Experiment {analysis.name}", facts, tables_of(analysis), figures)
+    title = f"Experiment {analysis.name}"
+    return Content(title, facts, overview_of(analysis), figures, tables_of(analysis))
 
 
 def _provenance(analysis: Analysis) -> list[tuple[str, str]]:

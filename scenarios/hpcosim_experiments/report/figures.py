@@ -15,9 +15,11 @@ from hpcosim_experiments.report.charts import (
     draw_heat_map,
     draw_lines,
     draw_pareto,
+    figure_width,
     legend_of,
 )
 from hpcosim_experiments.report.panels import OPEN, panels
+from hpcosim_experiments.report.scales import set_scales
 from hpcosim_experiments.report.settings import (
     AXIS_KEYS,
     METRIC_KEYS,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 ENDINGS = (".svg", ".pdf")
 MAX_COLUMNS = 3
 MAX_DEFAULT_PANELS = 6
-LEGEND_CHARACTERS = 70
+LEGEND_CHARACTERS = 90
 """Approximate width of a panel's legend."""
 
 SINGLE = (6.4, 4.0)
@@ -143,21 +145,22 @@ def _draw(path: Path, analysis: Analysis, figure: FigureSettings) -> None:
             DRAW[type(figure)](axes, part, figure)
         for axes in drawn[len(labels) :]:
             axes.set_visible(False)
-        _draw_legend(drawn[0], analysis, figure)
+        if isinstance(figure, (LineFigure, ParetoFigure)):
+            set_scales(drawn[: len(labels)], analysis, figure)
+            _draw_legend(drawn[0], analysis, figure)
 
 
-def _draw_legend(axes: Axes, analysis: Analysis, figure: FigureSettings) -> None:
+def _draw_legend(axes: Axes, analysis: Analysis, figure: LineFigure | ParetoFigure) -> None:
     """Draw the legend below the panels."""
     from matplotlib.lines import Line2D
 
-    if not isinstance(figure, (LineFigure, ParetoFigure)):
-        return
     entries = legend_of(analysis, figure)
     if entries:
         handles = [Line2D([], [], markersize=5, linewidth=1.4, **style) for _, style in entries]
         texts = [text for text, _ in entries]
-        width = axes.figure.get_size_inches()[0] / SINGLE[0] * LEGEND_CHARACTERS
-        columns = max(1, int(width / (max(map(len, texts)) + 6)))
+        width = figure_width(axes) / SINGLE[0] * LEGEND_CHARACTERS
+        in_one_row = sum(len(text) + 6 for text in texts) <= width
+        columns = len(texts) if in_one_row else max(1, int(width / (max(map(len, texts)) + 6)))
         axes.figure.legend(
             handles, texts, loc="outside lower center", ncols=columns, frameon=False, fontsize=8
         )

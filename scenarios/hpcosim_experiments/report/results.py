@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from hpcosim_experiments.statistics.rows import Label, Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Results(NamedTuple):
@@ -21,11 +18,11 @@ class Results(NamedTuple):
             metrics by name (None: the run failed) and provenance.
         breakdowns: one row per run and class of jobs: labels by axis, `breakdown`, `class`, and
             metrics by name.
-        jobs: one row per run and job, or None.
+        jobs: a `pyarrow.Table` with one row per run and job, or None.
     """
 
     name: str
     axes: Mapping[str, tuple[Label, ...]]
     rows: Rows
     breakdowns: Rows = ()
-    jobs: pa.Table | None = None
+    jobs: Any = None

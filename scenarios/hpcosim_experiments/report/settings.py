@@ -39,7 +39,8 @@ class LineFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
         axis: the horizontal axis; its labels are numbers.
         by: the axis with a line per label. Null: a single line.
         panels: the axis with a panel per label. Null: a single panel.
-        log: logarithmic scale of the metric.
+        log: logarithmic scale of the metric. Null: if the largest mean exceeds 20 times the
+            smallest.
         title: title of the figure. Null: made from the metric and the axes.
     """
 
@@ -47,7 +48,7 @@ class LineFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
     axis: Axis
     by: Axis | None = None
     panels: Axis | None = None
-    log: bool = False
+    log: bool | None = None
     title: str | None = None
 
 
@@ -60,6 +61,8 @@ class ParetoFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
         by: the axis with a colour per label. Null: one colour.
         panels: the axis with a panel and a front per label. Null: a single panel.
         maximise: those of `x` and `y` of which more is better.
+        log: those of `x` and `y` with a logarithmic scale. Null: those whose largest mean exceeds
+            20 times the smallest.
         title: title of the figure. Null: made from the metrics.
     """
 
@@ -68,6 +71,7 @@ class ParetoFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     by: Axis | None = None
     panels: Axis | None = None
     maximise: tuple[Metric, ...] = ()
+    log: tuple[Metric, ...] | None = None
     title: str | None = None
 
 

@@ -28,6 +28,9 @@ MAX_FAILED = 50
 OF_CLASSES = ("mean_wait_s", "mean_bounded_slowdown")
 """Metrics of classes of jobs, if the report's metrics are none of single jobs."""
 
+CLASS_TITLES = {"cores": "Metrics by size of the jobs", "user": "Metrics by user"}
+"""Titles of the tables of classes of jobs."""
+
 UNDEFINED = "n/a"
 MINUS = "\N{MINUS SIGN}"
 PERCENT = Measure("", "", "%", 0.01)
@@ -67,15 +70,19 @@ class Table(NamedTuple):
     labels: int
 
 
+def overview_of(analysis: Analysis) -> list[Table]:
+    """Return the tables of what was run: the axes, and the failed runs if there are any."""
+    return _with_rows([axes_table(analysis), failed_table(analysis)])
+
+
 def tables_of(analysis: Analysis) -> list[Table]:
-    """Return the tables of a report; those without rows are left out."""
-    tables = [
-        axes_table(analysis),
-        failed_table(analysis),
-        metrics_table(analysis),
-        *comparison_tables(analysis),
-        *breakdown_tables(analysis),
-    ]
+    """Return the tables of results; those without rows are left out."""
+    return _with_rows(
+        [metrics_table(analysis), *comparison_tables(analysis), *breakdown_tables(analysis)]
+    )
+
+
+def _with_rows(tables: Sequence[Table]) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
@@ -207,7 +214,7 @@ def _breakdown(analysis: Analysis, kind: str, rows: Rows) -> Table:
         caption += f" The table has the {MAX_CLASSES} of {len(jobs)} classes with most jobs."
     return Table(
         f"by-{kind}",
-        f"Metrics by {kind} of the jobs",
+        CLASS_TITLES[kind],
         caption,
         [*analysis.kept, kind, "runs", *(title for title, _ in columns)],
         _rows(

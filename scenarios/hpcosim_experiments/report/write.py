@@ -6,13 +6,13 @@ from pathlib import Path
 
 from hpcosim_experiments.report.analysis import analysis_of
 from hpcosim_experiments.report.content import Content, content_of
-from hpcosim_experiments.report.figures import ENDINGS, draw_figures
+from hpcosim_experiments.report.figures import ENDINGS, DrawnFigure, draw_figures
 from hpcosim_experiments.report.html import html, template
 from hpcosim_experiments.report.latex import latex
 from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
-from hpcosim_experiments.report.tables import Cell
+from hpcosim_experiments.report.tables import Cell, Table
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:
@@ -44,7 +44,7 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
     texts = {
         folder / "report.html": html(content, drawn),
         folder / "report.md": markdown(content),
-        **{tables / f"{one.name}.tex": latex(one) for one in content.tables},
+        **{tables / f"{one.name}.tex": latex(one) for one in (*content.overview, *content.tables)},
     }
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
@@ -56,20 +56,29 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
 
 def markdown(content: Content) -> str:
     """Return a report in Markdown, with links to the SVG files of its figures."""
-    parts = [[f"# {escape(content.title)}"]]
-    parts.append([f"- {name}: {escape(text)}" for name, text in content.facts])
-    for one in content.tables:
-        head = [escape(title) for title in one.head]
-        lines = [[_cell(cell) for cell in row] for row in one.rows]
-        rules = ["---"] * one.labels + ["---:"] * (len(head) - one.labels)
-        parts += [[f"## {escape(one.title)}"], table(head, lines, rules), [escape(one.caption)]]
-    for figure in content.figures:
-        title = escape(figure.title)
-        parts += [[f"## {title}"], [f"![{title}](figures/{figure.name}.svg)"]]
-        parts.append([escape(figure.caption)])
-    return document(*parts)
+    facts = [f"- {name}: {escape(text)}" for name, text in content.facts]
+    return document(
+        [f"# {escape(content.title)}"],
+        facts,
+        *(part for one in content.overview for part in _section(one)),
+        *(part for figure in content.figures for part in _figure(figure)),
+        *(part for one in content.tables for part in _section(one)),
+    )
+
+
+def _section(one: Table) -> list[list[str]]:
+    head = [escape(title) for title in one.head]
+    rules = ["---"] * one.labels + ["---:"] * (len(head) - one.labels)
+    drawn = table(head, [[_cell(cell) for cell in row] for row in one.rows], rules)
+    return [[f"## {escape(one.title)}"], drawn, [escape(one.caption)]]
+
+
+def _figure(figure: DrawnFigure) -> list[list[str]]:
+    title = escape(figure.title)
+    picture = f"![{title}](figures/{figure.name}.svg)"
+    return [[f"## {title}"], [picture], [escape(figure.caption)]]
 
 
 def _cell(cell: Cell) -> str:
     text = f"**{escape(cell.text)}**" if cell.strong else escape(cell.text)
-    return f"{text} {escape(cell.interval)}" if cell.interval else text
+    return f"{text} {cell.interval}" if cell.interval else text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from hpcosim_scenarios.model.source import sha256_of
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
-from hpcosim_server.record.versions import git_checkout
+from hpcosim_server.record.versions import git_checkout, hpcosim_version
 
 
 class PlannedRun(NamedTuple):
@@ -140,7 +139,7 @@ class _Planner:
         self._common = common_settings(experiment, overrides, axes, self._folder)
         self._warn = warn
         self._measures = measures
-        self._version = version("hpcosim")
+        self._version = hpcosim_version()
         checkout = git_checkout()
         dirty = "-dirty" if checkout is not None and checkout.dirty else ""
         self._commit = None if checkout is None else checkout.commit + dirty

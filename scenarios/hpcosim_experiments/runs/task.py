@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,15 +17,16 @@ from hpcosim_executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_scenarios.model.files import TRACES, with_files
-from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.library import LoadedScenario
+from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.record.results import warnings_of
 from hpcosim_server.record.run_record import RunRecord
+from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
 
@@ -88,28 +88,29 @@ def simulate(
     Raises:
         Exception: any exception of the simulation.
     """
-    if (installed := version("hpcosim")) != base.hpcosim:
+    if (installed := hpcosim_version()) != base.hpcosim:
         raise RuntimeError(f"the worker has hpcosim {installed}; expected {base.hpcosim}")
     places = {name: files.local(path) for name, path in task.files.items()}
     scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)
     _use_traces(task.files, places)
-    jobs = shape(_table(task.table, scenario), scenario.workload)
+    loaded = load_with(scenario, Path(), _table(task.table, scenario))
     chosen = task.chosen.moved(files.local)
-    with opened_with(chosen, LoadedScenario(scenario, jobs, {}, None)) as (opened, policy):
+    with opened_with(chosen, loaded) as (opened, policy):
         whole = run_in_process(opened, policy, report=report)
     record = opened.simulation.record()
-    measured = measure(record, jobs, task.settings, whole)
+    measured = measure(record, loaded.jobs, task.settings, whole)
+    more = task.measures(record, loaded.jobs) if task.measures else {}
     result = msgspec.structs.replace(
         base,
-        metrics={**measured.metrics, **(task.measures(record, jobs) if task.measures else {})},
+        metrics={**measured.metrics, **more},
         breakdowns=measured.breakdowns,
         warnings=warnings_of(record, opened.run),
     )
     if not task.jobs:
         return Simulated(result)
-    from hpcosim_experiments.tables.jobs import job_file
+    from hpcosim_experiments.runs.job_rows import job_file
 
-    return Simulated(result, job_file(record, jobs))
+    return Simulated(result, job_file(record, loaded.jobs))
 
 
 class _Source:

@@ -56,13 +56,13 @@ class Estimate(NamedTuple):
         value: the statistic of the sample; NaN: undefined.
         low, high: the confidence interval; NaN: none, because a stratum has fewer than two repeats
             or the statistic of a bootstrap sample is undefined.
-        count: number of values in the sample.
+        size: number of values in the sample.
     """
 
     value: float
     low: float
     high: float
-    count: int
+    size: int
 
     @property
     def has_interval(self) -> bool:
@@ -87,21 +87,21 @@ def estimate(strata: Strata, statistic: Statistic, settings: Bootstrap) -> Estim
         statistic: the statistic.
         settings: method, level, number and seed of the bootstrap samples.
     """
-    count = sum(len(stratum) for stratum in strata)
-    if not count:
+    size = sum(len(stratum) for stratum in strata)
+    if not size:
         return Estimate(math.nan, math.nan, math.nan, 0)
     value = float(statistic(strata))
     if math.isnan(value) or min(len(stratum) for stratum in strata) < 2:
-        return Estimate(value, math.nan, math.nan, count)
+        return Estimate(value, math.nan, math.nan, size)
     drawn = np.concatenate([statistic(samples) for samples in _samples(strata, settings)])
     if np.isnan(drawn).any():
-        return Estimate(value, math.nan, math.nan, count)
+        return Estimate(value, math.nan, math.nan, size)
     tail = (1 - settings.confidence) / 2
     levels = [tail, 1 - tail]
     if settings.method == "bca":
         levels = _bca_levels(levels, value, drawn, _jackknife(strata, statistic))
     low, high = np.quantile(drawn, levels).tolist()
-    return Estimate(value, low, high, count)
+    return Estimate(value, low, high, size)
 
 
 def _samples(strata: Strata, settings: Bootstrap) -> Iterator[list[Floats]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -189,7 +190,7 @@ def _breakdowns(
 def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[str, Mask]]:
     """Yield the name of each size class and its jobs."""
     cores = np.array(record.recording.cores)
-    for first, after in zip(bounds, (*bounds[1:], None), strict=True):
+    for first, after in zip_longest(bounds, bounds[1:]):
         if after is None:
             yield f"{first}+", cores >= first
         else:

@@ -16,7 +16,8 @@ def mean(strata: Strata) -> Floats:
     Each task has the same weight, also if the number of its repeats differs. With a single task it
     is the arithmetic mean.
     """
-    return np.mean([stratum.mean(axis=-1) for stratum in strata], axis=0)
+    means: Floats = np.mean([stratum.mean(axis=-1) for stratum in strata], axis=0)
+    return means
 
 
 def interquartile_mean(strata: Strata) -> Floats:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hpcosim_experiments.errors import ExperimentError, StoreError
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.runs.result import RunResult
-from hpcosim_experiments.store import DRAFT, RunStore, write_whole
+from hpcosim_experiments.store import RunStore, draft_of, write_whole
 from hpcosim_experiments.tables.columns import Columns, axis_columns
 from hpcosim_experiments.tables.rows import Rows
 
@@ -21,20 +20,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 Format = Literal["parquet", "csv"]
-
-
-def check_installed() -> None:
-    """Check that pyarrow is installed.
-
-    Raises:
-        ExperimentError: it is not.
-    """
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ExperimentError(
-            "Parquet files need pyarrow: pip install 'hpcosim[experiment]', or --format csv"
-        ) from None
 
 
 def write_table(path: Path, table: Rows, about: Mapping[str, str]) -> None:
@@ -117,11 +102,11 @@ def write_jobs(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from hpcosim_experiments.tables.jobs import SCHEMA
+    from hpcosim_experiments.runs.job_rows import SCHEMA
 
     axes = schema_of(axis_columns(plan), about)
     schema = pa.schema([*axes, *SCHEMA], metadata=dict(about))
-    with _draft(path) as draft, _writer(draft, schema, path.suffix) as writer:
+    with draft_of(path) as draft, _writer(draft, schema, path.suffix) as writer:
         for run in plan.runs:
             if results[run.key].status != "ok":
                 continue
@@ -144,17 +129,3 @@ def _writer(path: Path, schema: pa.Schema, suffix: str) -> Iterator[pq.ParquetWr
     else:
         with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
             yield writer
-
-
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces a file if the `with` block succeeds."""
-    draft = path.with_name(f"{DRAFT}{path.name}")
-    try:
-        yield draft
-        draft.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            draft.unlink()

@@ -9,10 +9,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from hpcosim_scenarios.model import signals
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.logs.catalogue import find_trace
 
-FILES = ("workload.swf", "workload.json", "workload.synthetic.swf")
+FILES = (
+    "workload.swf",
+    "workload.json",
+    "workload.synthetic.swf",
+    "economics.tariff",
+    "economics.series",
+    *signals.FILES,
+)
 """Dotted paths of all values that are paths of files, apart from those of the scheduler."""
 
 TRACES = ("workload.trace", "workload.synthetic.trace")

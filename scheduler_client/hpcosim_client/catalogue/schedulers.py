@@ -8,6 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from hpcosim_client.catalogue.policy_files import is_policy_file, make_from_file, split_name
+from hpcosim_client.catalogue.signal_policies import (
+    SETTINGS,
+    follows_signal,
+    make_signal_policy,
+    parse_settings,
+)
 from hpcosim_client.catalogue.trained import (
     SAMPLED,
     TRAINED,
@@ -89,7 +95,7 @@ as its program (IRMaSim) runs them.
 
 def scheduler_names() -> list[str]:
     """Return the names of all schedulers without a file, in the order of the catalogue."""
-    return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
+    return [*LISTS, *BACKFILLING, *SETTINGS, *PLACING, *job_node_names()]
 
 
 def canonical_name(name: str) -> str:
@@ -104,6 +110,7 @@ def canonical_name(name: str) -> str:
     """
     kind, colon, file = name.partition(":")
     known = [*(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)), SCRIPTED[:-1]]
+    known += SETTINGS
     if not colon:
         known += [*scheduler_names(), *GROUPS]
     return f"{canonical(kind, known)}{colon}{file}"
@@ -142,6 +149,8 @@ def check_scheduler(name: str) -> str:
         split_name(name)
     elif is_trained(name):
         check_trained(name)
+    elif follows_signal(name):
+        parse_settings(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
@@ -168,8 +177,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     """Return a new policy by name. Each simulation needs its own, because policies keep state.
 
     Args:
-        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL`, `deep-eas:MODEL` or
-            `PATH.py:FUNCTION`, see `catalogue.policy_files`.
+        name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
+            `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: how the policy treats nodes that are not on, see `Awareness`.
 
     Raises:
@@ -182,10 +191,12 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     name = check_scheduler(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
+    if follows_signal(name):
+        return make_signal_policy(name, awareness)
     if awareness == "planned":
         raise PolicyError(
-            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)}, which reserve "
-            f"nodes, not by {name}"
+            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)} and "
+            f"carbon-aware, which reserve nodes, not by {name}"
         )
     soonest_on = awareness == "aware"
     if name in LISTS:

@@ -23,11 +23,14 @@ The definitions cite these sources:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_server.physics.power import NodeState
+from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
@@ -56,6 +59,7 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **slowdowns(ran),
         "utilization": utilization(record, ran),
         **energies(record),
+        **costs(record),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
     }
@@ -188,16 +192,42 @@ def energies(record: RunRecord) -> Metrics:
         switching_off_energy_j: Energy of all nodes while being switched off, J.
         wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
             Source: curriculum learning, section 5.
+        energy_kwh: energy_j in kWh: energy_j / 3,600,000.
+        wasted_energy_kwh: wasted_energy_j in kWh.
         edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
             2025.
     """
     by_state = record.state_energy_j
+    wasted_j = _wasted(by_state)
     return {
         "energy_j": record.energy_j,
         **{f"{state}_energy_j": state_j for state, state_j in by_state.items()},
-        "wasted_energy_j": sum(j for state, j in by_state.items() if state != "computing"),
+        "wasted_energy_j": wasted_j,
+        "energy_kwh": record.energy_j / J_PER_KWH,
+        "wasted_energy_kwh": wasted_j / J_PER_KWH,
         "edp_js": record.energy_j * record.duration_s,
     }
+
+
+def costs(record: RunRecord) -> Metrics:
+    """Return the cost and the CO2 emissions of the energy of all nodes.
+
+    The metrics are there if the scenario states a price or a carbon intensity.
+
+    Returns:
+        energy_cost: Integral of power * price over the makespan, in the currency of the scenario
+            (`economics` in `run.json`). Only with `economics.price_per_kwh` or `tariff`.
+        wasted_energy_cost: Part of energy_cost while nodes are not computing, see wasted_energy_j.
+        co2_kg: Integral of power * carbon intensity over the makespan, kg of CO2. Only with
+            `economics.co2_g_per_kwh` or `series`.
+        wasted_co2_kg: Part of co2_kg while nodes are not computing, kg.
+    """
+    found: Metrics = {}
+    if cost := record.state_cost:
+        found |= {"energy_cost": sum(cost.values()), "wasted_energy_cost": _wasted(cost)}
+    if co2_g := record.state_co2_g:
+        found |= {"co2_kg": sum(co2_g.values()) / 1000, "wasted_co2_kg": _wasted(co2_g) / 1000}
+    return found
 
 
 def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:
@@ -246,6 +276,11 @@ def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
     row = np.flatnonzero(ran if among is None else ran & among)
     submit_s = np.array(recording.submit_s)
     return JobsThatRan(row, (start_s - submit_s)[row], (end_s - start_s)[row])
+
+
+def _wasted(by_state: Mapping[NodeState, float]) -> float:
+    """Return the part of a sum over node states that is not computing."""
+    return sum(part for state, part in by_state.items() if state != "computing")
 
 
 def _mean(values: Floats) -> float:

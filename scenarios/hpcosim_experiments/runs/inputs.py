@@ -1,4 +1,4 @@
-"""Checks of the workloads of runs: each job log is read once."""
+"""Checks of the files that runs read: job logs and time series. Each log is read once."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hpcosim_experiments.model.file import located
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.runs.table_identity import table_identity
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.jobs import source_jobs
+from hpcosim_scenarios.running.library import load_with
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.table import JobTable
 
 SELECTIONS = ("workload.jobs", "workload.window_s", "workload")
 """Settings that a workload without jobs is blamed on, the most probable first."""
 
 
 def count_jobs(path: Path, runs: Iterable[PlannedRun]) -> dict[str, int]:
-    """Return the number of jobs of runs by key.
+    """Check the input files of runs, and return their numbers of jobs by key.
 
     A model is drawn with the seed of one run only, and the other seeds count as many jobs.
 
@@ -30,8 +30,9 @@ def count_jobs(path: Path, runs: Iterable[PlannedRun]) -> dict[str, int]:
         runs: the runs.
 
     Raises:
-        ExperimentFileError: a setting of the experiment leaves no job. It has the line.
-        ScenarioError, WorkloadError: a job log cannot be read, or a model is invalid.
+        ExperimentFileError: a setting of the experiment leaves no job, or names an invalid file.
+            It has the line.
+        ScenarioError, WorkloadError: a file cannot be read or is invalid.
     """
     by_table: dict[bytes, list[PlannedRun]] = {}
     for run in runs:
@@ -45,32 +46,31 @@ def count_jobs(path: Path, runs: Iterable[PlannedRun]) -> dict[str, int]:
 def _counts(path: Path, runs: list[PlannedRun]) -> dict[str, int]:
     """Return the number of jobs by key of runs that read or draw the same jobs."""
     run = runs[0]
+    counts = {}
+    by_section: dict[bytes, int] = {}
     try:
         table = source_jobs(run.scenario, Path())
-        by_workload: dict[bytes, int] = {}
-        counts = {}
         for run in runs:
-            workload = msgspec.json.encode(run.scenario.workload)
-            if workload not in by_workload:
-                by_workload[workload] = _count(table, run)
-            counts[run.key] = by_workload[workload]
+            scenario = run.scenario
+            sections = (scenario.workload, scenario.economics, scenario.signals)
+            identity = msgspec.json.encode(sections)
+            if identity not in by_section:
+                by_section[identity] = len(load_with(scenario, Path(), table).jobs)
+            counts[run.key] = by_section[identity]
     except (ScenarioError, WorkloadError) as error:
         raise _blamed(error, run, path) from None
     return counts
 
 
-def _count(table: JobTable, run: PlannedRun) -> int:
-    count = len(shape(table, run.scenario.workload))
-    if not count:
-        raise WorkloadError("expected at least one job, got 0")
-    return count
-
-
 def _blamed(error: ScenarioError | WorkloadError, run: PlannedRun, path: Path) -> Exception:
     """Return an error with the place of the setting that probably caused it."""
-    if isinstance(error, WorkloadError) and error.path is not None:
-        return error
-    for setting in SELECTIONS:
-        if (field := run.settings.field_of(setting)) is not None:
+    if isinstance(error, WorkloadError):
+        if error.path is not None:
+            return error
+        suspects: tuple[str, ...] = SELECTIONS
+    else:
+        suspects = (error.field.removeprefix("$."),)
+    for suspect in suspects:
+        if (field := run.settings.field_of(suspect)) is not None:
             return located(ExperimentFileError(error.what, field=field), path)
     return error

@@ -1,0 +1,88 @@
+"""Schedulers that follow a signal, by name and settings: `carbon-aware:slack_s=86400`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.heuristics.awareness import Awareness
+from hpcosim_client.heuristics.carbon_aware import carbon_aware
+from hpcosim_client.heuristics.easy import easy
+from hpcosim_client.heuristics.easy_aware import easy_aware
+from hpcosim_client.heuristics.power_capped import power_capped
+from hpcosim_client.view import Policy
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+
+
+class CarbonAware(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of `hpcosim_client.heuristics.carbon_aware.carbon_aware`.
+
+    Attributes:
+        signal: name of the signal, such as `co2_g_per_kwh` or `price_per_kwh`.
+        slack_s: time for which a job without a deadline can be delayed, simulated seconds, >= 0.
+    """
+
+    signal: Name = "co2_g_per_kwh"
+    slack_s: Seconds = 0.0
+
+
+class PowerCapped(Struct, frozen=True, forbid_unknown_fields=True):
+    """`hpcosim_client.heuristics.power_capped.power_capped` has no settings."""
+
+
+SETTINGS: Mapping[str, type[CarbonAware] | type[PowerCapped]] = {
+    "carbon-aware": CarbonAware,
+    "power-capped": PowerCapped,
+}
+"""The class of the settings of each scheduler that follows a signal, by name."""
+
+
+def follows_signal(name: str) -> bool:
+    """Return whether a canonical name is that of a scheduler that follows a signal."""
+    return name.partition(":")[0] in SETTINGS
+
+
+def parse_settings(name: str) -> CarbonAware | PowerCapped:
+    """Return the settings in a name `SCHEDULER` or `SCHEDULER:SETTING=VALUE,SETTING=VALUE`.
+
+    Raises:
+        PolicyError: a setting is unknown or invalid.
+    """
+    scheduler, colon, text = name.partition(":")
+    kind = SETTINGS[scheduler]
+    pairs = [each.partition("=") for each in text.split(",")] if colon else []
+    try:
+        if not all(key and equals for key, equals, _ in pairs):
+            raise ValueError("expected SETTING=VALUE, separated by commas")
+        return msgspec.convert({key: value for key, _, value in pairs}, kind, strict=False)
+    except ValueError as error:
+        known = ", ".join(kind.__struct_fields__) or "none"
+        raise PolicyError(f"scheduler {name!r}: {error}; settings: {known}") from None
+
+
+def make_signal_policy(name: str, awareness: Awareness) -> Policy:
+    """Return a new policy that follows a signal.
+
+    Args:
+        name: see `parse_settings`.
+        awareness: awareness of power states; `carbon-aware` supports all.
+
+    Raises:
+        PolicyError: a setting is invalid, or the awareness is not supported.
+    """
+    settings = parse_settings(name)
+    if isinstance(settings, CarbonAware):
+        inner = easy if awareness == "unaware" else easy_aware(awareness)
+        return carbon_aware(inner, settings.signal, settings.slack_s)
+    if awareness != "unaware":
+        raise PolicyError(
+            f"power_awareness: {awareness} is not supported by {name}, which chooses nodes by the "
+            "power that they add; expected unaware"
+        )
+    return power_capped()

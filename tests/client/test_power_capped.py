@@ -1,0 +1,286 @@
+"""The scheduler power-capped: the simulated power stays within the cap."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from hpcosim_client import Policy, PolicyError, make_policy, play
+from hpcosim_client.catalogue.power import with_power
+from hpcosim_client.heuristics.power_bounds import PowerBounds
+from hpcosim_client.nodes import NodePool
+from hpcosim_client.power.settings import AlwaysOn, Timeout
+from hpcosim_protocol import NodeGroup, Placement, Platform, PowerStates, Processor
+from hpcosim_server.engine.signals import Signal
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.physics.power import GroupMeter
+from hpcosim_server.record.timeline import node_spans
+from hpcosim_workloads.series import Series, constant
+from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
+from support.simulating import cluster_of, jobs_of, simulate, starts
+
+CAP = "power_cap_w"
+
+
+def series_of(*changes: tuple[float, float]) -> Series:
+    """Return a series of (time in s, value)."""
+    times_s, values = np.array(changes, dtype=np.float64).T
+    return Series(times_s, values)
+
+
+def capped(
+    platform: Platform,
+    jobs: JobTable,
+    cap: Series,
+    *,
+    forecast_s: float = 1e9,
+    policy: Policy | None = None,
+) -> Simulation:
+    """Return the simulation of jobs below a cap."""
+    simulation = Simulation(platform, jobs, signals=[Signal(CAP, cap, forecast_s)])
+    play(
+        policy or make_policy("power-capped"),
+        platform,
+        lambda d, w, e: simulation.advance(d, wake_on=w, elapsed_s=e),
+    )
+    return simulation
+
+
+def power_steps(simulation: Simulation) -> list[tuple[float, float, float]]:
+    """Return begin, end and power (W) of all nodes of every period of constant power."""
+    spans = list(node_spans(simulation.record()))
+    times_s = sorted({at_s for span in spans for at_s in (span.start_s, span.end_s)})
+    return [
+        (
+            start_s,
+            end_s,
+            sum(
+                span.power_w * len(span.nodes)
+                for span in spans
+                if span.start_s <= start_s and end_s <= span.end_s
+            ),
+        )
+        for start_s, end_s in pairwise(times_s)
+    ]
+
+
+def excess_w(simulation: Simulation, cap: Series) -> float:
+    """Return the greatest power above the cap at any time of a run; below 0: never above."""
+    return max(
+        (
+            power_w - min([cap.at(start_s), *(value for _, value in cap.changes(start_s, end_s))])
+            for start_s, end_s, power_w in power_steps(simulation)
+        ),
+        default=-1.0,
+    )
+
+
+class Scene(NamedTuple):
+    """A run below a cap.
+
+    Attributes:
+        platform: the cluster.
+        jobs: the workload; no job overruns its requested time.
+        cap: the cap, W, at least the power of the cluster without jobs in any state.
+        timeout_s: idle time after which nodes are switched off, s.
+    """
+
+    platform: Platform
+    jobs: JobTable
+    cap: Series
+    timeout_s: float
+
+
+processors = st.builds(
+    Processor,
+    cores=st.integers(1, 4),
+    static_w=st.integers(0, 100).map(float),
+    dynamic_w=st.integers(0, 30).map(float),
+    idle_fraction=st.sampled_from([0.0, 0.3, 1.0]),
+)
+power_states = st.builds(
+    PowerStates,
+    sleep_w=st.integers(0, 9).map(float),
+    switch_on_s=st.integers(0, 30).map(float),
+    switch_on_w=st.integers(0, 200).map(float),
+    switch_off_s=st.integers(0, 30).map(float),
+    switch_off_w=st.integers(0, 200).map(float),
+)
+groups = st.builds(
+    NodeGroup,
+    count=st.integers(1, 3),
+    processors=st.lists(processors, min_size=1, max_size=2).map(tuple),
+    power_states=st.none() | power_states,
+)
+
+
+def resting_w(platform: Platform) -> float:
+    """Return the greatest power of a cluster without jobs whose nodes are switched off."""
+    total_w = 0.0
+    for group in platform.nodes:
+        states = group.power_states
+        total_w += group.count * max(group.idle_w, states.switch_off_w if states else 0.0)
+    return total_w
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    """Return a scene."""
+    platform = Platform(tuple(draw(st.lists(groups, min_size=1, max_size=2))))
+    count = draw(st.integers(1, 12))
+    each = {"min_size": count, "max_size": count}
+    run_s = np.array(draw(st.lists(st.integers(1, 60), **each)), dtype=float)
+    jobs = job_table(
+        job_id=range(1, count + 1),
+        submit_s=np.cumsum(draw(st.lists(st.integers(0, 30), **each))),
+        run_s=run_s,
+        requested_s=run_s + draw(st.lists(st.integers(0, 30), **each)),
+        cores=draw(st.lists(st.integers(1, platform.core_count), **each)),
+        placement=PLACEMENTS.index(draw(st.sampled_from(PLACEMENTS))),
+    )
+    above_w = st.integers(0, 400).map(float)
+    changes = [(0.0, resting_w(platform) + draw(above_w))]
+    for after_s in draw(st.lists(st.integers(1, 100), max_size=4)):
+        changes.append((changes[-1][0] + after_s, resting_w(platform) + draw(above_w)))
+    return Scene(platform, jobs, series_of(*changes), float(draw(st.integers(0, 40))))
+
+
+@pytest.mark.slow
+@given(scene=scenes(), switches=st.booleans())
+def test_the_power_never_exceeds_the_cap(scene: Scene, switches: bool) -> None:
+    """At no time of any run, whether nodes are switched off and booted for jobs or not."""
+    power = Timeout(scene.timeout_s) if switches else AlwaysOn()
+    policy = with_power("power-capped", power)
+    simulation = capped(scene.platform, scene.jobs, scene.cap, policy=policy)
+    assert excess_w(simulation, scene.cap) <= 1e-6
+    assert simulation.recording.over == len(scene.jobs)
+
+
+@given(
+    group=groups,
+    starts_and_ends=st.lists(st.tuples(st.booleans(), st.integers(0, 7)), max_size=20),
+)
+def test_the_bound_of_a_node_holds_for_any_distribution_of_tasks(
+    group: NodeGroup, starts_and_ends: list[tuple[bool, int]]
+) -> None:
+    """Whichever processors have the tasks; with one processor the bound is the power."""
+    platform = Platform((group,))
+    bounds, meter = PowerBounds(platform, NodePool(platform)), GroupMeter(group, 0.0)
+    tasks = [0] * len(group.processors)
+    for more, place in starts_and_ends:
+        slot = place % len(tasks)
+        tasks[slot] += 1 if more else -1
+        tasks[slot] = min(max(tasks[slot], 0), group.processors[slot].cores)
+        [bound_w] = bounds.computing_w(np.array([0]), np.array([sum(tasks)]))
+        power_w = meter.node_power_w("on", tuple(tasks))
+        assert bound_w >= power_w - 1e-9
+        if len(tasks) == 1:
+            assert bound_w == pytest.approx(power_w)
+
+
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 30), st.integers(1, 8), st.integers(0, 20)),
+        min_size=1,
+        max_size=15,
+    ).map(sorted),
+    placement=st.sampled_from(PLACEMENTS),
+)
+def test_below_a_cap_that_never_binds_the_schedule_is_that_of_easy(
+    jobs: list[tuple[int, int, int, int]], placement: Placement
+) -> None:
+    """Start by start, on equal nodes."""
+    table = jobs_of(
+        *((float(at), float(run), n, float(run + more)) for at, run, n, more in jobs),
+        placement=placement,
+    )
+    simulation = capped(cluster_of(2, 4), table, constant(1e6))
+    easy = simulate(cluster_of(2, 4), table, "easy")
+    assert starts(simulation) == pytest.approx(starts(easy), nan_ok=True)
+
+
+# Nodes of one core draw 50 W idle and 110 W computing.
+
+
+def test_jobs_wait_for_power() -> None:
+    """Two of three nodes may compute at the same time."""
+    jobs = jobs_of((0.0, 10.0, 1), (0.0, 20.0, 1), (0.0, 10.0, 1))
+    assert starts(capped(cluster_of(3), jobs, constant(270.0))) == {1: 0.0, 2: 0.0, 3: 10.0}
+
+
+def test_a_job_does_not_run_into_a_lower_cap() -> None:
+    """It starts when its requested time fits before the low, or after it."""
+    cap = series_of((0.0, 330.0), (50.0, 210.0), (100.0, 330.0))
+    jobs = jobs_of((0.0, 10.0, 2, 60.0), (0.0, 10.0, 2, 40.0))
+    assert starts(capped(cluster_of(3), jobs, cap)) == {1: 100.0, 2: 0.0}
+
+
+def test_without_a_forecast_running_jobs_exceed_a_lower_cap() -> None:
+    """They are not killed, and no job starts until the power is below the cap."""
+    cap = series_of((0.0, 330.0), (50.0, 210.0))
+    jobs = jobs_of((0.0, 100.0, 2), (60.0, 10.0, 1))
+    simulation = capped(cluster_of(3), jobs, cap, forecast_s=0.0)
+    assert starts(simulation) == {1: 0.0, 2: 100.0}
+    assert excess_w(simulation, cap) == pytest.approx(60.0)
+
+
+def test_backfilling_does_not_take_the_power_of_the_head() -> None:
+    """Job 2 waits for the power of all nodes; job 3 would delay it, job 4 ends before."""
+    jobs = jobs_of((0.0, 50.0, 2), (1.0, 50.0, 3), (2.0, 100.0, 1), (3.0, 40.0, 1))
+    simulation = capped(cluster_of(4), jobs, constant(200.0 + 3 * 60.0))
+    assert starts(simulation) == {1: 0.0, 2: 50.0, 3: 100.0, 4: 3.0}
+
+
+def asleep(*jobs: tuple[float, float, int], cap: Series) -> Simulation:
+    """Return a run on two nodes that sleep from 1 s on: 5 W asleep, 300 W for 10 s of booting."""
+    states = PowerStates(5.0, 10.0, 300.0, 1.0, 20.0)
+    (group,) = cluster_of(2).nodes
+    platform = Platform((replace(group, power_states=states),))
+    policy = with_power("power-capped", Timeout(0.0))
+    return capped(platform, jobs_of((0.0, 0.0, 1), *jobs), cap, policy=policy)
+
+
+def test_nodes_boot_within_the_cap() -> None:
+    """The job is allocated sleeping nodes when the cap admits the power of their boots."""
+    simulation = asleep((50.0, 20.0, 1), cap=series_of((0.0, 200.0), (100.0, 400.0)))
+    assert starts(simulation)[2] == 110.0
+
+
+def test_a_woken_node_counts_after_its_job() -> None:
+    """The low from 100 s on admits one idle node, so two nodes are not woken before it."""
+    cap = series_of((0.0, 1000.0), (100.0, 60.0), (200.0, 1000.0))
+    assert starts(asleep((50.0, 5.0, 2), cap=cap))[2] == 210.0
+    assert starts(asleep((50.0, 5.0, 1), cap=cap))[2] == 60.0
+
+
+def test_a_job_above_every_known_cap_is_rejected() -> None:
+    """The jobs behind it run."""
+    cap = series_of((0.0, 200.0), (10.0, 270.0))
+    simulation = capped(cluster_of(3), jobs_of((0.0, 5.0, 3), (0.0, 5.0, 2), (0.0, 5.0, 1)), cap)
+    assert [simulation.recording.state[row] for row in range(3)] == [6, 2, 2]
+    assert starts(simulation) == pytest.approx({1: np.nan, 2: 10.0, 3: 15.0}, nan_ok=True)
+
+
+def test_cheaper_nodes_go_first() -> None:
+    """A job goes to the nodes that add the least power."""
+    (costly,), (cheap,) = cluster_of(1, dynamic_w=50.0).nodes, cluster_of(1, dynamic_w=5.0).nodes
+    simulation = capped(Platform((costly, cheap)), jobs_of((0.0, 5.0, 1)), constant(1000.0))
+    assert list(simulation.recording.nodes) == [1]
+
+
+def test_the_cap_must_be_a_signal_of_the_simulation() -> None:
+    """Without it there is an error that says what to add."""
+    with pytest.raises(PolicyError, match=r"has no signals; add signals\.power_cap_w"):
+        simulate(cluster_of(1), jobs_of((0.0, 5.0, 1)), "power-capped")
+
+
+def test_awareness_is_not_supported() -> None:
+    """The scheduler has an order of nodes of its own."""
+    with pytest.raises(PolicyError, match="aware is not supported by power-capped"):
+        make_policy("power-capped", "aware")

@@ -1,0 +1,266 @@
+"""Experiments from the file to the tables."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpcosim_client import make_policy
+from hpcosim_executors import Local
+from hpcosim_experiments.errors import ExperimentError
+from hpcosim_scenarios import simulate
+from hpcosim_server.errors import ResultsFolderError
+from support.experiments import EXPERIMENT, carry_out, write
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+
+FAILING = """
+def fails(view):
+    if view.now_s > 1000:
+        raise ValueError("no idea")
+    while view.queue and view.start(view.queue.first()):
+        pass
+"""
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the table of runs."""
+    found: list[dict[str, Any]] = pq.read_table(folder / "results.parquet").to_pylist()
+    return found
+
+
+def test_a_row_has_the_metrics_of_the_run(tmp_path: Path) -> None:
+    """The metrics are those of a run by itself, and rows are in the order of the experiment."""
+    carry_out(write(tmp_path), tmp_path / "out")
+    found = rows(tmp_path / "out")
+    order = [(row["scheduler"], row["load"], row["seed"]) for row in found]
+    assert order == [
+        (s, load, seed) for s in ("fcfs", "easy") for load in (0.5, 1) for seed in (1, 2)
+    ]
+    for row in found:
+        overrides = {"workload.load": row["load"], "seed": row["seed"]}
+        policy = make_policy(row["scheduler"])
+        metrics = simulate(tmp_path / "small.yaml", policy, overrides=overrides)
+        assert {name: row[name] for name in metrics} == metrics
+        assert (row["status"], row["error"], row["policy"]) == ("ok", "", row["scheduler"])
+
+
+def test_types_of_columns_do_not_depend_on_results(tmp_path: Path) -> None:
+    """Labels and metrics have the type of their values, also if all runs failed."""
+    (tmp_path / "bad.py").write_text("def fails(view):\n    1 / 0\n")
+    text = EXPERIMENT.replace("[fcfs, easy]", "[bad.py:fails]")
+    done, _, _ = carry_out(write(tmp_path, text), tmp_path / "failed")
+    assert len(done.failed) == 4
+    carry_out(write(tmp_path), tmp_path / "out")
+    failed = pq.read_schema(tmp_path / "failed/results.parquet")
+    schema = pq.read_schema(tmp_path / "out/results.parquet")
+    assert failed.equals(schema)
+    kinds = {name: str(schema.field(name).type) for name in ("scheduler", "load", "seed", "jobs")}
+    assert kinds == {"scheduler": "string", "load": "double", "seed": "int64", "jobs": "int64"}
+
+
+def test_metadata_have_the_experiment(tmp_path: Path) -> None:
+    """The Parquet file has the text of the experiment file and the version."""
+    path = write(tmp_path)
+    carry_out(path, tmp_path / "out")
+    found = pq.read_schema(tmp_path / "out/results.parquet").metadata
+    assert found[b"experiment"].decode() == path.read_text()
+    assert b"hpcosim" in found
+
+
+def test_polars_and_duckdb_read_the_table(tmp_path: Path) -> None:
+    """Both compute the same mean as the rows."""
+    polars = pytest.importorskip("polars", reason="needs polars")
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb")
+    carry_out(write(tmp_path), tmp_path / "out")
+    path = tmp_path / "out/results.parquet"
+    waits = [row["mean_wait_s"] for row in rows(tmp_path / "out") if row["scheduler"] == "easy"]
+    expected = sum(waits) / len(waits)
+    table = polars.read_parquet(path).filter(polars.col("scheduler") == "easy")
+    assert table["mean_wait_s"].mean() == pytest.approx(expected)
+    query = f"select avg(mean_wait_s) from '{path}' where scheduler = 'easy'"
+    assert duckdb.sql(query).fetchall()[0][0] == pytest.approx(expected)
+
+
+def test_csv_has_the_same_values(tmp_path: Path) -> None:
+    """`--format csv` writes the same rows with full precision."""
+    path = write(tmp_path, EXPERIMENT + "jobs: true\n")
+    carry_out(path, tmp_path / "out")
+    carry_out(path, tmp_path / "csv", table_format="csv")
+    expected = rows(tmp_path / "out")
+    with (tmp_path / "csv/results.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [float(row["mean_wait_s"]) for row in found] == [row["mean_wait_s"] for row in expected]
+    assert [row["run_key"] for row in found] == [row["run_key"] for row in expected]
+    with (tmp_path / "csv/jobs.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 8 * 30
+
+
+def test_the_table_of_jobs_has_the_jobs_of_each_run(tmp_path: Path) -> None:
+    """A row per run and job, with the columns of `jobs.csv`, in the order of the experiment."""
+    carry_out(write(tmp_path, EXPERIMENT + "jobs: true\n"), tmp_path / "out")
+    table = pq.read_table(tmp_path / "out/jobs.parquet").to_pylist()
+    assert len(table) == 8 * 30
+    overrides = {"workload.load": 1.0, "seed": 2}
+    simulate(
+        tmp_path / "small.yaml", make_policy("easy"), overrides=overrides, out=tmp_path / "one"
+    )
+    with (tmp_path / "one/jobs.csv").open(newline="") as file:
+        expected = list(csv.DictReader(file))
+    last = table[-30:]
+    assert {(row["scheduler"], row["load"], row["seed"]) for row in last} == {("easy", 1.0, 2)}
+    for name in ("job_id", "submit_s", "start_s", "end_s", "state", "nodes", "energy_j"):
+        assert [str(row[name]) for row in last] == [row[name] for row in expected]
+
+
+def test_size_classes_make_a_table(tmp_path: Path) -> None:
+    """`breakdowns.parquet` has a row per run and class."""
+    text = EXPERIMENT + "measure: {size_classes: [1, 8]}\n"
+    carry_out(write(tmp_path, text), tmp_path / "out")
+    found = pq.read_table(tmp_path / "out/breakdowns.parquet").to_pylist()
+    assert {row["class"] for row in found} == {"1-7", "8+"}
+    assert sum(row["jobs"] for row in found) == 8 * 30
+
+
+def test_stored_results_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second start simulates nothing and writes the same bytes."""
+    path = write(tmp_path)
+    carry_out(path, tmp_path / "out")
+    before = (tmp_path / "out/results.parquet").read_bytes()
+    monkeypatch.setattr("hpcosim_experiments.execute.run_task", None)  # would fail
+    _, said, _ = carry_out(path, tmp_path / "out")
+    assert said == ["study: 8 runs; 8 stored results are used; 0 runs to simulate"]
+    assert (tmp_path / "out/results.parquet").read_bytes() == before
+
+
+def test_a_changed_experiment_runs_only_what_is_new(tmp_path: Path) -> None:
+    """What is used, new and left over is said; results that are not used stay."""
+    carry_out(write(tmp_path), tmp_path / "out")
+    path = write(tmp_path, EXPERIMENT.replace("seed: [1, 2]", "seed: [2, 3, 4]"))
+    _, said, _ = carry_out(path, tmp_path / "out")
+    assert said == [
+        f"{path} has changed since the last start. study: 12 runs; 4 stored results are used; "
+        "8 runs to simulate; 4 stored results of other runs are kept"
+    ]
+    _, said, _ = carry_out(write(tmp_path), tmp_path / "out")
+    assert "8 stored results are used; 0 runs to simulate" in said[0]
+
+
+def test_force_simulates_all_again(tmp_path: Path) -> None:
+    """Stored results are replaced."""
+    path = write(tmp_path)
+    carry_out(path, tmp_path / "out")
+    _, said, _ = carry_out(path, tmp_path / "out", force=True)
+    assert said == ["study: 8 runs; 8 runs to simulate"]
+
+
+def test_equal_runs_are_simulated_once(tmp_path: Path) -> None:
+    """Combinations that are the same run share a result and have a row each."""
+    text = EXPERIMENT.replace("[fcfs, easy]", "[easy, EASY]")
+    _, said, _ = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert said == ["study: 8 runs, 4 of them different; 4 runs to simulate"]
+    found = rows(tmp_path / "out")
+    assert [row["scheduler"] for row in found[::4]] == ["easy", "EASY"]
+    assert [row["mean_wait_s"] for row in found[:4]] == [row["mean_wait_s"] for row in found[4:]]
+
+
+def test_a_failed_run_is_recorded_and_the_others_go_on(tmp_path: Path) -> None:
+    """The row has the error and no metrics, and the run is repeated at the next start."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(FAILING)
+    path = write(tmp_path, EXPERIMENT.replace("[fcfs, easy]", "['mine.py:fails', easy]"))
+    done, _, _ = carry_out(path, tmp_path / "out")
+    assert [run.labels["scheduler"] for run in done.failed] == ["mine.py:fails"] * 4
+    found = rows(tmp_path / "out")
+    assert {row["status"] for row in found[4:]} == {"ok"}
+    assert found[0]["status"] == "failed"
+    assert found[0]["error"].endswith("mine.py:4: ValueError: no idea")
+    assert found[0]["mean_wait_s"] is None
+    _, said, _ = carry_out(path, tmp_path / "out")
+    assert "4 stored results are used; 4 runs to simulate" in said[0]
+
+
+def test_a_damaged_result_is_simulated_again(tmp_path: Path) -> None:
+    """The table is the same as before, and the file is named once."""
+    path = write(tmp_path)
+    carry_out(path, tmp_path / "out")
+    before = (tmp_path / "out/results.parquet").read_bytes()
+    result = next((tmp_path / "out/runs").glob("*/*.json"))
+    result.write_bytes(result.read_bytes()[:-40])
+    _, said, warned = carry_out(path, tmp_path / "out")
+    assert "7 stored results are used; 1 runs to simulate" in said[0]
+    assert warned == [f"{result} is damaged or no result of this run; the run is repeated"]
+    assert (tmp_path / "out/results.parquet").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_makes_no_difference(tmp_path: Path) -> None:
+    """No worker, one and two give the same bytes of all tables."""
+    path = write(tmp_path, EXPERIMENT + "jobs: true\nmeasure: {size_classes: [1, 8]}\n")
+    contents = []
+    for workers in (0, 1, 2):
+        out = tmp_path / str(workers)
+        carry_out(path, out, executor=Local(workers=workers))
+        contents.append({file.name: file.read_bytes() for file in out.glob("*.parquet")})
+    assert set(contents[0]) == {"results.parquet", "jobs.parquet", "breakdowns.parquet"}
+    assert contents[0] == contents[1] == contents[2]
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """Files of others and results of another experiment need --force."""
+    path, out = write(tmp_path), tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").touch()
+    with pytest.raises(ResultsFolderError, match="is not empty"):
+        carry_out(path, out)
+    carry_out(path, out, force=True)
+    other = write(tmp_path, EXPERIMENT.replace("name: study", "name: other"))
+    with pytest.raises(ExperimentError, match="has the results of the experiment study"):
+        carry_out(other, out)
+    assert (out / "thesis.tex").exists()
+
+
+def test_warnings_of_runs_are_listed(tmp_path: Path) -> None:
+    """The first runs with warnings are named, the others are counted."""
+    text = "set: {platform.nodes.0.count: 3}\n" + EXPERIMENT  # jobs of 16 cores do not fit
+    _, _, warned = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert len(warned) >= 5
+    assert warned[0].startswith("scheduler=fcfs, load=0.5, seed=1: ")
+    assert "jobs were rejected" in " ".join(warned)
+
+
+def test_a_log_is_read_once_for_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process reads the log once for the check and once for all runs."""
+    from hpcosim_scenarios.model import logs
+
+    reads: list[Path] = []
+    original = logs.read_swf
+
+    def read_swf(path: Path, **options: Any) -> Any:
+        reads.append(path)
+        return original(path, **options)
+
+    line = "{n} {n}0 0 60 4 -1 -1 4 60 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+    (tmp_path / "log.swf").write_text("".join(line.format(n=n) for n in range(1, 60)))
+    monkeypatch.setattr(logs, "read_swf", read_swf)
+    text = (
+        "name: study\nscenario: small.yaml\nset: {workload: {swf: log.swf}}\n"
+        "axes: {scheduler: [fcfs, easy], window: [[0, 9], [9, 18], [18, 59]], load: [1, 2]}\n"
+        "report: {figures: []}"
+    )
+    _, said, _ = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert said == ["study: 12 runs; 12 runs to simulate"]
+    assert len(reads) == 2
+    assert [row["jobs"] for row in rows(tmp_path / "out")][:6] == [9, 9, 9, 9, 41, 41]
+
+
+def test_a_window_without_jobs_is_an_error_before_the_first_run(tmp_path: Path) -> None:
+    """The error names the value of the axis."""
+    text = "name: study\nscenario: small.yaml\naxes: {window: [[0, 9], [90, 99]]}\n"
+    with pytest.raises(ExperimentError, match=r"study.yaml:3: axes.window\[1\]: no jobs numbered"):
+        carry_out(write(tmp_path, text), tmp_path / "out")
+    assert not list((tmp_path / "out").glob("runs/*/*"))

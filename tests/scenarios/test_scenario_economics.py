@@ -1,0 +1,170 @@
+"""The economics section of a scenario: its files, its errors and its traces in the results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpcosim_protocol import Hello
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.run import run_scenario
+from hpcosim_scenarios.running.transport import Transport
+from hpcosim_server.errors import SessionRefused
+
+TEXT = """name: small
+platform:
+  nodes:
+    - count: 1
+      processors: [{cores: 1, static_w: 2000, dynamic_w: 0, idle_fraction: 0.5}]
+workload:
+  inline:
+    - {job_id: 1, submit_s: 0, run_s: 3600, requested_s: 3600, cores: 1}
+    - {job_id: 2, submit_s: 10800, run_s: 3600, requested_s: 3600, cores: 1}
+economics:
+"""
+TARIFF = "time_s,EUR\n0,0.2\n7200,0.4\n"
+BOTH = "  {tariff: prices.csv, tariff_repeat_s: 86400, co2_g_per_kwh: 400, currency: CHF}\n"
+
+
+def scenario(folder: Path, economics: str, tariff: str = TARIFF) -> Path:
+    """Write a scenario of two jobs, and its tariff."""
+    (folder / "prices.csv").write_text(tariff)
+    file = folder / "small.yaml"
+    file.write_text(TEXT + economics)
+    return file
+
+
+def run(file: Path, transport: Transport = "inproc", **options: Any) -> tuple[Any, Path]:
+    """Run a scenario and return its metrics and its results folder."""
+    out = file.parent / transport
+    metrics, _ = run_scenario(file, transport=transport, out=out, force=True, **options)
+    return metrics, out
+
+
+def test_a_run_has_its_cost_and_its_emissions(tmp_path: Path) -> None:
+    """2 kW for an hour at each end, 1 kW between; the price doubles after two hours."""
+    metrics, _ = run(scenario(tmp_path, BOTH))
+    assert metrics["energy_cost"] == pytest.approx(0.2 * (2 + 1) + 0.4 * (1 + 2))
+    assert metrics["wasted_co2_kg"] == pytest.approx(0.4 * 2)
+
+
+def test_a_run_may_start_within_the_tariff(tmp_path: Path) -> None:
+    """`start_s` is the time of the tariff at which the simulation starts."""
+    file = scenario(tmp_path, BOTH)
+    metrics, _ = run(file, overrides={"economics.start_s": 7200.0})
+    assert metrics["energy_cost"] == pytest.approx(0.4 * 6)
+
+
+@pytest.mark.slow
+def test_every_transport_gives_the_same_cost(tmp_path: Path) -> None:
+    """All files have the same bytes in one process and in two."""
+    file = scenario(tmp_path, BOTH)
+    (_, one), (_, two) = run(file), run(file, "ipc")
+    for name in ("metrics.json", "run.json"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
+def test_results_record_the_currency_and_the_checksum(tmp_path: Path) -> None:
+    """`run.json` has what the cost depends on."""
+    _, out = run(scenario(tmp_path, BOTH))
+    sha256 = hashlib.sha256(TARIFF.encode()).hexdigest()
+    assert json.loads((out / "run.json").read_text())["economics"] == {
+        "currency": "CHF",
+        "tariff": {"file": "prices.csv", "sha256": sha256},
+        "series": None,
+    }
+
+
+def test_a_tariff_that_ends_before_the_run_gives_a_warning(tmp_path: Path) -> None:
+    """The warning is in `run.json`, too."""
+    found: list[str] = []
+    file = scenario(tmp_path, "  {tariff: prices.csv}\n", "time_s,EUR\n0,0.2\n3600,0.4\n")
+    _, out = run(file, warn=found.append)
+    assert found == json.loads((out / "run.json").read_text())["warnings"]
+    assert found[0].startswith("the tariff is from 0 to 7200 s of the simulation, and the run from")
+
+
+@pytest.mark.parametrize(
+    ("economics", "tariff", "message"),
+    [
+        ("  {}", TARIFF, "11: economics: expected price_per_kwh, tariff, co2_g_per_kwh or series"),
+        (
+            "  price_per_kwh: 0.3\n  tariff: prices.csv\n",
+            TARIFF,
+            "11: economics: expected price_per_kwh or tariff, got both; remove one of them",
+        ),
+        (
+            "  co2_g_per_kwh: 300\n  series: prices.csv\n",
+            TARIFF,
+            "11: economics: expected co2_g_per_kwh or series, got both; remove one of them",
+        ),
+        (
+            "  price_per_kwh: 0.3\n  tariff_repeat_s: 86400\n",
+            TARIFF,
+            "11: economics: tariff_repeat_s applies to tariff; add tariff or remove tariff_r",
+        ),
+        (
+            "  price_per_kwh: -1\n",
+            TARIFF,
+            "11: economics.price_per_kwh: expected a number >= 0, got",
+        ),
+        (
+            "  price_per_kwh: .nan\n",
+            TARIFF,
+            "11: economics.price_per_kwh: expected a number >= 0",
+        ),
+        (
+            "  price_per_kwh: 0.3\n  currency: euro\n",
+            TARIFF,
+            "12: economics.currency: expected a currency of three capital letters, such as EUR, "
+            "got 'euro'",
+        ),
+        ("  tarif: prices.csv\n", TARIFF, "11: economics: unknown key 'tarif'; did you mean 'tari"),
+        (
+            "  tariff: absent.csv\n",
+            TARIFF,
+            "11: economics.tariff: absent.csv: cannot be read: No such file or directory",
+        ),
+        (
+            "  tariff: prices.csv\n",
+            "time_s,EUR\n60,0.2\n0,0.4\n",
+            "11: economics.tariff: prices.csv:3: expected times in ascending order, got 0 s after",
+        ),
+        (
+            "  series: prices.csv\n",
+            "time_s,g\n0,-5\n",
+            "11: economics.series: prices.csv:2: expected a value from 0 to 1e+12, got -5",
+        ),
+    ],
+)
+def test_a_bad_section_is_an_error_with_its_line(
+    tmp_path: Path, economics: str, tariff: str, message: str
+) -> None:
+    """The message has the file, the line and the field."""
+    file = scenario(tmp_path, economics, tariff)
+    with pytest.raises(ScenarioError) as caught:
+        Library([file])
+    assert str(caught.value).startswith(f"{file}:{message}")
+
+
+@pytest.mark.parametrize("key", ["tariff", "series"])
+def test_a_client_cannot_name_a_file(tmp_path: Path, key: str) -> None:
+    """Files are those of the server's machine."""
+    library = Library([scenario(tmp_path, BOTH)])
+    hello = Hello(client="c", versions=[1], overrides={f"economics.{key}": "/etc/passwd"})
+    with pytest.raises(SessionRefused, match="only the server can set it"):
+        library.open(hello)
+
+
+def test_a_client_can_set_a_price(tmp_path: Path) -> None:
+    """A price is a number."""
+    library = Library([scenario(tmp_path, "  {price_per_kwh: 0.3}\n")])
+    hello = Hello(client="c", versions=[1], overrides={"economics.price_per_kwh": 0.5})
+    price = library.open(hello).simulation.rates.price_per_kwh
+    assert price is not None
+    assert price.at(0.0) == 0.5
