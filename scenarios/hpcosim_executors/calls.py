@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +41,11 @@ class FilesInPlace(NamedTuple):
 
     def local(self, path: Path) -> Path:
         """Return the path of a file, see `InputFiles.local`."""
-        return self.folder / path
+        return Path(os.path.abspath(self.folder / path))
+
+    def original(self, text: str) -> str:
+        """Return the text, see `InputFiles.original`."""
+        return text
 
 
 def outcome_of(function: Callable[[Any, InputFiles], Any], task: Any, files: InputFiles) -> Outcome:
@@ -47,7 +53,36 @@ def outcome_of(function: Callable[[Any, InputFiles], Any], task: Any, files: Inp
     try:
         return Outcome(function(task, files), "")
     except Exception as error:
-        return Outcome(None, in_one_line(error))
+        return Outcome(None, files.original(in_one_line(error)))
+
+
+def packed_outcome(function: bytes, task: bytes, files: InputFiles) -> bytes:
+    """Call a pickled function for a pickled task, and return the pickled outcome.
+
+    The bytes come from the user's own driver.
+    """
+    try:
+        outcome = outcome_of(pickle.loads(function), pickle.loads(task), files)  # noqa: S301
+    except Exception as error:
+        outcome = Outcome(None, f"the task cannot be unpickled: {in_one_line(error)}")
+    try:
+        return packed(outcome)
+    except Exception as error:
+        return packed(Outcome(None, f"the result cannot be pickled: {in_one_line(error)}"))
+
+
+def packed(value: Any) -> bytes:
+    """Return a value pickled."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked_outcome(outcome: bytes) -> Outcome:
+    """Return an outcome that a worker of this driver has pickled."""
+    try:
+        found: Outcome = pickle.loads(outcome)  # noqa: S301
+    except Exception as error:
+        return Outcome(None, f"the result cannot be unpickled: {in_one_line(error)}")
+    return found
 
 
 def in_one_line(error: BaseException) -> str:
@@ -56,6 +91,21 @@ def in_one_line(error: BaseException) -> str:
     if frames := traceback.extract_tb(error.__traceback__):
         text += f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})"
     return text
+
+
+@contextmanager
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables of the processes that start in the context."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def set_environment(folders: Mapping[str, Path], files: InputFiles) -> None:

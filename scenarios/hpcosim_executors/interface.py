@@ -23,6 +23,13 @@ class InputFiles(Protocol):
         """
         ...
 
+    def original(self, text: str) -> str:
+        """Return a text, such as a message, with the driver's paths in place of local ones.
+
+        Messages then are the same on all executors. Errors of tasks pass through this function.
+        """
+        ...
+
 
 class Done(NamedTuple, Generic[Result]):
     """Outcome of a task.

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from hpcosim_executors.calls import FilesInPlace, outcome_of, set_environment
+from hpcosim_executors.calls import (
+    ONE_THREAD,
+    FilesInPlace,
+    outcome_of,
+    packed,
+    packed_outcome,
+    set_environment,
+    unpacked_outcome,
+)
+from hpcosim_executors.child_process import ChildProcess
 from hpcosim_executors.interface import Done, Executor
 from hpcosim_executors.settings import Local, cores
 from hpcosim_executors.tries import MAX_TRIES, WaitingTasks
-from hpcosim_executors.worker_process import Call, WorkerProcess, first_ready
 
 
 @contextmanager
@@ -27,7 +36,7 @@ def local_executor(settings: Local, folders: Mapping[str, Path]) -> Iterator[Exe
         set_environment(folders, files)
         yield InThisProcess(files)
         return
-    pool = WorkerPool(settings.workers or cores(), Call(files, dict(folders)))
+    pool = WorkerPool(settings.workers or cores(), files, folders)
     try:
         yield pool
     finally:
@@ -60,24 +69,26 @@ class WorkerPool:
 
     Args:
         workers: number of processes.
-        call: context of the calls in the workers.
+        files: the input files.
+        folders: environment variables that name folders.
     """
 
-    def __init__(self, workers: int, call: Call) -> None:
+    def __init__(self, workers: int, files: FilesInPlace, folders: Mapping[str, Path]) -> None:
         self.workers = workers
-        self._call = call
-        self._idle: list[WorkerProcess] = []
-        self._running: dict[WorkerProcess, int] = {}
+        self._context = (files, dict(folders))
+        self._idle: list[ChildProcess] = []
+        self._running: dict[ChildProcess, int] = {}
 
     def run(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Done[Any]]:
         """Run tasks, see `Executor.run`."""
         waiting = WaitingTasks(len(tasks))
+        call = packed(function)
         try:
-            self._assign(function, tasks, waiting)
+            self._assign(call, tasks, waiting)
             while self._running:
-                for worker in first_ready(self._running):
+                for worker in self._ready():
                     done = self._received(worker, waiting)
-                    self._assign(function, tasks, waiting)
+                    self._assign(call, tasks, waiting)
                     if done is not None:
                         yield done
         finally:  # the caller wants no more outcomes, or is interrupted
@@ -92,22 +103,38 @@ class WorkerPool:
         self._idle.clear()
         self._running.clear()
 
-    def _assign(
-        self, function: Callable[..., Any], tasks: Sequence[Any], waiting: WaitingTasks
-    ) -> None:
+    def _assign(self, function: bytes, tasks: Sequence[Any], waiting: WaitingTasks) -> None:
         while len(self._running) < self.workers and (index := waiting.take()) is not None:
-            worker = self._idle.pop() if self._idle else WorkerProcess(self._call)
+            task = packed(tasks[index])
+            worker = (
+                self._idle.pop() if self._idle else ChildProcess(_serve, self._context, ONE_THREAD)
+            )
             self._running[worker] = index
-            worker.send(function, tasks[index])
+            with suppress(OSError):  # the process has ended; `_received` notices
+                worker.connection.send((function, task))
 
-    def _received(self, worker: WorkerProcess, waiting: WaitingTasks) -> Done[Any] | None:
+    def _ready(self) -> list[ChildProcess]:
+        """Wait for workers that have an outcome or have ended."""
+        owners = {sign: worker for worker in self._running for sign in worker.signs()}
+        ready: list[Any] = connection.wait(list(owners))
+        return list(dict.fromkeys(owners[sign] for sign in ready))
+
+    def _received(self, worker: ChildProcess, waiting: WaitingTasks) -> Done[Any] | None:
         index = self._running[worker]
         outcome = worker.receive()
         del self._running[worker]
         if outcome is not None:
             self._idle.append(worker)
-            return Done(index, *outcome)
+            return Done(index, *unpacked_outcome(outcome))
         end = worker.stop()
         if waiting.run_again(index):
             return None
         return Done(index, None, f"its worker process {end}; tried {MAX_TRIES} times")
+
+
+def _serve(calls: connection.Connection, files: FilesInPlace, folders: dict[str, Path]) -> None:
+    """Run tasks until the parent closes the connection."""
+    set_environment(folders, files)
+    while True:
+        function, task = calls.recv()
+        calls.send(packed_outcome(function, task, files))

@@ -10,6 +10,7 @@ from typing import assert_never
 from hpcosim_executors.errors import ExecutorError
 from hpcosim_executors.interface import Executor
 from hpcosim_executors.local import local_executor
+from hpcosim_executors.ray_executor import ray_executor
 from hpcosim_executors.settings import ExecutorSettings, Local, Ray, Slurm
 
 
@@ -39,7 +40,10 @@ def open_executor(
         case Local():
             with local_executor(settings, folders or {}) as executor:
                 yield executor
-        case Ray() | Slurm():
+        case Ray():
+            with ray_executor(settings, files, folders or {}) as executor:
+                yield executor
+        case Slurm():
             raise ExecutorError("this version executes tasks on this machine only")
         case _:
             assert_never(settings)

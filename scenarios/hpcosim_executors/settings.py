@@ -32,12 +32,13 @@ class Ray(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ra
         address: `HOST:PORT` of a cluster, or `auto`: the cluster of this machine. None: start a
             cluster on this machine, reachable from this machine only, and stop it at the end.
         workers: largest number of tasks at a time. None: one per CPU of the cluster.
-        timeout_s: timeout for the connection to the cluster, s.
+        timeout_s: timeout for the start of a cluster or the connection to it, s. A run fails if
+            the cluster has no CPUs for that long.
     """
 
     address: str | None = None
     workers: Positive | None = None
-    timeout_s: Annotated[float, Meta(gt=0)] = 30.0
+    timeout_s: Annotated[float, Meta(gt=0)] = 60.0
 
 
 class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="slurm"):

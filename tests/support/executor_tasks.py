@@ -35,6 +35,23 @@ def size(path: Path, files: InputFiles) -> int:
     return files.local(path).stat().st_size
 
 
+def size_in(task: tuple[str, str], _: InputFiles) -> int:
+    """Return the number of bytes of a file in the folder that an environment variable names."""
+    variable, name = task
+    return (Path(os.environ[variable]) / name).stat().st_size
+
+
+def read_beside(path: Path, files: InputFiles) -> str:
+    """Return the text of the file whose relative path is the text of another file."""
+    start = files.local(path)
+    return (start.parent / start.read_text()).read_text()
+
+
+def missing(path: Path, files: InputFiles) -> str:
+    """Return a message with the path of a file."""
+    return files.original(f"{files.local(path)}: no such log")
+
+
 def die_once(mark: Path, _: InputFiles) -> str:
     """Kill the worker the first time that it gets this task."""
     if not mark.exists():
@@ -53,6 +70,15 @@ def die_if_odd(number: int, _: InputFiles) -> int:
 def unpicklable(_: int, __: InputFiles) -> object:
     """Return an object that cannot be pickled."""
     return lambda: None
+
+
+def meet(task: tuple[Path, int], _: InputFiles) -> int:
+    """Write a file, wait until the file `go` exists in its folder, and return a number."""
+    folder, number = task
+    (folder / f"{number}-{os.getpid()}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
+    return number
 
 
 def wait_for_ever(folder: Path, _: InputFiles) -> None:
