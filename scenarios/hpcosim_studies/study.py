@@ -14,6 +14,7 @@ from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.task import Measures
 from hpcosim_experiments.statistics.rows import Labels, Row, Rows, write_rows
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_scenarios.shipped import EXPERIMENTS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.papers import papers_folder
 
@@ -79,7 +80,7 @@ class Study(NamedTuple):
 
 def experiment_file(paper: str, name: str) -> Path:
     """Return the path of an experiment of a paper."""
-    return papers_folder() / paper / "experiments" / f"{name}.yaml"
+    return papers_folder() / paper / EXPERIMENTS / f"{name}.yaml"
 
 
 def only(wanted: Callable[[Labels], bool]) -> Callable[[Combinations], Combinations]:

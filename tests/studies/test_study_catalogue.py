@@ -12,6 +12,7 @@ from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_scenarios.running.warnings import ignore_warning
+from hpcosim_scenarios.shipped import shipped_experiments
 from hpcosim_server.errors import ResultsFolderError
 from hpcosim_studies.catalogue import STUDIES, Request, reproduce_study
 from hpcosim_studies.deep_eas.cases import CURVES, HELD, OPTIMUM, SWEEPS
@@ -20,7 +21,8 @@ from hpcosim_studies.ineps.experiments import EXPERIMENTS
 from hpcosim_studies.papers import papers_folder
 from hpcosim_studies.power.reproduce import PARTS
 
-FILES = sorted(papers_folder().glob("*/experiments/*.yaml"))
+PAPERS = papers_folder()
+FILES = [file for file in shipped_experiments().values() if file.is_relative_to(PAPERS)]
 
 
 @pytest.mark.parametrize("module", sorted({entry.module for entry in STUDIES.values()}))
