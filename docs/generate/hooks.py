@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.generate import (
     commands,
+    experiment,
     included,
     layers,
     metrics,
@@ -17,6 +18,7 @@ from docs.generate import (
     results,
     scenario,
     schedulers,
+    statistics,
     workloads,
 )
 from mkdocs.structure.files import File, Files
@@ -27,6 +29,8 @@ MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
+    "experiment": experiment.reference,
+    "experiment-short-names": experiment.short_names,
     "layers": layers.diagram,
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
@@ -42,6 +46,10 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,
+    "statistics-intervals": statistics.intervals,
+    "statistics-pairs": statistics.pairs,
+    "statistics-period": statistics.period,
+    "statistics-values": statistics.values,
     "status-failure": partial(results.status, Failure),
     "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
 from hpcosim_scenarios.running.compare import Comparison
+from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.results import to_json
 
 Metrics = Mapping[str, int | float]
@@ -20,13 +21,20 @@ MAIN_METRICS = (
     "makespan_s",
     "mean_wait_s",
     "mean_bounded_slowdown",
-    "energy_j",
     "energy_kwh",
     "energy_cost",
     "co2_kg",
     "edp_js",
 )
-UNITS = {"s": "s", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
+MAIN_SAVINGS = (
+    "saved_energy_kwh",
+    "saved_energy_cost",
+    "saved_co2_kg",
+    "extra_mean_wait_s",
+    "jobs_delayed",
+    "longest_delay_s",
+)
+UNITS = {"s": "s", "w": "W", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
 DAY_S = 86_400.0
 UNBOUNDED = 10_000  # characters: wider than any table
 
@@ -48,6 +56,7 @@ def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
+        "wasted_energy_kwh": plan.wasted_j / J_PER_KWH,
         "idle_energy_j": plan.idle_j,
         "sleeping_energy_j": plan.sleeping_j,
         "switching_on_energy_j": plan.switching_on_j,
@@ -60,8 +69,8 @@ def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
 def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool) -> None:
     """Print the metrics of several runs, and their savings if there is a baseline.
 
-    The tables have a column per run. For many runs, or a terminal that is too narrow, the table of
-    metrics has a row per run with the main metrics. In JSON, savings are beside the metrics.
+    The tables have a column per run. For many runs, or a terminal that is too narrow, a table has a
+    row per run with the main metrics. In JSON, savings are beside the metrics.
 
     Args:
         compared: the comparison.
@@ -73,12 +82,17 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
         both = {name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()}
         sys.stdout.write(to_json(both))
         return
-    table = _by_metric(metrics, currency)
-    fits = not sys.stdout.isatty() or _width(table) <= Console().width
-    print_table(table if fits and len(metrics) <= MAX_COLUMNS else _by_run(metrics, currency))
+    _print_runs(metrics, MAIN_METRICS, currency)
     if compared.savings:
         sys.stdout.write(f"\n{_scaling(compared)}\n")
-        print_table(_by_metric(compared.savings, currency))
+        _print_runs(compared.savings, MAIN_SAVINGS, currency)
+
+
+def _print_runs(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> None:
+    """Print the table of all metrics if it fits, or that of the main ones if it is narrower."""
+    table, short = _by_metric(runs, currency), _by_run(runs, main, currency)
+    fits = not sys.stdout.isatty() or _width(table) <= max(Console().width, _width(short))
+    print_table(table if fits and len(runs) <= MAX_COLUMNS else short)
 
 
 def number(value: float) -> str:
@@ -123,10 +137,10 @@ def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
     return table
 
 
-def _by_run(runs: Mapping[str, Metrics], currency: str) -> Table:
+def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> Table:
     """Return a table with a row per run and a column per main metric."""
     table = Table("policy")
-    shown = [metric for metric in MAIN_METRICS if metric in next(iter(runs.values()))]
+    shown = [metric for metric in main if metric in next(iter(runs.values()))]
     for metric in shown:
         heading = f"{metric}, {currency}" if metric.endswith("_cost") else metric
         table.add_column(heading, justify="right", no_wrap=True)

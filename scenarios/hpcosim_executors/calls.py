@@ -94,7 +94,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 @contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables of the processes that start in the context."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

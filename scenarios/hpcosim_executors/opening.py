@@ -12,6 +12,7 @@ from hpcosim_executors.interface import Executor
 from hpcosim_executors.local import local_executor
 from hpcosim_executors.ray_executor import ray_executor
 from hpcosim_executors.settings import ExecutorSettings, Local, Ray, Slurm
+from hpcosim_executors.slurm_executor import slurm_executor
 
 
 @contextmanager
@@ -44,6 +45,7 @@ def open_executor(
             with ray_executor(settings, files, folders or {}) as executor:
                 yield executor
         case Slurm():
-            raise ExecutorError("this version executes tasks on this machine only")
+            with slurm_executor(settings, folders or {}) as executor:
+                yield executor
         case _:
             assert_never(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -53,6 +53,8 @@ class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
         array_size: largest number of elements of an array.
         workers: largest number of elements that run at a time. None: `array_size`.
         setup: shell commands that run before Python, such as `module load python`.
+        cluster: `local`: submitit's stand-in for Slurm, which runs all elements of an array at once
+            as processes on this machine.
     """
 
     folder: Path = Path("slurm-jobs")
@@ -62,6 +64,7 @@ class Slurm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     array_size: Positive = 100
     workers: Positive | None = None
     setup: tuple[str, ...] = ()
+    cluster: Literal["slurm", "local"] = "slurm"
 
 
 ExecutorSettings = Local | Ray | Slurm

@@ -28,6 +28,10 @@ class WaitingTasks:
             return index
         return self._again.popleft() if self._again else None
 
+    def put_back(self, index: int) -> None:
+        """Put a task back that is not to blame for the loss of its worker."""
+        self._again.append(index)
+
     def run_again(self, index: int) -> bool:
         """Put a task back whose worker was lost; return False if that was its last try."""
         self._lost[index] += 1

@@ -12,7 +12,7 @@ from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.output import marker_of, open_output
+from hpcosim_experiments.output import check_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
@@ -123,9 +123,8 @@ def simulate_plan(
             `run_experiment`.
     """
     marker = marker_of(plan)
-    earlier = open_output(folder, marker, force=force)
+    earlier = check_output(folder, marker, force=force)
     store = RunStore(folder, warn)
-    store.sweep()
     results = {} if again else stored_results(plan, store)
     changed = earlier is not None and earlier.sha256 != marker.sha256
     say(summary_of(plan, store, results, changed=changed))
@@ -133,7 +132,13 @@ def simulate_plan(
         warn(warning)
     missing = missing_runs(plan, results)
     count_jobs(plan.path, missing)
-    results |= simulate_runs(plan.experiment.name, missing, store, executor)
+    mark_output(folder, marker)
+    store.sweep()
+    try:
+        results |= simulate_runs(plan.experiment.name, missing, store, executor)
+    except KeyboardInterrupt:
+        say("the stored results are kept; the same command continues")
+        raise
     warn_of(plan.runs, results, warn)
     return store, results
 

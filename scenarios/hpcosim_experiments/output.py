@@ -40,8 +40,8 @@ def marker_of(plan: Plan) -> Marker:
     return Marker(name=name, file=file, sha256=checksum, hpcosim=hpcosim_version())
 
 
-def open_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker | None:
-    """Check that a folder can take the results of an experiment, and mark it as its folder.
+def check_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker | None:
+    """Check that a folder can take the results of an experiment; nothing is written.
 
     Args:
         folder: the output folder. It and its parents may be missing.
@@ -54,7 +54,6 @@ def open_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker 
     Raises:
         ResultsFolderError: the folder has other files, or it cannot be written to.
         ExperimentError: the folder has the results of another experiment.
-        StoreError: the disk is full.
     """
     earlier = _marker_in(folder)
     prepare(folder, force=force or earlier is not None)
@@ -63,9 +62,16 @@ def open_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker 
             f"{folder}: the folder has the results of the experiment {earlier.name}; choose "
             "another folder with --out, or replace its tables with --force"
         )
-    if earlier != marker:
-        write_whole(folder / MARKER, msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
     return earlier
+
+
+def mark_output(folder: Path, marker: Marker) -> None:
+    """Mark a folder as the output folder of an experiment.
+
+    Raises:
+        StoreError: the disk is full, or the folder is not writable.
+    """
+    write_whole(folder / MARKER, msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
 
 
 def _marker_in(folder: Path) -> Marker | None:

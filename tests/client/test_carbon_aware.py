@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, make_policy, play
+from hpcosim_client import PolicyError, View, make_policy, play
 from hpcosim_client.heuristics.carbon_aware import best_start_s
+from hpcosim_client.power.account import listen
 from hpcosim_client.signals import Signal as KnownSignal
-from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_protocol import NodeGroup, Platform, Processor, SignalChanged
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.economics import J_PER_KWH, Rates
@@ -144,7 +145,7 @@ def test_the_signal_is_a_setting() -> None:
     """The scheduler follows the price as it follows the carbon intensity."""
     jobs = due(jobs_of((0.0, 50.0, 1)), 1000.0)
     series = series_of((0.0, 9.0), (500.0, 1.0))
-    name = "carbon-aware:signal=price_per_kwh"
+    name = "carbon-aware:signal=price_per_kwh:slack_s=9"
     simulation = scheduled(jobs, series, name=name, signal="price_per_kwh")
     assert starts(simulation) == {1: 500.0}
 
@@ -175,7 +176,7 @@ def test_a_missing_signal_is_an_error() -> None:
     [
         ("carbon-aware:slack=5", "unknown field `slack`.*settings: signal, slack_s"),
         ("carbon-aware:slack_s=-5", "Expected `float` >= 0"),
-        ("carbon-aware:slack_s", "expected SETTING=VALUE, separated by commas"),
+        ("carbon-aware:slack_s", "expected SETTING=VALUE, separated by colons"),
         ("power-capped:signal=x", "unknown field `signal`.*settings: none"),
     ],
 )
@@ -254,3 +255,14 @@ def test_avoided_emissions_of_a_published_study(
     assert at_once == pytest.approx(99_157_812.05, abs=0.01)
     assert 100.0 * (1.0 - aware / at_once) == pytest.approx(avoided_percent, abs=5e-5)
     assert (end_s <= np.array(deadline_s)).all()
+
+
+@pytest.mark.parametrize("has_signals", [True, False])
+def test_an_account_names_signals_only_where_the_server_knows_them(has_signals: bool) -> None:
+    """A server of an earlier edition rejects `wake_on` with `signal_changed`."""
+    view = View(cluster_of(1))
+    if has_signals:
+        view.apply(0.0, [SignalChanged(0.0, CO2, 5.0)])
+    listen(view)
+    assert view.wake_on is not None
+    assert ("signal_changed" in view.wake_on) == has_signals

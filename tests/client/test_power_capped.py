@@ -20,6 +20,7 @@ from hpcosim_protocol import NodeGroup, Placement, Platform, PowerStates, Proces
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.physics.power import GroupMeter
+from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.timeline import node_spans
 from hpcosim_workloads.series import Series, constant
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
@@ -133,21 +134,31 @@ def resting_w(platform: Platform) -> float:
 def scenes(draw: st.DrawFn) -> Scene:
     """Return a scene."""
     platform = Platform(tuple(draw(st.lists(groups, min_size=1, max_size=2))))
-    count = draw(st.integers(1, 12))
-    each = {"min_size": count, "max_size": count}
-    run_s = np.array(draw(st.lists(st.integers(1, 60), **each)), dtype=float)
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, 30),
+                st.integers(1, 60),
+                st.integers(0, 30),
+                st.integers(1, platform.core_count),
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    after_s, run_s, more_s, cores = np.array(rows, dtype=np.float64).T
     jobs = job_table(
-        job_id=range(1, count + 1),
-        submit_s=np.cumsum(draw(st.lists(st.integers(0, 30), **each))),
+        job_id=range(1, len(rows) + 1),
+        submit_s=np.cumsum(after_s),
         run_s=run_s,
-        requested_s=run_s + draw(st.lists(st.integers(0, 30), **each)),
-        cores=draw(st.lists(st.integers(1, platform.core_count), **each)),
+        requested_s=run_s + more_s,
+        cores=cores,
         placement=PLACEMENTS.index(draw(st.sampled_from(PLACEMENTS))),
     )
     above_w = st.integers(0, 400).map(float)
     changes = [(0.0, resting_w(platform) + draw(above_w))]
-    for after_s in draw(st.lists(st.integers(1, 100), max_size=4)):
-        changes.append((changes[-1][0] + after_s, resting_w(platform) + draw(above_w)))
+    for later_s in draw(st.lists(st.integers(1, 100), max_size=4)):
+        changes.append((changes[-1][0] + later_s, resting_w(platform) + draw(above_w)))
     return Scene(platform, jobs, series_of(*changes), float(draw(st.integers(0, 40))))
 
 
@@ -160,6 +171,8 @@ def test_the_power_never_exceeds_the_cap(scene: Scene, switches: bool) -> None:
     simulation = capped(scene.platform, scene.jobs, scene.cap, policy=policy)
     assert excess_w(simulation, scene.cap) <= 1e-6
     assert simulation.recording.over == len(scene.jobs)
+    peak_w = max((power_w for _, _, power_w in power_steps(simulation)), default=0.0)
+    assert measure(simulation.record())["peak_power_w"] == pytest.approx(peak_w)
 
 
 @given(
@@ -190,12 +203,12 @@ def test_the_bound_of_a_node_holds_for_any_distribution_of_tasks(
         min_size=1,
         max_size=15,
     ).map(sorted),
-    placement=st.sampled_from(PLACEMENTS),
+    placement=st.sampled_from(["cores", "whole_nodes"]),
 )
 def test_below_a_cap_that_never_binds_the_schedule_is_that_of_easy(
     jobs: list[tuple[int, int, int, int]], placement: Placement
 ) -> None:
-    """Start by start, on equal nodes."""
+    """Start by start, on equal nodes, for placements whose free cores easy counts as well."""
     table = jobs_of(
         *((float(at), float(run), n, float(run + more)) for at, run, n, more in jobs),
         placement=placement,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, open_executor
+from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, Slurm, open_executor
+from support.slurm import skip_without_slurm
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +20,20 @@ def ray_address() -> Iterator[str]:
         yield nodes.address
 
 
-@pytest.fixture(scope="module", params=["local", "ray"])
-def settings(request: pytest.FixtureRequest) -> ExecutorSettings:
+@pytest.fixture(scope="module", params=["local", "ray", "submitit", "slurm"])
+def settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> ExecutorSettings:
     """Return the settings of each executor."""
     if request.param == "ray":
         return Ray(address=request.getfixturevalue("ray_address"))
+    if request.param in ("submitit", "slurm"):
+        pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
+        folder = tmp_path_factory.mktemp("jobs")
+        if request.param == "submitit":
+            return Slurm(cluster="local", array_size=2, folder=folder)
+        skip_without_slurm()
+        return Slurm(array_size=2, folder=folder)
     return Local(workers=2)
 
 

@@ -45,13 +45,17 @@ def test_a_cluster_that_is_gone_is_an_error(tmp_path: Path) -> None:
         ray_nodes(1) as nodes,
         open_executor(Ray(address=nodes.address, timeout_s=20)) as executor,
     ):
-        killer = threading.Thread(
-            target=lambda: (eventually(lambda: list(tmp_path.iterdir())), nodes.stop())
-        )
+        killer = threading.Thread(target=kill_when, args=(tmp_path, nodes))
         killer.start()
         with pytest.raises(ExecutorError, match=f"Ray on {nodes.address}: "):
             list(executor.run(given.wait_for_ever, [tmp_path]))
         killer.join()
+
+
+def kill_when(folder: Path, nodes: RayNodes) -> None:
+    """Kill the last node when there is a file in a folder."""
+    eventually(lambda: list(folder.iterdir()))
+    nodes.kill_last()
 
 
 def test_a_node_without_hpcosim_is_an_error(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import invoke
-from support.experiments import EXPERIMENT, write
+from support.experiments import EXPERIMENT, carry_out, write
 
 pytest.importorskip("pyarrow", reason="needs pyarrow")
 
@@ -44,6 +44,15 @@ def test_a_dry_run_lists_the_runs_and_writes_nothing() -> None:
         "from the time per job of 8 samples, each simulated for at most 0.5 s\n"
     )
     assert sorted(os.listdir()) == before
+
+
+def test_a_dry_run_uses_the_times_of_stored_runs() -> None:
+    """The time of new runs comes from the stored runs, if there are some."""
+    carry_out(Path("study.yaml"), Path("results/study"))
+    write(Path(), EXPERIMENT.replace("[1, 2]", "[1, 2, 3]"))
+    done = invoke("experiment", "study.yaml", "--dry-run")
+    assert "study: 12 runs; 8 stored results are used; 4 runs to simulate\n" in done.out
+    assert done.out.endswith("from the time per job of 8 stored runs\n")
 
 
 def test_a_value_of_the_command_line_applies_to_all_runs() -> None:

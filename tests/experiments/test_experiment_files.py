@@ -10,6 +10,7 @@ from hpcosim_client import PolicyError
 from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.errors import ExperimentFileError
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.shipped import shipped_experiments
 from support.experiments import only_run, write
 
 HEAD = "name: study\nscenario: small.yaml\n"
@@ -69,6 +70,10 @@ def problem(folder: Path, text: str, overrides: dict[str, object] | None = None)
             "3: axes.energy_j: the results have a column 'energy_j'; give the axis another name",
         ),
         (
+            "jobs: true\naxes: {cores: {path: seed, values: [1]}}",
+            "4: axes.cores: the results have a column 'cores'; give the axis another name",
+        ),
+        (
             "axes: {seed: [1]}\nreport: {metrics: [mean_wait]}",
             "4: report.metrics[0]: unknown metric 'mean_wait'; did you mean 'mean_wait_s'?",
         ),
@@ -121,6 +126,16 @@ def test_a_value_of_an_axis_replaces_the_common_one(tmp_path: Path) -> None:
     assert run.scenario.platform.nodes[0].count == 9
 
 
+def test_a_section_of_an_axis_replaces_common_values_in_it(tmp_path: Path) -> None:
+    """`set` does not change a part of a section that an axis sets."""
+    run = only_run(
+        tmp_path,
+        "set: {power: {name: timeout, timeout_s: 7}}\n"
+        "axes: {scheduler: [{name: sjf}, fcfs]}\nexclude: [{scheduler: fcfs}]",
+    )
+    assert run.task.chosen.title == "sjf"
+
+
 def test_a_scheduler_as_text_keeps_the_power_manager(tmp_path: Path) -> None:
     """The axis `scheduler` sets the name only."""
     run = only_run(
@@ -153,3 +168,18 @@ def test_a_seed_without_effect_is_a_warning(tmp_path: Path) -> None:
     checked_plan(write(tmp_path, text), {}, warned.append)
     assert len(warned) == 1
     assert warned[0].startswith("the seed has no effect")
+
+
+@pytest.mark.parametrize("path", shipped_experiments().values(), ids=lambda path: path.stem)
+def test_shipped_experiments_are_valid(path: Path) -> None:
+    """Every shipped experiment can be planned without a warning."""
+    warned: list[str] = []
+    plan, _ = checked_plan(path, {}, warned.append)
+    assert len({run.key for run in plan.runs}) == len(plan.runs)
+    assert warned == []
+
+
+def test_an_axis_has_a_printable_name(tmp_path: Path) -> None:
+    """A line break in a name would break tables."""
+    text = HEAD + 'axes:\n  "a\\nb": {path: seed, values: [1]}'
+    assert "expected a name of printable characters" in problem(tmp_path, text)

@@ -38,7 +38,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def begin(path: Path, out: Path, **options: object) -> subprocess.Popen[str]:
         words = [*HPCOSIM, "experiment", str(path), "--out", str(out), "-j", "2"]
-        process = subprocess.Popen(
+        process: subprocess.Popen[str] = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -106,7 +106,10 @@ def test_a_stopped_experiment_keeps_its_results(
     process.terminate()
     _, err = process.communicate(timeout=SOON_S)
     assert process.returncode == 128 + signal.SIGTERM
-    assert err.splitlines()[-1] == "error: stopped by SIGTERM"
+    assert err.splitlines()[-2:] == [
+        "the stored results are kept; the same command continues",
+        "error: stopped by SIGTERM",
+    ]
     assert not any(map(alive, workers))
     assert 2 <= len(stored(out)) < RUNS
 

@@ -18,7 +18,7 @@ from support.examples import examples
 
 KEY = "ab" + "0" * 62
 RESULT = RunResult(
-    key=KEY, status="ok", metrics={"jobs": 3, "mean_wait_s": 0.1}, hpcosim="1", policy="easy"
+    key=KEY, status="ok", metrics={"jobs": 3, "mean_wait_s": 0.1}, hpcosim="1", policy_name="easy"
 )
 
 
@@ -39,7 +39,7 @@ def test_a_stored_result_is_read_as_it_was(store: RunStore, warned: list[str]) -
     store.write(Simulated(RESULT))
     found = store.read(KEY)
     assert found is not None
-    assert (found.metrics, found.policy) == (RESULT.metrics, "easy")
+    assert (found.metrics, found.policy_name) == (RESULT.metrics, "easy")
     assert store.keys() == {KEY}
     assert store.read("cd" + KEY[2:]) is None
     assert warned == []
@@ -145,7 +145,9 @@ def test_old_drafts_are_removed(store: RunStore) -> None:
 def test_metrics_that_are_no_numbers_are_unknown(store: RunStore) -> None:
     """NaN is stored as null."""
     values: dict[str, Any] = {"x": float("nan")}
-    store.write(Simulated(RunResult(key=KEY, status="ok", metrics=values, hpcosim="1", policy="a")))
+    store.write(
+        Simulated(RunResult(key=KEY, status="ok", metrics=values, hpcosim="1", policy_name="a"))
+    )
     found = store.read(KEY)
     assert found is not None
     assert found.metrics == {"x": None}

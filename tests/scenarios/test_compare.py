@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hpcosim_client import PolicyError
-from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import Comparison, compare_policies
 from hpcosim_scenarios.running.compared import parse_power_list
+from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.savings import Outcome, savings_of
 
@@ -98,6 +99,32 @@ def test_every_scheduler_runs_with_every_manager(night: Path) -> None:
     assert (compared.baseline, compared.savings) == ("", {})
 
 
+def test_managers_with_files_of_one_name_are_different_policies(night: Path) -> None:
+    """Names leave out folders; the second policy of a name has a number."""
+    pytest.importorskip("scipy", reason="a plan needs the extra oracle")
+    plans = [night.parent / name / "plan.json" for name in ("a", "b")]
+    overrides = {"workload.placement": "whole_nodes"}
+    for plan in plans:
+        plan.parent.mkdir()
+        plan_scenario(night, plan, overrides=overrides)
+    power = [{"name": "oracle", "plan": str(plan)} for plan in plans]
+    out = night.parent / "out"
+    compared = compare_policies(night, power=power, overrides=overrides, out=out)
+    assert list(compared.metrics) == ["oracle(plan=plan.json)", "oracle(plan=plan.json)-2"]
+    assert sorted(path.name for path in out.iterdir()) == ["fcfs-oracle", "fcfs-oracle-2"]
+
+
+def test_a_failed_run_leaves_no_temporary_folder_in_its_warnings(night: Path) -> None:
+    """Results that nobody asked for are not named."""
+    policy = night.parent / "broken.py"
+    policy.write_text("def never(view):\n    pass\n")
+    found: list[str] = []
+    names = ["fcfs", f"{policy}:never"]
+    with pytest.raises(RunError):
+        compare_policies(night, names, baseline="fcfs", warn=found.append)
+    assert not found
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -144,6 +171,19 @@ def test_a_platform_that_cannot_be_switched_is_an_error(night: Path) -> None:
     overrides = {"platform.nodes.0.power_states": None}
     with pytest.raises(ScenarioError, match="add power_states to a node group"):
         against_always_on(night, overrides=overrides)
+
+
+def test_nodes_that_cannot_be_switched_give_a_warning(night: Path) -> None:
+    """A power manager has no effect on a node group without power states."""
+    group = "processors: [{cores: 1, static_w: 100, dynamic_w: 0, idle_fraction: 1}]"
+    night.write_text(
+        TEXT.replace("    - count: 1\n", f"    - count: 3\n      {group}\n    - count: 1\n")
+    )
+    found: list[str] = []
+    against_always_on(night, warn=found.append)
+    assert found == ["3 of 4 nodes are never switched off: their node groups have no power_states"]
+    compare_policies(night, ["fcfs", "easy"], warn=found.append)
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

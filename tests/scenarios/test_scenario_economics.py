@@ -86,7 +86,7 @@ def test_a_tariff_that_ends_before_the_run_gives_a_warning(tmp_path: Path) -> No
     file = scenario(tmp_path, "  {tariff: prices.csv}\n", "time_s,EUR\n0,0.2\n3600,0.4\n")
     _, out = run(file, warn=found.append)
     assert found == json.loads((out / "run.json").read_text())["warnings"]
-    assert found[0].startswith("the tariff is from 0 to 7200 s of the simulation, and the run from")
+    assert found == ["the tariff ends at 7200 s, before the run; its last value holds afterwards"]
 
 
 @pytest.mark.parametrize(

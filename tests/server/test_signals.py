@@ -13,6 +13,7 @@ import hpcosim_server.engine.signals as signals_module
 from hpcosim_protocol import (
     MAX_FORECAST,
     AllocateJob,
+    Decision,
     Event,
     EventKind,
     RejectJob,
@@ -135,7 +136,7 @@ def test_signals_change_before_jobs_are_submitted() -> None:
     jobs = jobs_of((0.0, 10.0, 1), (10.0, 1.0, 1))
     simulation = Simulation(cluster_of(1), jobs, signals=[signal])
     first = simulation.advance().events
-    decisions = [AllocateJob(1, [0]), SetAlarm(10.0, 1)]
+    decisions: list[Decision] = [AllocateJob(1, [0]), SetAlarm(10.0, 1)]
     second = simulation.advance(decisions, wake_on=["job_completed"]).events
     kinds = [snake_case(type(event).__name__) for event in [*first, *second]]
     assert kinds == [

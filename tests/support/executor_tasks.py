@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 from hpcosim_executors import InputFiles
+from hpcosim_executors.slurm_element import Element, run_element
 
 
 def square(number: int, _: InputFiles) -> int:
@@ -65,6 +68,28 @@ def die_if_odd(number: int, _: InputFiles) -> int:
     if number % 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def cancel_own_job(number: int, _: InputFiles) -> int:
+    """Cancel the Slurm job that runs this task and wait, if the number is not 0."""
+    if number:
+        array = os.environ.get("SLURM_ARRAY_JOB_ID")
+        element = f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else ""
+        subprocess.run(["scancel", element or os.environ["SLURM_JOB_ID"]], check=True)
+        time.sleep(60)
+    return number
+
+
+def write_records(path: Path, count: int) -> None:
+    """Write the file of an array element that squares numbers."""
+    tasks = [(number, pickle.dumps(number)) for number in range(count)]
+    element = Element(pickle.dumps(square), tasks, path, Path.cwd(), {}, ())
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGUSR2)]
+    try:
+        run_element(element)
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def unpicklable(_: int, __: InputFiles) -> object:

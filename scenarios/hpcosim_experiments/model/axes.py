@@ -95,6 +95,8 @@ def resolve(name: str, axis: Axis | Sequence[Any], field: str) -> ResolvedAxis:
         ExperimentFileError: the name or the path is unknown, it has no value or one twice, or a
             value is no mapping of paths although the axis has no path.
     """
+    if not name.isprintable():
+        raise ExperimentFileError("expected a name of printable characters", field=field)
     given = axis if isinstance(axis, Axis) else Axis(list(axis))
     named = isinstance(given.values, dict)
     place = f"{field}.values" if isinstance(axis, Axis) else field

@@ -58,10 +58,9 @@ def draw_pareto(axes: Axes, analysis: Analysis, figure: ParetoFigure) -> None:
     found = [one for one in found if all(np.isfinite(_point(one, figure)))]
     signs = [-1 if name in figure.maximise else 1 for name in (figure.x, figure.y)]
     at = front([(signs[0] * a, signs[1] * b) for a, b in (_point(one, figure) for one in found)])
-    best = np.array([_point(found[one], figure) for one in at]) / (x.scale, y.scale)
-    if len(best) > 1:
-        steps = "steps-post" if signs[1] == signs[0] else "steps-pre"
-        axes.plot(*best.T, color=FRONT, linewidth=5, drawstyle=steps, zorder=1)
+    if len(at) > 1:
+        best = np.array([_point(found[one], figure) for one in at]) / (x.scale, y.scale)
+        axes.plot(*best.T, color=FRONT, linewidth=5, drawstyle="steps-post", zorder=1)
     for one in found:
         across, up = one.estimates[figure.x], one.estimates[figure.y]
         axes.errorbar(
@@ -88,8 +87,6 @@ def draw_boxes(axes: Axes, analysis: Analysis, figure: BoxFigure) -> None:
     if shown:
         colours = [READABLE[labels.index(label) % len(READABLE)] for label in shown]
         box_plots(axes, list(shown.values()), colours)
-        if axes.get_yscale() == "log":
-            plain_log(axes.yaxis)
     _name_ticks(axes, list(shown))
     axes.set_xlabel(figure.by)
     axes.set_ylabel(measure.named)

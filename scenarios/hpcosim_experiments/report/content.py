@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.captions import listed
+from hpcosim_experiments.report.cells import Table
 from hpcosim_experiments.report.figures import DrawnFigure
-from hpcosim_experiments.report.tables import Table, overview_of, tables_of
+from hpcosim_experiments.report.tables import overview_of, tables_of
 
 PROVENANCE = ("hpcosim", "python", "git_commit")
 """Columns of the rows that say what made them, without those that differ by combination."""

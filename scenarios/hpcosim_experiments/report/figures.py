@@ -19,7 +19,7 @@ from hpcosim_experiments.report.charts import (
     legend_of,
 )
 from hpcosim_experiments.report.panels import OPEN, panels
-from hpcosim_experiments.report.scales import set_scales
+from hpcosim_experiments.report.scales import set_box_scales, set_scales
 from hpcosim_experiments.report.settings import (
     AXIS_KEYS,
     METRIC_KEYS,
@@ -148,6 +148,8 @@ def _draw(path: Path, analysis: Analysis, figure: FigureSettings) -> None:
         if isinstance(figure, (LineFigure, ParetoFigure)):
             set_scales(drawn[: len(labels)], analysis, figure)
             _draw_legend(drawn[0], analysis, figure)
+        elif isinstance(figure, BoxFigure):
+            set_box_scales(drawn[: len(labels)], analysis, figure)
 
 
 def _draw_legend(axes: Axes, analysis: Analysis, figure: LineFigure | ParetoFigure) -> None:

@@ -11,6 +11,7 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.report.content import Content
 
 TEMPLATE = "report.html.jinja"
+METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
 SVG_ID = re.compile(r'(\bid="|href="#|url\(#)')
 
 
@@ -52,5 +53,5 @@ def template() -> Any:
 
 def _inline(name: str, svg: str) -> str:
     """Return the element of an SVG file, whose ids are unique in a page of several figures."""
-    element = svg[svg.index("<svg") :]
+    element = METADATA.sub("", svg[svg.index("<svg") :])
     return SVG_ID.sub(rf"\g<1>{name}-", element)

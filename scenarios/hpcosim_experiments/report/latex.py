@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcosim_experiments.report.tables import MINUS, Cell, Table
+from hpcosim_experiments.report.cells import MINUS, Cell, Table
 
 ESCAPED = {
     "\\": r"\textbackslash{}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.panels import PALE
-from hpcosim_experiments.report.settings import LineFigure, ParetoFigure
+from hpcosim_experiments.report.settings import BoxFigure, LineFigure, ParetoFigure
 from hpcosim_experiments.statistics.rows import groups
 
 if TYPE_CHECKING:
@@ -31,6 +31,15 @@ def set_scales(
         _scale_points(drawn, analysis, figure)
     else:
         _scale_lines(drawn, analysis, figure)
+
+
+def set_box_scales(drawn: Sequence[Axes], analysis: Analysis, figure: BoxFigure) -> None:
+    """Make the scale of all panels logarithmic if that of one is."""
+    values = [float(row[figure.metric]) for row in analysis.with_metric(figure.metric)]
+    if any(axes.get_yscale() == "log" for axes in drawn) and min(values) > 0:
+        for axes in drawn:
+            axes.set_yscale("log")
+            plain_log(axes.yaxis)
 
 
 def wide_range(values: Sequence[float]) -> bool:

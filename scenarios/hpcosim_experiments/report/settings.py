@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from hpcosim_experiments.statistics.rows import Label
 
-REPEATS = ("seed", "window", "window_s", "jobs", "repeat")
+REPEATS = ("seed", "window", "window_s", "repeat")
 """Names of the axes that are repeats if `over` does not name any."""
 
 METRICS = (
@@ -134,7 +134,7 @@ class ReportSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     Attributes:
         metrics: metrics of the tables.
         over: the axes of repeats, such as `[seed]`: statistics are over their labels. Null: those
-            of `seed`, `window`, `window_s`, `jobs` and `repeat` that the experiment has.
+            of `seed`, `window`, `window_s` and `repeat` that the experiment has.
         tasks: axes whose labels are tasks of one benchmark, such as `[load]`. Statistics are also
             over the tasks, with equal weights, and repeats are resampled within each task.
         statistic: `mean`, or `interquartile_mean`: the mean of the middle half of all runs, as for

@@ -1,10 +1,10 @@
-"""The tables of a report, as data."""
+"""The tables of a report."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.captions import (
@@ -13,10 +13,19 @@ from hpcosim_experiments.report.captions import (
     sentence,
     statistic_text,
 )
+from hpcosim_experiments.report.cells import (
+    Cell,
+    Table,
+    column_of,
+    label_cells,
+    labels_text,
+    part_of,
+    rows_of,
+)
 from hpcosim_experiments.report.measures import Measure
-from hpcosim_experiments.report.units import measure_of, with_digits
+from hpcosim_experiments.report.units import measure_of
 from hpcosim_experiments.statistics.bootstrap import Estimate
-from hpcosim_experiments.statistics.rows import Labels, Rows, groups
+from hpcosim_experiments.statistics.rows import Rows, groups
 from hpcosim_experiments.statistics.summary import succeeded, summaries
 
 MAX_CLASSES = 10
@@ -25,49 +34,15 @@ MAX_CLASSES = 10
 MAX_FAILED = 50
 """Maximum number of failed runs and missing pairs in a table."""
 
+FEW_REPEATS = 10
+
 OF_CLASSES = ("mean_wait_s", "mean_bounded_slowdown")
 """Metrics of classes of jobs, if the report's metrics are none of single jobs."""
 
 CLASS_TITLES = {"cores": "Metrics by size of the jobs", "user": "Metrics by user"}
 """Titles of the tables of classes of jobs."""
 
-UNDEFINED = "n/a"
-MINUS = "\N{MINUS SIGN}"
 PERCENT = Measure("", "", "%", 0.01)
-
-
-class Cell(NamedTuple):
-    """A cell of a table.
-
-    Attributes:
-        text: the text.
-        interval: the confidence interval; empty: none.
-        strong: whether the interval excludes the value of no difference.
-    """
-
-    text: str
-    interval: str = ""
-    strong: bool = False
-
-
-class Table(NamedTuple):
-    """A table of a report.
-
-    Attributes:
-        name: name of its LaTeX file, without suffix.
-        title: its title.
-        caption: its caption.
-        head: titles of the columns.
-        rows: the cells of each row.
-        labels: number of first columns that are left-aligned labels.
-    """
-
-    name: str
-    title: str
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    labels: int
 
 
 def overview_of(analysis: Analysis) -> list[Table]:
@@ -104,7 +79,10 @@ def failed_table(analysis: Analysis) -> Table:
     """Return the failed runs with their errors."""
     failed = analysis.failed
     rows = [
-        [*_labels({axis: row[axis] for axis in analysis.axes}), Cell(str(row.get("error") or ""))]
+        [
+            *label_cells({axis: row[axis] for axis in analysis.axes}),
+            Cell(str(row.get("error") or "")),
+        ]
         for row in failed[:MAX_FAILED]
     ]
     caption = f"{len(failed)} of {len(analysis.rows)} runs failed; no statistic contains them."
@@ -118,9 +96,9 @@ def metrics_table(analysis: Analysis) -> Table:
     """Return the statistic of each metric with its interval, by combination."""
     found = analysis.summaries(analysis.kept, analysis.settings.metrics)
     succeeding = groups([row for row in analysis.rows if succeeded(row)], *analysis.kept)
-    runs = [_of(len(succeeding.get(tuple(one.labels.values()), ())), one.runs) for one in found]
+    runs = [part_of(len(succeeding.get(tuple(one.labels.values()), ())), one.runs) for one in found]
     columns = [
-        _column(analysis.measures[name], [one.estimates[name] for one in found])
+        column_of(analysis.measures[name], [one.estimates[name] for one in found])
         for name in analysis.settings.metrics
     ]
     return Table(
@@ -128,7 +106,7 @@ def metrics_table(analysis: Analysis) -> Table:
         "Metrics",
         _caption(analysis, "runs"),
         [*analysis.kept, "runs", *(title for title, _ in columns)],
-        _rows([one.labels for one in found], runs, [cells for _, cells in columns]),
+        rows_of([one.labels for one in found], runs, [cells for _, cells in columns]),
         len(analysis.kept),
     )
 
@@ -140,14 +118,14 @@ def comparison_tables(analysis: Analysis) -> list[Table]:
     if baseline is None or not found:
         return []
     metrics, labels = analysis.settings.metrics, [one.labels for one in found]
-    pairs = [_of(one.pairs, one.pairs + len(one.missing)) for one in found]
+    pairs = [part_of(one.pairs, one.pairs + len(one.missing)) for one in found]
     named = labels_text(baseline)
     differences = [
-        _column(analysis.measures[name], [one.differences[name] for one in found], 0.0)
+        column_of(_absolute(analysis.measures[name]), [one.differences[name] for one in found], 0.0)
         for name in metrics
     ]
     changes = [
-        _column(PERCENT._replace(title=analysis.measures[name].title), estimates, 0.0)
+        column_of(PERCENT._replace(title=analysis.measures[name].title), estimates, 0.0)
         for name in metrics
         for estimates in [[_less_one(one.ratios[name]) for one in found]]
     ]
@@ -166,7 +144,7 @@ def comparison_tables(analysis: Analysis) -> list[Table]:
         ("changes", f"Relative differences to {named}", f"Ratio to {named} - 1.", changes),
     ):
         head = [*analysis.kept, "pairs", *(title for title, _ in columns)]
-        rows = _rows(labels, pairs, [cells for _, cells in columns])
+        rows = rows_of(labels, pairs, [cells for _, cells in columns])
         tables.append(Table(name, title, f"{what} {about}", head, rows, len(analysis.kept)))
     missing = [
         [Cell(labels_text({**one.labels, **repeat})), Cell(why)]
@@ -204,7 +182,7 @@ def _breakdown(analysis: Analysis, kind: str, rows: Rows) -> Table:
         )
     )
     columns = [
-        _column(
+        column_of(
             measure_of(name, [row.get(name) for row in shown]), [o.estimates[name] for o in found]
         )
         for name in names
@@ -217,69 +195,21 @@ def _breakdown(analysis: Analysis, kind: str, rows: Rows) -> Table:
         CLASS_TITLES[kind],
         caption,
         [*analysis.kept, kind, "runs", *(title for title, _ in columns)],
-        _rows(
+        rows_of(
             [one.labels for one in found], [str(one.runs) for one in found], [c for _, c in columns]
         ),
         len(kept),
     )
 
 
-def labels_text(labels: Labels) -> str:
-    """Return labels in a sentence: `scheduler easy, load 0.7`; text labels without their axis."""
-    return ", ".join(
-        label if isinstance(label, str) else f"{axis} {label}" for axis, label in labels.items()
-    )
-
-
-def _column(
-    measure: Measure, estimates: Sequence[Estimate], none: float | None = None
-) -> tuple[str, list[Cell]]:
-    """Return the title of a column of estimates, and its cells.
-
-    Args:
-        measure: the measure.
-        estimates: the estimates, in the unit of the metric.
-        none: value that means no difference; None: the column has no differences.
-    """
-    fine = with_digits(measure, [one.value for one in estimates])
-    return sentence(fine.named), [_cell(one, fine, none) for one in estimates]
-
-
-def _cell(one: Estimate, measure: Measure, none: float | None) -> Cell:
-    """Return the cell of an estimate."""
-
-    def text(value: float) -> str:
-        return measure.text(value / measure.scale).replace("-", MINUS)
-
-    if one.value != one.value:  # NaN
-        return Cell(UNDEFINED)
-    if not one.has_interval:
-        return Cell(text(one.value))
-    strong = none is not None and not one.low <= none <= one.high
-    return Cell(text(one.value), f"[{text(one.low)}, {text(one.high)}]", strong)
+def _absolute(measure: Measure) -> Measure:
+    """Return the measure of differences of a measure: those of percentages have their own unit."""
+    return measure._replace(unit="percentage points") if measure.unit == "%" else measure
 
 
 def _less_one(ratio: Estimate) -> Estimate:
     """Return a ratio as a relative difference."""
     return ratio._replace(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
-
-
-def _rows(
-    labels: Sequence[Labels], counts: Sequence[str], columns: Sequence[Sequence[Cell]]
-) -> list[list[Cell]]:
-    """Return the rows of a table: labels, number of runs, and a cell of each column."""
-    return [
-        [*_labels(of), Cell(count), *cells]
-        for of, count, *cells in zip(labels, counts, *columns, strict=True)
-    ]
-
-
-def _labels(labels: Labels) -> list[Cell]:
-    return [Cell(str(label)) for label in labels.values()]
-
-
-def _of(part: int, whole: int) -> str:
-    return str(whole) if part == whole else f"{part} of {whole}"
 
 
 def _caption(analysis: Analysis, counted: str) -> str:
@@ -288,6 +218,8 @@ def _caption(analysis: Analysis, counted: str) -> str:
     parts.append(averaged_text(analysis.plan.tasks))
     if analysis.plan.over:
         parts.append(f"In brackets: {interval_text(analysis.plan.bootstrap)}.")
+        if math.prod(len(analysis.axes[axis]) for axis in analysis.plan.over) < FEW_REPEATS:
+            parts.append(f"With fewer than {FEW_REPEATS} repeats, intervals are too narrow.")
     parts.append(f"n is in the column {counted}.")
     return " ".join(filter(None, parts))
 

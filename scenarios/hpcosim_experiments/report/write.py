@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_experiments.report.analysis import analysis_of
+from hpcosim_experiments.report.cells import Cell, Table
 from hpcosim_experiments.report.content import Content, content_of
 from hpcosim_experiments.report.figures import ENDINGS, DrawnFigure, draw_figures
 from hpcosim_experiments.report.html import html, template
@@ -12,7 +13,6 @@ from hpcosim_experiments.report.latex import latex
 from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
-from hpcosim_experiments.report.tables import Cell, Table
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:

@@ -196,7 +196,7 @@ class _Planner:
             status="ok",
             hpcosim=self._version,
             git_commit=self._commit,
-            policy=chosen.title,
+            policy_name=chosen.title,
             workload_sha256=next(
                 (checksum for name, checksum in checksums.items() if name.startswith("workload.")),
                 None,

@@ -23,7 +23,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
         python: version of Python that simulated the run.
         git_commit: commit of the checkout that hpcosim ran from, with `-dirty` if files were
             changed. Null: hpcosim was installed from a package.
-        policy: name of the policy in results.
+        policy_name: name of the policy, as in `run.json`.
         workload_sha256: SHA-256 of the file of the workload. Null: there is none.
         wall_s: time that the run took, s; it is in no table.
         jobs_sha256: SHA-256 of the table of jobs. Empty: there is none.
@@ -39,7 +39,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     hpcosim: str
     python: str = ""
     git_commit: str | None = None
-    policy: str
+    policy_name: str
     workload_sha256: str | None = None
     wall_s: float = 0.0
     jobs_sha256: str = ""

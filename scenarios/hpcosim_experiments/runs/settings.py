@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcosim_experiments.errors import ExperimentFileError
-from hpcosim_experiments.model.axes import AxisValue, key_in, path_of, settings_of
+from hpcosim_experiments.model.axes import key_in, path_of, settings_of
 from hpcosim_experiments.model.combinations import Axes, Combination
 from hpcosim_experiments.model.experiment import Experiment
 from hpcosim_experiments.model.paths import absolute
@@ -53,15 +53,17 @@ def common_settings(
     given = _paths(overrides, "")
     for path, field in (*own.fields.items(), *((path, "") for path in given.values)):
         for name, axis in axes.items():
-            if all(path in value.settings for value in axis.values):
+            if all(_is_within(path, value.settings) for value in axis.values):
                 what = f"the axis {name!r} sets {path} in all runs; remove one of the two"
                 raise ExperimentFileError(what, field=field or f"override {path}")
-    values = {**absolute(own.values, folder), **absolute(given.values, Path.cwd())}
-    return Settings(values, {path: own.fields[path] for path in own.values.keys() - given.values})
+    own_values = absolute(own.values, folder)
+    kept = {path: each for path, each in own_values.items() if not _is_within(path, given.values)}
+    values = {**kept, **absolute(given.values, Path.cwd())}
+    return Settings(values, {path: own.fields[path] for path in kept})
 
 
 def settings_of_run(common: Settings, run: Combination, folder: Path) -> Settings:
-    """Return what a run sets. A value of an axis replaces a common one.
+    """Return what a run sets. A value of an axis replaces a common one, and those below its path.
 
     Args:
         common: what all runs set.
@@ -71,17 +73,24 @@ def settings_of_run(common: Settings, run: Combination, folder: Path) -> Setting
     Raises:
         ExperimentFileError: two axes set the same path.
     """
-    values, fields = dict(common.values), dict(common.fields)
-    taken: dict[str, AxisValue] = {}
+    values: dict[str, Any] = {}
+    fields: dict[str, str] = {}
     for value in run.values:
         for path in value.settings:
-            if path in taken:
-                what = f"{path} is also set by {taken[path].field.removeprefix('$.')}"
+            if path in values:
+                what = f"{path} is also set by {fields[path].removeprefix('$.')}"
                 raise ExperimentFileError(what, field=value.field)
-            taken[path] = value
             fields[path] = value.field
         values |= absolute(value.settings, folder)
-    return Settings(values, fields)
+    kept = {path: each for path, each in common.values.items() if not _is_within(path, values)}
+    known = {path: field for path, field in common.fields.items() if path in kept}
+    return Settings({**kept, **values}, {**known, **fields})
+
+
+def _is_within(path: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether settings set a path or a section around it."""
+    steps = path.split(".")
+    return any(".".join(steps[:end]) in settings for end in range(1, len(steps) + 1))
 
 
 def _paths(values: Mapping[str, Any], field: str) -> Settings:

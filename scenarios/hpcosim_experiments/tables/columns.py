@@ -14,6 +14,7 @@ from hpcosim_scenarios.model.economics import load_economics
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_server.record.economics import UNKNOWN
 from hpcosim_server.record.results import metrics_of
+from hpcosim_server.record.tables import JOBS
 from hpcosim_workloads.table import job_table
 
 Kind = Literal["text", "integer", "number", "truth"]
@@ -24,7 +25,7 @@ PROVENANCE: Columns = {
     "hpcosim": "text",
     "python": "text",
     "git_commit": "text",
-    "policy": "text",
+    "policy_name": "text",
     "workload_sha256": "text",
 }
 BREAKDOWN: Columns = {"breakdown": "text", "class": "text"}
@@ -44,6 +45,8 @@ def check_names(plan: Plan, metrics: Columns) -> None:
         ExperimentFileError: one has; has the field.
     """
     taken = {*STATE, *metrics, *PROVENANCE, *BREAKDOWN}
+    if plan.experiment.jobs:
+        taken |= {*(column.name for column in JOBS.columns), "user"}
     for name in plan.axes:
         if name in taken:
             what = f"the results have a column {name!r}; give the axis another name and a path"

@@ -50,8 +50,8 @@ class SignalSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         forecast_s: horizon of the forecast, s: the scheduler knows a change from this time before
             it, but at most 1,000 changes at a time. 0: no forecast.
         forecast_error: standard deviation of the error of the forecast, as a fraction of the mean
-            of the values. The error of each change is normal and drawn once from the seed (Wiesner
-            et al. 2021, section 5.1.1, with 0.05). 0: the forecast is perfect.
+            of the values. The error of each change is normal and drawn once from the seed. Wiesner
+            et al. 2021, "Let's Wait Awhile", use 0.05. 0: the forecast is perfect.
     """
 
     value: Number | None = None

@@ -16,6 +16,7 @@ from hpcosim_scenarios.running.compared import (
     PowerSettings,
     compared_policies,
     find_policy,
+    switching_warnings,
 )
 from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
@@ -103,7 +104,9 @@ def compare_policies(
     """
     policies = compared_policies(path, schedulers, power, overrides or {})
     base = find_policy(baseline, policies) if baseline else ""
-    run = _runner(path, transport, overrides, formats, once(warn))
+    for warning in switching_warnings(policies):
+        warn(warning)
+    run = _runner(path, transport, overrides, formats, once(warn), keeps=out is not None)
     metrics, outcomes = {}, {}
     with _folders(policies, out, transport, force=force, needed=bool(base)) as folders:
         for policy, folder in zip(policies, folders, strict=True):
@@ -133,11 +136,16 @@ def _runner(
     overrides: Overrides | None,
     formats: Sequence[Format],
     warn: Warn,
+    *,
+    keeps: bool,
 ) -> Run:
-    """Return the function that runs a policy and returns its metrics."""
+    """Return the function that runs a policy and returns its metrics.
+
+    `keeps` states that the user has named a folder; with `inproc`, others are temporary.
+    """
     if transport == "inproc":
         loaded = Library([path], overrides).default
-        return partial(_run_in_process, loaded, formats, warn)
+        return partial(_run_in_process, loaded, formats, warn, keeps)
     return partial(_run_over, transport, path, formats, warn)
 
 
@@ -145,13 +153,14 @@ def _run_in_process(
     loaded: LoadedScenario,
     formats: Sequence[Format],
     warn: Warn,
+    keeps: bool,
     policy: ComparedPolicy,
     folder: Path | None,
 ) -> Metrics:
     scenario, overrides = policy.scenario, policy.overrides
     check_seed(scenario, overrides, policy.chosen.name, warn)
     with (
-        incomplete_results_named(folder, warn) if folder is not None else nullcontext(),
+        incomplete_results_named(folder, warn) if folder and keeps else nullcontext(),
         shown(f"{scenario.name} {policy.name}") as report,
     ):
         # The power manager has no effect on the jobs.

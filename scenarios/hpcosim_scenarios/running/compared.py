@@ -13,7 +13,7 @@ import yaml
 from hpcosim_client import PolicyError, expand
 from hpcosim_client.catalogue.power import manager_title
 from hpcosim_client.catalogue.schedulers import folder_name
-from hpcosim_client.power.settings import Power, parse_power
+from hpcosim_client.power.settings import AlwaysOn, Power, parse_power
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -73,12 +73,11 @@ def compared_policies(
     names: Sequence[str | None] = [None] if schedulers is None else expand(schedulers)
     if not names:
         raise PolicyError("no scheduler is named; expected names separated by commas")
-    changes: list[dict[str, Any]] = [{POWER: each} for each in power] or [{}]
-    policies: dict[str, ComparedPolicy] = {}
+    changes = [{**overrides, POWER: each} for each in power] or [dict(overrides)]
+    scenarios = [(load_scenario(path, changed), changed) for changed in changes]
+    policies: dict[Chosen, ComparedPolicy] = {}
     for scheduler in names:
-        for change in changes:
-            changed = {**overrides, **change}
-            scenario = load_scenario(path, changed)
+        for scenario, changed in scenarios:
             chosen = chosen_by(scenario, path, scheduler, changed)
             chosen.check()
             name, folder = chosen.called, folder_name(chosen.called)
@@ -87,12 +86,15 @@ def compared_policies(
                 name = manager if len(names) == 1 else f"{name}, {manager}"
                 folder = f"{folder}-{manager.partition('(')[0]}"
             policy = ComparedPolicy(name, folder, scheduler, scenario, changed, chosen)
-            policies.setdefault(name, policy)
-    folders = _unique(policy.folder for policy in policies.values())
-    return [
-        policy._replace(folder=folder)
-        for policy, folder in zip(policies.values(), folders, strict=True)
-    ]
+            policies.setdefault(chosen, policy)
+    # Titles leave out folders, so that two models may have one name.
+    unique = zip(
+        policies.values(),
+        _unique(policy.name for policy in policies.values()),
+        _unique(policy.folder for policy in policies.values()),
+        strict=True,
+    )
+    return [policy._replace(name=name, folder=folder) for policy, name, folder in unique]
 
 
 def parse_power_list(text: str) -> list[PowerSettings]:
@@ -135,6 +137,16 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     what = "names several policies" if found else "is not compared"
     known = "; ".join(found or names)
     raise PolicyError(f"baseline: {text!r} {what}; {advice}expected one of: {known}")
+
+
+def switching_warnings(policies: Sequence[ComparedPolicy]) -> list[str]:
+    """Return a warning if power managers cannot switch some of the nodes."""
+    platform = policies[0].scenario.platform
+    fixed = sum(group.count for group in platform.nodes if group.power_states is None)
+    if not fixed or all(isinstance(policy.chosen.power, AlwaysOn) for policy in policies):
+        return []
+    nodes = f"{fixed} of {platform.node_count} nodes"
+    return [f"{nodes} are never switched off: their node groups have no power_states"]
 
 
 def _manager(text: str) -> Power:

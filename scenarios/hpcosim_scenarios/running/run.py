@@ -134,7 +134,7 @@ def opened_with(
     Raises:
         PolicyError, OracleError, RunError: as `run_scenario`.
     """
-    with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
         opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
         yield opened, ready.policy()
@@ -196,8 +196,8 @@ def _run_processes(
 
     if not chosen.needs_plan:  # then only the server reads the jobs
         return run(chosen)
-    library = Library([path], overrides)
-    with with_plan(chosen, library.first, library.first_jobs, out) as ready:
+    loaded = Library([path], overrides).default
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
         return run(ready)
 
 

@@ -44,22 +44,23 @@ def savings_of(outcome: Outcome, baseline: Outcome) -> dict[str, int | float]:
     """Return what a policy saves against a baseline, and how much longer jobs wait.
 
     Returns:
-        saved_energy_kwh: energy_kwh of the baseline - energy_kwh of the policy, kWh.
-        saved_energy_cost: Saving of energy_cost, in the currency of the scenario. Only with a
-            price.
-        saved_co2_kg: Saving of co2_kg, kg. Only with a carbon intensity.
-        saved_energy_share: saved_energy_kwh / energy_kwh of the baseline.
-        saved_energy_kwh_per_year: saved_energy_kwh * 365 days / makespan of the baseline, kWh. Like
-            the two below, it is absent if the makespan is 0.
-        saved_energy_cost_per_year: saved_energy_cost * 365 days / makespan of the baseline.
-        saved_co2_kg_per_year: saved_co2_kg * 365 days / makespan of the baseline, kg.
-        extra_mean_wait_s: mean_wait_s of the policy - mean_wait_s of the baseline, s.
-        extra_p95_wait_s: p95_wait_s of the policy - p95_wait_s of the baseline, s.
-        extra_max_wait_s: max_wait_s of the policy - max_wait_s of the baseline, s.
-        jobs_compared: number of jobs that started in both runs.
-        jobs_delayed: number of them that wait longer than with the baseline.
-        longest_delay_s: largest increase of the wait of a job, s; 0: no job waits longer.
-        longest_delay_job_id: id of that job. Absent if no job waits longer.
+        saved_energy_kwh: Energy of the baseline - energy of the policy, kWh.
+        saved_energy_cost: Cost of the baseline - cost of the policy, in the currency of the
+            scenario. Only with a price.
+        saved_co2_kg: Emissions of the baseline - emissions of the policy, kg of CO2. Only with a
+            carbon intensity.
+        saved_energy_share: Saved energy / energy of the baseline.
+        saved_energy_kwh_per_year: Saved energy of a year of such jobs, kWh: saved_energy_kwh * 365
+            days / makespan of the baseline. Like the two below, it is absent if that is 0.
+        saved_energy_cost_per_year: Saved cost of a year of such jobs, in the currency.
+        saved_co2_kg_per_year: Saved emissions of a year of such jobs, kg of CO2.
+        extra_mean_wait_s: Mean wait of the policy - mean wait of the baseline, s.
+        extra_p95_wait_s: The same for the 95th percentile of the wait, s.
+        extra_max_wait_s: The same for the longest wait, s.
+        jobs_compared: Number of jobs that started in both runs.
+        jobs_delayed: Number of them that wait longer than with the baseline.
+        longest_delay_s: Largest increase of the wait of a job, s; 0: no job waits longer.
+        longest_delay_job_id: Id of that job. Absent if no job waits longer.
     """
     ours, theirs = outcome.metrics, baseline.metrics
     saved = {name: theirs[name] - ours[name] for name in SAVED if name in theirs}

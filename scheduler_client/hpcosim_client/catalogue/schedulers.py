@@ -195,8 +195,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
         return make_signal_policy(name, awareness)
     if awareness == "planned":
         raise PolicyError(
-            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)} and "
-            f"carbon-aware, which reserve nodes, not by {name}"
+            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)}, which reserve "
+            f"nodes, not by {name}"
         )
     soonest_on = awareness == "aware"
     if name in LISTS:

@@ -49,17 +49,17 @@ def follows_signal(name: str) -> bool:
 
 
 def parse_settings(name: str) -> CarbonAware | PowerCapped:
-    """Return the settings in a name `SCHEDULER` or `SCHEDULER:SETTING=VALUE,SETTING=VALUE`.
+    """Return the settings in a name `SCHEDULER` or `SCHEDULER:SETTING=VALUE:SETTING=VALUE`.
 
     Raises:
         PolicyError: a setting is unknown or invalid.
     """
     scheduler, colon, text = name.partition(":")
     kind = SETTINGS[scheduler]
-    pairs = [each.partition("=") for each in text.split(",")] if colon else []
+    pairs = [each.partition("=") for each in text.split(":")] if colon else []
     try:
         if not all(key and equals for key, equals, _ in pairs):
-            raise ValueError("expected SETTING=VALUE, separated by commas")
+            raise ValueError("expected SETTING=VALUE, separated by colons")
         return msgspec.convert({key: value for key, _, value in pairs}, kind, strict=False)
     except ValueError as error:
         known = ", ".join(kind.__struct_fields__) or "none"

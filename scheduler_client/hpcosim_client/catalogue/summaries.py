@@ -27,7 +27,7 @@ SCHEDULERS: Mapping[str, str] = {
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
     "carbon intensity (Wiesner et al. 2021)",
     "carbon-aware:SETTINGS": "the same with settings, such as "
-    "carbon-aware:signal=price_per_kwh,slack_s=86400",
+    "carbon-aware:signal=price_per_kwh:slack_s=86400",
     "power-capped": "easy that keeps the power of all nodes within the signal power_cap_w",
     "esjf": "energy-aware shortest job first on a plan of 30 steps (Esmaili, Pedram 2019)",
     "esjf-now": "esjf that binds only jobs that start immediately",

@@ -40,7 +40,7 @@ def carbon_aware(inner: Policy, signal: str = "co2_g_per_kwh", slack_s: float = 
     planned again at each later event of the signal, unless the forecast already covered its latest
     end. When the planned start is reached, the job is a job of `inner`, as are jobs whose latest
     start has passed. So a job starts after its planned start if the cluster is full. This is the
-    non-interruptible shifting of Wiesner et al. 2021, "Let's Wait Awhile", section 5.1.2.
+    non-interruptible shifting of Wiesner et al. 2021, "Let's Wait Awhile".
 
     Args:
         inner: schedules the jobs that are not delayed, such as `easy`.

@@ -97,7 +97,8 @@ class _Pass:
     def _earliest_s(self, job: Job) -> float | None:
         """Return the earliest start of a job, simulated seconds; None: there is none."""
         now_s = self._view.now_s
-        for start_s in sorted({*self._cores.starts_s(job, now_s), *self._power.times_s.tolist()}):
+        times_s: set[float] = {*self._cores.starts_s(job, now_s), *self._power.times_s.tolist()}
+        for start_s in sorted(times_s):
             if self._at(job, start_s) is not None:
                 return start_s
         return None

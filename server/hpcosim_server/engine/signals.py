@@ -142,7 +142,7 @@ class _Upcoming:
         """
         series, begin_s = self.signal.series, self._loaded_to_s
         end_s = begin_s + (series.repeat_s or math.inf)
-        # `Series.changes` excludes its begin, which belongs to this period unless it is the start.
+        # `Series.changes` excludes its begin, which belongs to this period.
         after_s = math.nextafter(begin_s, -math.inf)
         del self._changes[: self._first]  # the past
         self._first, self._last = 0, self._last - self._first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Literal, get_args
 
 from hpcosim_protocol import NodeGroup, PowerState
@@ -58,6 +59,12 @@ class GroupMeter:
     def energy_j(self) -> float:
         """Energy of all nodes up to `settled_s`, J."""
         return sum(self.state_energy_j)
+
+    @property
+    def power_w(self) -> float:
+        """Present power of all nodes, W."""
+        resting_w: float = sum(map(mul, self._node_w[IDLE:], self._nodes[IDLE:]))
+        return self._computing_w + resting_w
 
     def settle(self, now_s: float) -> None:
         """Integrate up to `now_s`."""

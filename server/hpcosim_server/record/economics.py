@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -90,16 +90,11 @@ def rated_by_state(record: RunRecord, per_kwh: Series | None) -> Mapping[NodeSta
 
 
 def rate_warnings(record: RunRecord) -> list[str]:
-    """Return a warning for each series of rates that does not cover the run."""
+    """Return the warnings about series of rates that do not cover the run."""
+    rates = record.rates
     return [
-        f"the {name} is from {_first_s(series):.15g} to {_end_s(series):.15g} s of the simulation, "
-        f"and the run from {record.start_s:.15g} to {record.end_s:.15g} s; outside, the first and "
-        "the last value hold"
-        for name, series in (
-            ("tariff", record.rates.price_per_kwh),
-            ("series of carbon intensity", record.rates.co2_g_per_kwh),
-        )
-        if series is not None and not _covers(series, record)
+        *_gaps("tariff", rates.price_per_kwh, record),
+        *_gaps("series of carbon intensity", rates.co2_g_per_kwh, record),
     ]
 
 
@@ -118,20 +113,16 @@ def _metered(record: RunRecord, clock: Series) -> dict[NodeState, float]:
     return dict(zip(NODE_STATES, map(sum, columns), strict=True))
 
 
-def _covers(series: Series, record: RunRecord) -> bool:
-    if series.repeat_s is not None or len(series.times_s) == 1:
-        return True
-    return _first_s(series) <= record.start_s and record.end_s <= _end_s(series)
+def _gaps(name: str, series: Series | None, record: RunRecord) -> Iterator[str]:
+    """Yield a warning if a series begins after the run or ends before it.
 
-
-def _first_s(series: Series) -> float:
-    """Return the simulation time of the first value, s."""
-    return float(series.times_s[0]) - series.origin_s
-
-
-def _end_s(series: Series) -> float:
-    """Return the simulation time up to which a series has values, s.
-
-    The last value holds as long as the one before it.
+    The last value of a series holds as long as the one before it.
     """
-    return float(2 * series.times_s[-1] - series.times_s[-2]) - series.origin_s
+    if series is None or series.repeat_s is not None or len(series.times_s) == 1:
+        return
+    first_s, before_s, last_s = (series.times_s[[0, -2, -1]] - series.origin_s).tolist()
+    end_s = last_s + (last_s - before_s)
+    if record.start_s < first_s:
+        yield f"the {name} begins at {first_s:.15g} s, after the run; its first value holds before"
+    if end_s < record.end_s:
+        yield f"the {name} ends at {end_s:.15g} s, before the run; its last value holds afterwards"

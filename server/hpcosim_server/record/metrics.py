@@ -60,6 +60,8 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         "utilization": utilization(record, ran),
         **energies(record),
         **costs(record),
+        "peak_power_w": peak_power_w(record),
+        **lateness(record, ran),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
     }
@@ -192,8 +194,8 @@ def energies(record: RunRecord) -> Metrics:
         switching_off_energy_j: Energy of all nodes while being switched off, J.
         wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
             Source: curriculum learning, section 5.
-        energy_kwh: energy_j in kWh: energy_j / 3,600,000.
-        wasted_energy_kwh: wasted_energy_j in kWh.
+        energy_kwh: The energy of energy_j in kWh: energy_j / 3,600,000.
+        wasted_energy_kwh: The energy of wasted_energy_j in kWh.
         edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
             2025.
     """
@@ -228,6 +230,30 @@ def costs(record: RunRecord) -> Metrics:
     if co2_g := record.state_co2_g:
         found |= {"co2_kg": sum(co2_g.values()) / 1000, "wasted_co2_kg": _wasted(co2_g) / 1000}
     return found
+
+
+def peak_power_w(record: RunRecord) -> float:
+    """Return the greatest power of all nodes together at any time, W."""
+    return record.peak_power_w
+
+
+def lateness(record: RunRecord, ran: JobsThatRan) -> Metrics:
+    """Return how jobs met their deadlines. The metrics are there if a job has a deadline.
+
+    Returns:
+        jobs_late: Number of the jobs that ran and ended after their deadline.
+        max_lateness_s: Maximum of end - deadline over the jobs that ran and have a deadline, s;
+            below 0 if all ended before their deadlines, 0 if none ran.
+    """
+    deadline_s = np.array(record.recording.deadline_s)
+    if not (deadline_s < np.inf).any():
+        return {}
+    late_s = (np.array(record.recording.end_s) - deadline_s)[ran.row]
+    late_s = late_s[late_s > -np.inf]
+    return {
+        "jobs_late": int((late_s > 0.0).sum()),
+        "max_lateness_s": float(late_s.max()) if len(late_s) else 0.0,
+    }
 
 
 def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:

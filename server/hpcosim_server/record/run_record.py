@@ -29,6 +29,7 @@ class RunRecord:
         metered_j: [node kinds, node states], metered energy, J; see `Cluster.kinds` and
             `NODE_STATES`.
         metered_node_s: [node kinds, node states], node-seconds.
+        peak_power_w: greatest power of all nodes at any time, W.
         rates: price and carbon intensity of the energy.
     """
 
@@ -38,6 +39,7 @@ class RunRecord:
     end_s: float
     metered_j: tuple[tuple[float, ...], ...]
     metered_node_s: tuple[tuple[float, ...], ...]
+    peak_power_w: float
     rates: Rates = UNKNOWN
 
     @property
@@ -96,6 +98,7 @@ def record_of(
         end_s=end_s,
         metered_j=tuple(tuple(meter.state_energy_j) for meter in cluster.meters),
         metered_node_s=tuple(tuple(meter.state_node_s) for meter in cluster.meters),
+        peak_power_w=cluster.peak_w,
         rates=rates,
     )
 

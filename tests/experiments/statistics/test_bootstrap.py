@@ -82,7 +82,7 @@ def test_intervals_equal_those_of_scipy(method: str, size: int) -> None:
 def test_an_interval_of_the_mean_is_within_the_range(strata: list[list[float]]) -> None:
     """The ends are ordered, and between the means of the smallest and of the largest values."""
     for method in ("percentile", "bca"):
-        found = estimate(arrays(strata), mean, Bootstrap(method=method, resamples=100))  # type: ignore[arg-type]
+        found = estimate(arrays(strata), mean, Bootstrap(method=method, resamples=100))
         least, most = (statistics.fmean(map(pick, strata)) for pick in (min, max))
         assert least - 1e-6 <= found.low <= found.high <= most + 1e-6
         assert found.size == sum(map(len, strata))

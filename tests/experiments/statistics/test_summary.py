@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_experiments.statistics.bootstrap import Bootstrap
-from hpcosim_experiments.statistics.rows import Row
+from hpcosim_experiments.statistics.rows import Labels, Row
 from hpcosim_experiments.statistics.summary import Plan, comparisons, summaries
 from support.examples import examples
 
@@ -74,7 +74,7 @@ def test_a_baseline_can_be_a_label_of_several_axes() -> None:
     rows = [run(name, 1, wait, load) for name, load, wait in (
         ("easy", 0.5, 1.0), ("easy", 0.9, 2.0), ("fcfs", 0.5, 4.0), ("fcfs", 0.9, 8.0)
     )]  # fmt: skip
-    baseline = {"scheduler": "easy", "load": 0.5}
+    baseline: Labels = {"scheduler": "easy", "load": 0.5}
     found = comparisons(rows, ["scheduler", "load"], baseline, ["wait_s"], PLAN)
     assert [one.differences["wait_s"].value for one in found] == [1.0, 3.0, 7.0]
 
