@@ -12,7 +12,7 @@ from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.output import Marker, check_output, mark_output, marker_of
+from hpcosim_experiments.output import check_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
@@ -87,26 +87,60 @@ def run_experiment(
     plan, metrics = checked_plan(path, overrides, warn)
     _check_packages(table_format, plan)
     folder = out or default_folder(plan)
-    marker = marker_of(path, plan.experiment.name, hpcosim_version())
+    store, results = simulate_plan(
+        plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
+    )
+    files = _write(folder, plan, results, store, metrics, table_format)
+    return CarriedOut(folder, plan, results, files)
+
+
+def simulate_plan(
+    plan: Plan,
+    folder: Path,
+    *,
+    executor: ExecutorSettings,
+    force: bool = False,
+    again: bool = False,
+    warn: Warn = ignore_warning,
+    say: Say = ignore_warning,
+) -> tuple[RunStore, dict[str, RunResult]]:
+    """Simulate the runs of an experiment that are not stored in the output folder.
+
+    Args:
+        plan: the experiment.
+        folder: the output folder.
+        executor: where the runs are simulated.
+        force: accept an output folder with other files.
+        again: simulate all runs, also stored ones.
+        warn: called with each warning.
+        say: called with sentences about the progress.
+
+    Returns:
+        The store, and the results of all runs by key.
+
+    Raises:
+        WorkloadError, ExecutorError, ExperimentError, ResultsFolderError, StoreError: as
+            `run_experiment`.
+    """
+    marker = marker_of(plan)
     earlier = check_output(folder, marker, force=force)
     store = RunStore(folder, warn)
-    results = {} if force else stored_results(plan, store)
+    results = {} if again else stored_results(plan, store)
     changed = earlier is not None and earlier.sha256 != marker.sha256
     say(summary_of(plan, store, results, changed=changed))
     if warning := other_commits(plan, results):
         warn(warning)
     missing = missing_runs(plan, results)
-    count_jobs(path, missing)
+    count_jobs(plan.path, missing)
     mark_output(folder, marker)
     store.sweep()
     try:
-        results |= simulate_runs(plan.experiment.name, missing, store, executor or Local())
+        results |= simulate_runs(plan.experiment.name, missing, store, executor)
     except KeyboardInterrupt:
         say("the stored results are kept; the same command continues")
         raise
     warn_of(plan.runs, results, warn)
-    files = _write(folder, plan, results, store, metrics, marker, table_format)
-    return CarriedOut(folder, plan, results, files)
+    return store, results
 
 
 def default_folder(plan: Plan) -> Path:
@@ -159,11 +193,10 @@ def _write(
     results: Mapping[str, RunResult],
     store: RunStore,
     metrics: Columns,
-    marker: Marker,
     table_format: Format,
 ) -> list[Path]:
     """Write the tables and, if a run succeeded, the report; return the files."""
-    about = {"hpcosim": marker.hpcosim, "experiment": plan.path.read_text(encoding="utf-8")}
+    about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
     runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
     files = [folder / f"results.{table_format}"]
     write_table(files[0], runs, about)

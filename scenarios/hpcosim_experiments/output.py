@@ -9,8 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from hpcosim_experiments.errors import ExperimentError
+from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.store import write_whole
 from hpcosim_server.record.folder import prepare
+from hpcosim_server.record.versions import hpcosim_version
 
 MARKER = "experiment.json"
 
@@ -31,16 +33,11 @@ class Marker(Struct, frozen=True, kw_only=True):
     hpcosim: str
 
 
-def marker_of(path: Path, name: str, version: str) -> Marker:
-    """Return the description of an experiment file.
-
-    Args:
-        path: the file.
-        name: name of the experiment.
-        version: version of hpcosim.
-    """
-    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Marker(name=name, file=path.name, sha256=checksum, hpcosim=version)
+def marker_of(plan: Plan) -> Marker:
+    """Return the description of an experiment file."""
+    checksum = hashlib.sha256(plan.path.read_bytes()).hexdigest()
+    name, file = plan.experiment.name, plan.path.name
+    return Marker(name=name, file=file, sha256=checksum, hpcosim=hpcosim_version())
 
 
 def check_output(folder: Path, marker: Marker, *, force: bool = False) -> Marker | None:

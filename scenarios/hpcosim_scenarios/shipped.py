@@ -10,7 +10,7 @@ PAPERS = "papers"
 """The folder of the papers' scenarios below `shipped_folder()`."""
 
 EXPERIMENTS = "experiments"
-"""The folder of the experiments below `shipped_folder()`."""
+"""The folder of the experiments below `shipped_folder()`, and below the folder of a paper."""
 
 
 def shipped_folder() -> Path:
@@ -40,9 +40,16 @@ def find_scenario(text: str) -> Path:
 
 
 def shipped_experiments() -> dict[str, Path]:
-    """Return the files of the shipped experiments by name, such as `backfilling`."""
-    folder = shipped_folder() / EXPERIMENTS
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    """Return the files of the shipped experiments by name, such as `backfilling`.
+
+    Those of the papers have the names of their studies, such as `power-radar`.
+    """
+    folder = shipped_folder()
+    files = [
+        *sorted((folder / EXPERIMENTS).glob("*.yaml")),
+        *sorted((folder / PAPERS).glob(f"*/{EXPERIMENTS}/*.yaml")),
+    ]
+    return {path.stem: path for path in files}
 
 
 def describe_scenario(path: Path) -> str:

@@ -104,18 +104,16 @@ def resolve(name: str, axis: Axis | Sequence[Any], field: str) -> ResolvedAxis:
         path = path_of(given.path, f"{field}.path")
     else:
         path = "" if named and not _is_path(name) else path_of(name, field)
-    values = _expanded(path, given.values) if isinstance(given.values, list) else given.values
-    if not values:
+    if not given.values:
         raise ExperimentFileError("expected at least one value", field=place)
-    if isinstance(values, dict):
-        fields = [key_in(place, label) for label in values]
-        labels: list[Label] = list(values)
-        plain = list(values.values())
+    if isinstance(given.values, dict):
+        fields = [key_in(place, label) for label in given.values]
+        labels: list[Label] = list(given.values)
+        plain = list(given.values.values())
     else:
-        fields = [f"{place}[{number}]" for number in range(len(given.values))]
-        fields += [place] * (len(values) - len(fields))  # members of groups
-        labels, plain = labels_of(values), list(values)
-        _check_different(plain, fields)
+        _check_different(given.values, place)
+        plain, fields = _expanded(path, given.values, place)
+        labels = labels_of(plain)
     found = [
         AxisValue(label, value, settings_of(path, value, at), at)
         for label, value, at in zip(labels, plain, fields, strict=True)
@@ -179,20 +177,24 @@ def _is_path(name: str) -> bool:
     )
 
 
-def _expanded(path: str, values: Sequence[Any]) -> list[Any]:
-    """Return the values with groups of schedulers replaced by their members."""
-    if path not in ("scheduler", "scheduler.name"):
-        return list(values)
-    found: list[Any] = []
-    for value in values:
-        group = GROUPS.get(canonical_name(value)) if isinstance(value, str) else None
-        found += [value] if group is None else group
-    return found
+def _expanded(path: str, values: Sequence[Any], place: str) -> tuple[list[Any], list[str]]:
+    """Return values and their places, with groups of schedulers replaced by their members.
+
+    A member of several groups is there once.
+    """
+    schedulers = path in ("scheduler", "scheduler.name")
+    found: dict[bytes, tuple[Any, str]] = {}
+    for number, value in enumerate(values):
+        named = schedulers and isinstance(value, str)
+        for each in GROUPS.get(canonical_name(value), [value]) if named else [value]:
+            found.setdefault(identity(each), (each, f"{place}[{number}]"))
+    return [value for value, _ in found.values()], [field for _, field in found.values()]
 
 
-def _check_different(values: Sequence[object], fields: Sequence[str]) -> None:
+def _check_different(values: Sequence[object], place: str) -> None:
     seen: set[bytes] = set()
-    for value, field in zip(values, fields, strict=True):
+    for number, value in enumerate(values):
         if (key := identity(value)) in seen:
-            raise ExperimentFileError(f"the value {shown(value)} is there twice", field=field)
+            what = f"the value {shown(value)} is there twice"
+            raise ExperimentFileError(what, field=f"{place}[{number}]")
         seen.add(key)

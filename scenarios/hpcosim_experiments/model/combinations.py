@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from hpcosim_experiments.errors import ExperimentFileError
@@ -56,8 +57,9 @@ def combinations_of(experiment: Experiment) -> Combinations:
     runs = list(_product(experiment, axes)) if product else []
     if product and not runs:
         raise ExperimentFileError("no combination is left", field="$.exclude")
-    listed = [_listed(axes, run, f"$.runs[{at}]") for at, run in enumerate(experiment.runs)]
-    return Combinations(axes, _first_of(runs + listed))
+    for at, run in enumerate(experiment.runs):
+        runs += _listed(axes, run, f"$.runs[{at}]")
+    return Combinations(axes, _first_of(runs))
 
 
 def _declared(experiment: Experiment) -> Axes:
@@ -77,10 +79,7 @@ def _from_runs(runs: Sequence[Mapping[str, Any]]) -> Axes:
 
 def _product(experiment: Experiment, axes: Axes) -> Iterator[Combination]:
     """Yield the product of the axes without the excluded combinations."""
-    count = math.prod(len(axis.values) for axis in axes.values())
-    if count > MOST_RUNS:
-        what = f"expected at most {MOST_RUNS:,} combinations, got {count:,}"
-        raise ExperimentFileError(what, field="$.axes")
+    _check_count((len(axis.values) for axis in axes.values()), "$.axes")
     excluded = [
         _pattern(axes, pattern, f"$.exclude[{at}]") for at, pattern in enumerate(experiment.exclude)
     ]
@@ -97,12 +96,8 @@ def _pattern(axes: Axes, given: Mapping[str, Any], field: str) -> Pattern:
     names = list(axes)
     pattern = {}
     for name, wanted in given.items():
-        axis, place = _axis(axes, name, field), key_in(field, name)
-        one = _find(axis, wanted)
-        if one is None and isinstance(wanted, list):
-            pattern[names.index(name)] = [_value(axis, each, place) for each in wanted]
-        else:
-            pattern[names.index(name)] = [one or _value(axis, wanted, place)]
+        axis = _axis(axes, name, field)
+        pattern[names.index(name)] = _values(axis, wanted, key_in(field, name))
     if not pattern:
         raise ExperimentFileError("expected at least one axis", field=field)
     return pattern
@@ -112,16 +107,36 @@ def _matches(values: Sequence[AxisValue], pattern: Pattern) -> bool:
     return all(any(values[at] is one for one in wanted) for at, wanted in pattern.items())
 
 
-def _listed(axes: Axes, given: Mapping[str, Any], field: str) -> Combination:
-    """Return the combination of an item of `runs`."""
-    for name in given:
-        _axis(axes, name, field)
+def _listed(axes: Axes, given: Mapping[str, Any], field: str) -> Iterator[Combination]:
+    """Yield the combinations of an item of `runs`: the product of the values that it names."""
+    pattern = _pattern(axes, given, field)
     if missing := [name for name in axes if name not in given]:
         what = f"expected a value for each axis; missing: {', '.join(missing)}"
         raise ExperimentFileError(what, field=field)
-    return Combination(
-        tuple(_value(axis, given[name], key_in(field, name)) for name, axis in axes.items())
-    )
+    _check_count(map(len, pattern.values()), field)
+    for values in itertools.product(*(pattern[at] for at in range(len(axes)))):
+        yield Combination(values)
+
+
+def _check_count(lengths: Iterable[int], field: str) -> None:
+    count = math.prod(lengths)
+    if count > MOST_RUNS:
+        what = f"expected at most {MOST_RUNS:,} combinations, got {count:,}"
+        raise ExperimentFileError(what, field=field)
+
+
+def _values(axis: ResolvedAxis, wanted: object, field: str) -> list[AxisValue]:
+    """Return the values that an item of `runs` or `exclude` names, in the order of the axis.
+
+    It names a label, a value, a pattern such as `timeout *`, or a list of these.
+    """
+    if isinstance(wanted, list) and _find(axis, wanted) is None:
+        named = {id(value) for each in wanted for value in _values(axis, each, field)}
+        return [value for value in axis.values if id(value) in named]
+    if isinstance(wanted, str) and "*" in wanted and _find(axis, wanted) is None:
+        found = [value for value in axis.values if fnmatchcase(str(value.label), wanted)]
+        return found or [_value(axis, wanted, field)]
+    return [_value(axis, wanted, field)]
 
 
 def _axis(axes: Axes, name: str, field: str) -> ResolvedAxis:

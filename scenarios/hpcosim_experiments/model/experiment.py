@@ -47,9 +47,9 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         combine: `product`: run all combinations of the axes; `list`: run only the combinations in
             `runs`.
         runs: combinations to run, in addition to the product if there is one. Each maps every axis
-            to a label or a value of the axis.
-        exclude: combinations to leave out of the product. Each maps some axes to a label, or to a
-            list of labels.
+            to a label or value, a pattern of labels such as `timeout *`, or a list of these; the
+            product of what it names is run.
+        exclude: combinations to leave out of the product. Each maps some axes to the same.
         measure: the measured period and classes of jobs.
         report: tables and figures of the report.
         jobs: also keep a row per job of each run.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -18,6 +18,7 @@ def inputs_of(
     policy: Mapping[str, object],
     settings: MeasureSettings,
     version: str,
+    measures: Callable[..., object] | None = None,
 ) -> bytes:
     """Return everything that the result of a run depends on, as JSON with sorted keys.
 
@@ -29,14 +30,17 @@ def inputs_of(
         policy: description of the policy with the checksums of its files.
         settings: what is measured.
         version: version of hpcosim.
+        measures: returns further metrics; identified by its name.
     """
-    inputs = {
+    inputs: dict[str, object] = {
         "scenario": content_of(scenario),
         "files": files,
         "policy": policy,
         "measure": settings,
         "hpcosim": version,
     }
+    if measures is not None:
+        inputs["measures"] = f"{measures.__module__}.{measures.__qualname__}"
     return msgspec.json.encode(inputs, order="sorted")
 
 

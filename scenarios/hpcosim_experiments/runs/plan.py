@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +12,19 @@ import msgspec
 from hpcosim_client import PolicyError
 from hpcosim_experiments.errors import ExperimentFileError
 from hpcosim_experiments.model.axes import SCENARIO
-from hpcosim_experiments.model.combinations import Axes, Combination, combinations_of
+from hpcosim_experiments.model.combinations import (
+    Axes,
+    Combination,
+    Combinations,
+    combinations_of,
+)
 from hpcosim_experiments.model.experiment import Experiment
 from hpcosim_experiments.model.file import load_experiment, located
 from hpcosim_experiments.runs.key import inputs_of, key_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.settings import Settings, common_settings, settings_of_run
 from hpcosim_experiments.runs.table_identity import table_identity
-from hpcosim_experiments.runs.task import RunTask
+from hpcosim_experiments.runs.task import Measures, RunTask
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.errors import FileError, ScenarioError
 from hpcosim_scenarios.model.file import scenario_of, scenario_tree
@@ -70,7 +75,12 @@ class Plan(NamedTuple):
 
 
 def plan_of(
-    path: Path, overrides: Mapping[str, Any] | None = None, warn: Warn = ignore_warning
+    path: Path,
+    overrides: Mapping[str, Any] | None = None,
+    warn: Warn = ignore_warning,
+    *,
+    changed: Callable[[Combinations], Combinations] = lambda found: found,
+    measures: Measures | None = None,
 ) -> Plan:
     """Read an experiment file and plan its runs. Job logs are not read here.
 
@@ -78,6 +88,8 @@ def plan_of(
         path: the experiment file.
         overrides: values to set in the scenario in all runs, by dotted path or short name.
         warn: called with each warning.
+        changed: returns the combinations to run from those of the file.
+        measures: returns further metrics of a run.
 
     Raises:
         ExperimentFileError: the file, a setting or a policy is invalid. It has the line.
@@ -86,8 +98,10 @@ def plan_of(
     """
     experiment = load_experiment(path)
     try:
-        combinations = combinations_of(experiment)
-        planner = _Planner(path, experiment, combinations.axes, overrides or {}, once(warn))
+        combinations = changed(combinations_of(experiment))
+        planner = _Planner(
+            path, experiment, combinations.axes, overrides or {}, once(warn), measures
+        )
         runs = [planner.run(run, combinations.labels(run)) for run in combinations.runs]
     except ExperimentFileError as error:
         raise _with_line(error, path) from None
@@ -108,6 +122,7 @@ class _Planner:
         axes: its axes.
         overrides: values of the command line.
         warn: called with each warning.
+        measures: further metrics.
     """
 
     def __init__(
@@ -117,11 +132,13 @@ class _Planner:
         axes: Axes,
         overrides: Mapping[str, Any],
         warn: Warn,
+        measures: Measures | None,
     ) -> None:
         self._folder = path.parent.absolute()
         self._experiment = experiment
         self._common = common_settings(experiment, overrides, axes, self._folder)
         self._warn = warn
+        self._measures = measures
         self._version = hpcosim_version()
         checkout = git_checkout()
         dirty = "-dirty" if checkout is not None and checkout.dirty else ""
@@ -171,7 +188,7 @@ class _Planner:
         files = input_files(scenario, folder)
         checksums = {name: self._sha256(file) for name, file in files.items()}
         measured = self._experiment.measure
-        inputs = inputs_of(scenario, checksums, policy, measured, self._version)
+        inputs = inputs_of(scenario, checksums, policy, measured, self._version, self._measures)
         key = key_of(inputs)
         scenario = with_files(scenario, files)
         base = RunResult(
@@ -193,6 +210,7 @@ class _Planner:
             chosen=chosen.moved(Path.absolute),
             settings=measured,
             jobs=self._experiment.jobs,
+            measures=self._measures,
         )
         return PlannedRun(labels, key, inputs, task, scenario, settings)
 

@@ -6,7 +6,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,12 +25,17 @@ from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_server.record.results import warnings_of
+from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
 
 TABLES_KEPT = 2
 """Job tables that a process keeps: the runs of an experiment follow each other by table."""
+
+
+Measures = Callable[[RunRecord, JobTable], Mapping[str, int | float]]
+"""Returns further metrics of a complete run; a function that workers can import."""
 
 
 class RunTask(NamedTuple):
@@ -44,6 +49,7 @@ class RunTask(NamedTuple):
         chosen: the policy; paths are absolute.
         settings: what to measure.
         jobs: also return the table of jobs.
+        measures: returns further metrics.
     """
 
     base: RunResult
@@ -53,6 +59,7 @@ class RunTask(NamedTuple):
     chosen: Chosen
     settings: MeasureSettings
     jobs: bool
+    measures: Measures | None = None
 
 
 def run_task(task: RunTask, files: InputFiles) -> Simulated:
@@ -92,9 +99,10 @@ def simulate(
         whole = run_in_process(opened, policy, report=report)
     record = opened.simulation.record()
     measured = measure(record, loaded.jobs, task.settings, whole)
+    more = task.measures(record, loaded.jobs) if task.measures else {}
     result = msgspec.structs.replace(
         base,
-        metrics=dict(measured.metrics),
+        metrics={**measured.metrics, **more},
         breakdowns=measured.breakdowns,
         warnings=warnings_of(record, opened.run),
     )

@@ -23,7 +23,7 @@ from hpcosim_studies.ineps.heuristics import SHOWN, WORST, best_of, contenders
 from hpcosim_studies.ineps.pairing_tables import MEASURES, Results, Spread, sampled_spread
 from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.runs import Simulated, StudyRun, simulate
+from hpcosim_studies.runs import Simulated, simulate
 from hpcosim_training.learning.curve import Iteration, read_curve
 
 if TYPE_CHECKING:
@@ -198,6 +198,4 @@ def _simulated(
         title = f"{variant}, for {MEASURES[objective].title}"
         schedulers[title] = f"pairing:{models / model_name(variant, objective)}"
     path = scenario_path("ineps", experiment)
-    return {
-        title: simulate(StudyRun(path, {}, scheduler)) for title, scheduler in schedulers.items()
-    }
+    return {title: simulate(path, scheduler) for title, scheduler in schedulers.items()}
