@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.generate import (
     commands,
+    definitions,
     experiment,
     included,
     layers,
@@ -18,7 +19,6 @@ from docs.generate import (
     results,
     scenario,
     schedulers,
-    statistics,
     workloads,
 )
 from mkdocs.structure.files import File, Files
@@ -46,10 +46,10 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,
-    "statistics-intervals": statistics.intervals,
-    "statistics-pairs": statistics.pairs,
-    "statistics-period": statistics.period,
-    "statistics-values": statistics.values,
+    "statistics-intervals": definitions.intervals,
+    "statistics-pairs": definitions.pairs,
+    "statistics-period": definitions.period,
+    "statistics-values": definitions.values,
     "status-failure": partial(results.status, Failure),
     "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,

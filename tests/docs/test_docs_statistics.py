@@ -10,7 +10,7 @@ from hpcosim_experiments.statistics import statistic
 from support.paths import ROOT
 
 pytest.importorskip("griffe")
-from docs.generate import hooks, statistics
+from docs.generate import hooks, definitions
 
 
 def test_each_statistic_has_a_definition() -> None:
