@@ -10,7 +10,7 @@ from hpcosim_client import PolicyError
 from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.errors import ExperimentFileError
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.shipped import shipped_experiments
+from hpcosim_scenarios.shipped import EXPERIMENTS, shipped_experiments, shipped_folder
 from support.experiments import only_run, write
 
 HEAD = "name: study\nscenario: small.yaml\n"
@@ -170,7 +170,24 @@ def test_a_seed_without_effect_is_a_warning(tmp_path: Path) -> None:
     assert warned[0].startswith("the seed has no effect")
 
 
-@pytest.mark.parametrize("path", shipped_experiments().values(), ids=lambda path: path.stem)
+def test_the_seed_of_the_scenario_itself_is_no_warning(tmp_path: Path) -> None:
+    """Deterministic policies run with one seed beside randomised ones with several."""
+    warned: list[str] = []
+    text = (
+        "name: a\nscenario: small.yaml\ncombine: list\n"
+        "axes: {scheduler: [fcfs, random-random], seed: [3, 4]}\n"
+        'runs: [{scheduler: fcfs, seed: 3}, {scheduler: random-random, seed: "*"}]\n'
+        "set: {workload: {inline: [{job_id: 1, submit_s: 0, run_s: 5, cores: 1}]}}"
+    )
+    plan, _ = checked_plan(write(tmp_path, text), {}, warned.append)
+    assert (len(plan.runs), warned) == (3, [])
+
+
+OWN = shipped_folder() / EXPERIMENTS
+SHIPPED = [path for path in shipped_experiments().values() if path.is_relative_to(OWN)]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_experiments_are_valid(path: Path) -> None:
     """Every shipped experiment can be planned without a warning."""
     warned: list[str] = []

@@ -173,7 +173,8 @@ class _Planner:
             if field is None:
                 raise
             raise ExperimentFileError(str(error), field=field) from None
-        check_seed(scenario, values, chosen.name, self._warn)
+        if scenario.seed != self._tree(file).get("seed", 0):
+            check_seed(scenario, values, chosen.name, self._warn)
         return self._planned(labels, settings, scenario, chosen, policy, file.parent.absolute())
 
     def _planned(
