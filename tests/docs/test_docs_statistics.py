@@ -10,12 +10,12 @@ from hpcosim_experiments.statistics import statistic
 from support.paths import ROOT
 
 pytest.importorskip("griffe")
-from docs.generate import hooks, definitions
+from docs.generate import definitions, hooks
 
 
 def test_each_statistic_has_a_definition() -> None:
     """Every public function of the module is defined on the page."""
-    text = statistics.values() + statistics.pairs()
+    text = definitions.values() + definitions.pairs()
     names = [
         name
         for name, one in vars(statistic).items()
