@@ -84,13 +84,16 @@ class ChildProcess:
         except (EOFError, OSError):
             return None
 
-    def stop(self, patience_s: float = 0.0) -> str:
+    def stop(self, patience_s: float = 0.0, *, terminate: bool = False) -> str:
         """End the process, and return how it ended.
 
         Args:
             patience_s: time for the process to end by itself after its connection is closed, s.
+            terminate: send SIGTERM, to a process that does not look at its connection.
         """
         self.connection.close()
+        if terminate:
+            self._process.terminate()
         self._process.join(patience_s)
         self._process.kill()  # SIGTERM may be ignored, as it was when the parent started
         self._process.join()

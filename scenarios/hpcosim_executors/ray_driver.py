@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from hpcosim_executors.calls import ONE_THREAD
 from hpcosim_executors.child_process import KILLED
 from hpcosim_executors.errors import ExecutorError
+from hpcosim_executors.ray_node import installed_version
 from hpcosim_executors.settings import Ray, cores
 from hpcosim_executors.shipped_files import packed as packed_files
 from hpcosim_executors.tries import MAX_TRIES, WaitingTasks
@@ -84,6 +86,7 @@ def serve(
         files: input files.
         folders: environment variables that name folders of input files.
     """
+    signal.signal(signal.SIGTERM, _end)
     with log.open("ab") as output:
         for descriptor in (1, 2):
             os.dup2(output.fileno(), descriptor)
@@ -127,8 +130,11 @@ class RayDriver:
             ray.init(address="local", num_cpus=count, include_dashboard=False, log_to_driver=False)
         else:
             ray.init(address=settings.address, log_to_driver=False)
-        self._files = (archive.digest, archive.folder, [ray.put(archive.content)])
-        self._folders = {name: str(folder) for name, folder in folders.items()}
+        self._place = (
+            (archive.digest, archive.folder, [ray.put(archive.content)]),
+            {name: str(folder) for name, folder in folders.items()},
+            installed_version(),
+        )
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._remote = ray.remote(num_cpus=1, max_retries=0, runtime_env={"env_vars": ONE_THREAD})(
             ray_worker.run_task
@@ -154,7 +160,7 @@ class RayDriver:
         call = self._ray.put(function)
         while True:
             while len(running) < self.workers() and (index := waiting.take()) is not None:
-                reference = self._remote.remote(call, tasks[index], self._files, self._folders)
+                reference = self._remote.remote(call, tasks[index], *self._place)
                 running[reference] = index
             if not running:
                 return
@@ -196,6 +202,11 @@ class RayDriver:
 
     def _count_cpus(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
+
+
+def _end(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(1)
 
 
 def _shut_down() -> None:

@@ -83,14 +83,12 @@ class RayExecutor:
             variables |= LOOPBACK | {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._driver = ChildProcess(serve, (settings, log, files, folders), variables)
         self._open = True
-        self._driver.starts()
-        if not self._driver.connection.poll(settings.timeout_s):
+        try:
+            self._driver.starts()
+            self.workers = self._answer(settings.timeout_s)
+        except BaseException:  # an interrupt too
             self.stop(0.0)
-            raise ExecutorError(
-                f"Ray on {self._where} does not answer within {settings.timeout_s:g} s; expected "
-                "the address of a head node, such as 10.0.0.1:6379"
-            )
-        self.workers = self._received(Ready).workers
+            raise
 
     def run(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Done[Any]]:
         """Run tasks, see `Executor.run`.
@@ -111,18 +109,30 @@ class RayExecutor:
             completed = True
         finally:
             if not completed:  # the caller wants no more outcomes, or is interrupted
-                self.stop(0.0)
+                self.stop(terminate=True)
 
-    def stop(self, patience_s: float = SHUTDOWN_S) -> str:
+    def stop(self, patience_s: float = SHUTDOWN_S, *, terminate: bool = False) -> str:
         """Stop the driver, and with it all tasks and a cluster that it started.
 
         Args:
-            patience_s: time for an orderly end, s.
+            patience_s: time for an orderly end, s. Without it, agents of a cluster that the driver
+                started stay for a minute.
+            terminate: interrupt the tasks.
         """
         if not self._open:
             return ""
         self._open = False
-        return self._driver.stop(patience_s)
+        return self._driver.stop(patience_s, terminate=terminate)
+
+    def _answer(self, timeout_s: float) -> int:
+        """Return the number of tasks that can run at a time, when the cluster answers."""
+        if not self._driver.connection.poll(timeout_s):
+            raise ExecutorError(
+                f"Ray on {self._where} does not answer within {timeout_s:g} s; expected the "
+                "address of a head node, such as 10.0.0.1:6379"
+            )
+        ready: Ready = self._received(Ready)
+        return ready.workers
 
     def _received(self, *kinds: type) -> Any:
         """Return the next message of the driver, of one of some kinds.

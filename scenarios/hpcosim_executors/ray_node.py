@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from hpcosim_executors.calls import packed_outcome, set_environment
 from hpcosim_executors.shipped_files import ShippedFiles, unpacked
+
+
+def installed_version() -> str:
+    """Return the version of hpcosim on this machine."""
+    try:
+        return version("hpcosim")
+    except PackageNotFoundError:  # a checkout that is only on the path
+        return "without version"
 
 
 def run_on_node(

@@ -10,7 +10,11 @@ from typing import Any
 
 
 def run_task(
-    function: bytes, task: bytes, files: tuple[str, str, list[Any]], folders: dict[str, str]
+    function: bytes,
+    task: bytes,
+    files: tuple[str, str, list[Any]],
+    folders: dict[str, str],
+    version: str,
 ) -> bytes | str:
     """Run a task and return its packed outcome, or the reason why this worker cannot run tasks.
 
@@ -20,15 +24,20 @@ def run_task(
         files: digest of the archive of input files, the driver's current folder, and a list with
             the archive's reference, which is resolved only to unpack it.
         folders: environment variables that name folders on the driver.
+        version: version of hpcosim on the driver.
     """
-    try:
-        from hpcosim_executors.ray_node import run_on_node
-    except ImportError as error:
-        import socket
-        import sys
+    import socket
+    import sys
 
-        return (
-            f"a Ray worker on {socket.gethostname()} cannot import hpcosim ({error}); install the "
-            f"same version of hpcosim for {sys.executable} on all nodes"
-        )
-    return run_on_node(function, task, files, folders)
+    try:
+        from hpcosim_executors.ray_node import installed_version, run_on_node
+    except ImportError as error:
+        fault = f"cannot import hpcosim ({error})"
+    else:
+        if (here := installed_version()) == version:
+            return run_on_node(function, task, files, folders)
+        fault = f"has hpcosim {here}, expected {version}"
+    return (
+        f"a Ray worker on {socket.gethostname()} {fault}; install the same version of hpcosim for "
+        f"{sys.executable} on all nodes"
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpcosim_executors import Done, ExecutorError, Local, LostTaskError, open_executor, results_of
+from hpcosim_executors import Done, Local, LostTaskError, open_executor, results_of
 from support import executor_tasks as given
 from support.processes import alive, eventually
 
@@ -69,15 +69,6 @@ def test_this_process_is_an_executor() -> None:
     """With 0 workers, tasks run in this process."""
     with open_executor(Local(workers=0)) as executor:
         assert [done.result for done in executor.run(given.process, [0])] == [os.getpid()]
-
-
-def test_a_missing_input_file_is_an_error(tmp_path: Path) -> None:
-    """The message names the file."""
-    with (
-        pytest.raises(ExecutorError, match=r"none.swf: no such input file"),
-        open_executor(TWO, [tmp_path / "none.swf"]),
-    ):
-        pass
 
 
 DRIVER = """

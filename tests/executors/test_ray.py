@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
 
 from hpcosim_executors import ExecutorError, Ray, open_executor
+from hpcosim_executors.ray_node import installed_version
+from hpcosim_executors.ray_worker import run_task
 from support import executor_tasks as given
 from support.processes import eventually
 from support.ray_clusters import RayNodes, ray_nodes
@@ -76,6 +78,13 @@ def test_a_node_without_hpcosim_is_an_error(tmp_path: Path) -> None:
         open_executor(Ray(address=nodes.address)) as executor,
     ):
         list(executor.run(given.square, [1]))
+
+
+def test_a_node_with_another_version_is_an_error() -> None:
+    """The message names both versions."""
+    found = run_task(b"", b"", ("", "", [None]), {}, "0.0.1")
+    assert isinstance(found, str)
+    assert f"has hpcosim {installed_version()}, expected 0.0.1; install the same" in found
 
 
 @pytest.mark.parametrize(
