@@ -52,13 +52,19 @@ class Record(NamedTuple):
 
 
 def run_element(element: Element) -> None:
-    """Run the tasks of an element in their order, and write their outcomes."""
+    """Run the tasks of an element in their order, and write their outcomes.
+
+    If Slurm has put the job back into its queue, the tasks with an outcome do not run again.
+    """
     _leave_signals_to_slurm()
     sys.path += [folder for folder in element.path if folder not in sys.path]
     files = FilesInPlace(element.folder)
     set_environment(element.folders, files)
+    completed = _resumed(element.results)
     with element.results.open("ab", buffering=0) as file:
         for position, task in element.tasks:
+            if position in completed:
+                continue
             file.write(_framed(Record(position, None)))
             outcome = packed_outcome(element.function, task, files)
             file.write(_framed(Record(position, outcome)))
@@ -85,6 +91,14 @@ def new_records(path: Path, offset: int) -> Iterator[tuple[Record, int]]:
         if at > len(content):
             return
         yield Record(*pickle.loads(content[start:at])), offset + at  # noqa: S301 (of the user)
+
+
+def _resumed(path: Path) -> set[int]:
+    """Remove an incomplete record from a file; return the positions of completed tasks."""
+    records = list(new_records(path, 0))
+    if path.exists():
+        os.truncate(path, records[-1][1] if records else 0)
+    return {record.position for record, _ in records if record.outcome is not None}
 
 
 def _framed(record: Record) -> bytes:

@@ -85,7 +85,7 @@ class ArrayElement:
         for record, end in new_records(self._results, self._offset):
             self._offset = end
             self.started = record.position
-            if record.outcome is not None:
+            if record.outcome is not None and record.position in self.missing:
                 del self.missing[record.position]
                 yield record.position, record.outcome
 
@@ -173,6 +173,7 @@ class SlurmExecutor:
         """Put the tasks of a lost element back; yield those that have had their last try."""
         self.lost = True
         end, suspects = self._jobs.end(element.job), element.suspects()
+        self._jobs.cancel([element.job])  # should it run after all
         for position in element.missing:
             if position not in suspects:
                 waiting.put_back(position)

@@ -145,3 +145,17 @@ def test_incomplete_records_wait_for_their_rest(tmp_path: Path) -> None:
         assert found == [pair for pair in whole if pair[1] <= length]
     path.write_bytes(content)
     assert list(new_records(path, whole[2][1])) == whole[3:]
+
+
+def test_a_requeued_element_continues(tmp_path: Path) -> None:
+    """Cut anywhere, a second start of an element gives each task exactly one outcome."""
+    path = tmp_path / "outcomes"
+    given.write_records(path, 3)
+    whole = path.read_bytes()
+    for length in range(len(whole) + 1):
+        path.write_bytes(whole[:length])
+        kept = [record for record, _ in new_records(path, 0)]
+        given.write_records(path, 3)
+        found = [record for record, _ in new_records(path, 0)]
+        assert found[: len(kept)] == kept
+        assert [record.position for record in found if record.outcome] == [0, 1, 2]
