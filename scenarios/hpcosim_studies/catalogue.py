@@ -76,8 +76,8 @@ def reproduce_study(request: Request) -> None:
     an hour to many hours; networks that are complete in the folder are kept.
 
     Raises:
-        StudyError: the study is unknown, it trains no network or not with this executor, its
-            scenarios or results are missing, or a run failed.
+        StudyError: the study is unknown, it trains no network or not with this executor, or
+            its scenarios or results are missing.
         ResultsFolderError: the output folder has other files, or it cannot be written to.
         ExperimentError: the output folder has the results of another study.
         StoreError: the disk is full.
@@ -97,8 +97,8 @@ def reproduce_study(request: Request) -> None:
     if request.train and not isinstance(request.executor, Local):
         raise StudyError("trainings run on this machine only; use the executor local")
     drawing()  # reports a missing matplotlib before the simulations
-    if not (out / MARKER).exists():
-        prepare(out, force=request.force or request.train)
+    # the results of another experiment are an error of `carry_out`
+    prepare(out, force=request.force or request.train or (out / MARKER).exists())
     try:
         out.mkdir(parents=True, exist_ok=True)
         with rl_extra(f"the study {name}"):

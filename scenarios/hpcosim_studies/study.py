@@ -13,9 +13,9 @@ from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.task import Measures
 from hpcosim_experiments.statistics.rows import Labels, Row, Rows, write_rows
+from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_scenarios.shipped import EXPERIMENTS
-from hpcosim_studies.errors import StudyError
 from hpcosim_studies.papers import papers_folder
 
 Tables = Mapping[str, Callable[[Rows], str]]
@@ -115,7 +115,9 @@ def carry_out(study: Study, request: Request, known: Sequence[Row] = ()) -> Rows
         All rows.
 
     Raises:
-        StudyError: a run failed, or left jobs incomplete.
+        ExperimentFileError, ScenarioError, WorkloadError, PolicyError: the experiment, a job log
+            or a policy is invalid or missing.
+        RunError: a run failed, or left jobs incomplete.
         ExperimentError: the output folder has another study, or it is not writable.
         FigureError: matplotlib is missing. OSError: a file is not writable.
     """
@@ -157,7 +159,7 @@ def _check(planned: Plan, results: Mapping[str, RunResult]) -> None:
         named = ", ".join(str(label) for label in run.labels.values())
         if result.status == "failed":
             failed = sum(result.status == "failed" for result in results.values())
-            raise StudyError(f"{failed} runs failed, the first of them {named}: {result.error}")
+            raise RunError(f"{failed} runs failed, the first of them {named}: {result.error}")
         completed, count = result.metrics["jobs_completed"], result.metrics["jobs"]
         if completed != count:
-            raise StudyError(f"{named}: only {completed} of {count} jobs completed")
+            raise RunError(f"{named}: only {completed} of {count} jobs completed")

@@ -70,6 +70,8 @@ WRONG = {
     "conformance": "expected exactly one of --client and --server",
     f"run {DEMO} --format paje": "--format: expected one of batsim, got 'paje'",
     "scenarios dmo": "unknown scenario 'dmo'; did you mean demo?",
+    "reproduce ineps --partition cpu": "--partition applies only to --executor slurm",
+    "reproduce pairing-exp1 --train --executor ray": "trainings run on this machine only",
     "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",
     "draw nowhere": "nowhere: no such folder",
     f"draw {DEMO}": "is a file; expected a results folder",

@@ -126,7 +126,7 @@ def test_a_run_that_leaves_jobs_is_an_error(experiment: Path, tiny: Path, tmp_pa
     """The message names the run and the number of completed jobs."""
     tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
     study = Study(experiment, (), {}, {}, overrides={"kill_at_walltime": True})
-    with pytest.raises(StudyError, match="2, fcfs: only 1 of 2 jobs completed"):
+    with pytest.raises(RunError, match="2, fcfs: only 1 of 2 jobs completed"):
         carry_out(study, Request("tiny", tmp_path / "out", executor=IN_THIS_PROCESS))
 
 
@@ -135,7 +135,7 @@ def test_a_failed_run_is_an_error(experiment: Path, tmp_path: Path) -> None:
     experiment.with_name("broken.py").write_text("def decide(view): raise ValueError('lost')")
     experiment.write_text(EXPERIMENT.replace("easy", "broken.py:decide"))
     study = Study(experiment, (), {}, {})
-    with pytest.raises(StudyError, match=r"2 runs failed, .* 2, broken.py:decide: .*lost"):
+    with pytest.raises(RunError, match=r"2 runs failed, .* 2, broken.py:decide: .*lost"):
         carry_out(study, Request("tiny", tmp_path / "out", executor=IN_THIS_PROCESS))
 
 

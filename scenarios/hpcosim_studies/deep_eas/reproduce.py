@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_experiments.statistics.rows import read_rows
+from hpcosim_server.record.folder import prepare
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.deep_eas import curves, held_jobs, optima
 from hpcosim_studies.deep_eas.cases import (
@@ -33,6 +34,7 @@ def reproduce(request: Request) -> None:
         agents = read_rows(source / TABLE)
         carry_out(study_of(name, SWEEPS[name], agents, ours), request)
         return
+    prepare(out, force=request.force or request.train)  # there is no experiment to continue
     figure = out / f"{name}.png"
     if name == CURVES:
         text = curves.summary(trainings(name), source)
