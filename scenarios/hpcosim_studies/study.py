@@ -99,8 +99,9 @@ def plan(study: Study, warn: Warn = ignore_warning) -> Plan:
     Raises:
         As `plan_of`.
     """
-    more: dict[str, Any] = {"changed": study.changed, "measures": study.measures}
-    return plan_of(study.experiment, study.overrides, warn, **more)
+    return plan_of(
+        study.experiment, study.overrides, warn, changed=study.changed, measures=study.measures
+    )
 
 
 def carry_out(study: Study, request: Request, known: Sequence[Row] = ()) -> Rows:

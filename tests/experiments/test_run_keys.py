@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpcosim_experiments.runs.plan import plan_of
+from hpcosim_server.record.run_record import RunRecord
+from hpcosim_workloads.table import JobTable
 from support.experiments import SCENARIO, only_run
 
 AXIS = "axes: {scheduler: [easy]}\n"
@@ -110,3 +112,15 @@ def test_all_runs_of_an_experiment_have_keys_of_their_own(tmp_path: Path) -> Non
     runs = plan_of(tmp_path / "many.yaml").runs
     assert len({run.key for run in runs}) == 2 * 2 * 3
     assert [run.key for run in runs[:6]] == [run.key for run in runs[6:12]]
+
+
+def test_further_measures_are_in_the_key(tmp_path: Path) -> None:
+    """A result without the measures of a study is no result of that study."""
+    before = only_run(tmp_path, AXIS)
+    (run,) = plan_of(tmp_path / "study.yaml", measures=count_of).runs
+    assert run.key != before.key
+
+
+def count_of(record: RunRecord, jobs: JobTable) -> dict[str, int]:
+    """Return a metric of a run."""
+    return {"count": len(record.recording) + len(jobs)}

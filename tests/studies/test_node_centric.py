@@ -81,7 +81,9 @@ def experiment_of(folder: Path, jobs: JobTable, weeks: int) -> Study:
     ]
     (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
     log = {"workload.trace": None, "workload.json": str(folder / "log.jsonl")}
-    return study_of(overrides=log, changed=only(lambda labels: int(labels["week"]) < weeks))
+    return study_of()._replace(
+        overrides=log, changed=only(lambda labels: int(labels["week"]) < weeks)
+    )
 
 
 def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:
