@@ -11,7 +11,8 @@ The sources are:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,8 @@ Statistic = Callable[[Strata], Floats]
 
 Each stratum has the axes [..., repeats] or [..., repeats, values]; the result has the axes [...].
 """
+
+Picks = Sequence[NDArray[np.int64]]
 
 BLOCK = 1 << 20
 """Approximate number of values that are resampled at once, to bound the memory."""
@@ -106,13 +109,27 @@ def estimate(strata: Strata, statistic: Statistic, settings: Bootstrap) -> Estim
 
 def _samples(strata: Strata, settings: Bootstrap) -> Iterator[list[Floats]]:
     """Yield bootstrap samples in blocks, each stratum with the axes [samples, repeats, ...]."""
-    rng = np.random.default_rng(settings.seed)
-    size = max(1, BLOCK // sum(len(stratum) for stratum in strata))
-    for first in range(0, settings.resamples, size):
-        samples = min(size, settings.resamples - first)
-        yield [
-            stratum[rng.integers(len(stratum), size=(samples, len(stratum)))] for stratum in strata
-        ]
+    sizes = tuple(map(len, strata))
+    block = max(1, BLOCK // sum(sizes))
+    if settings.resamples <= block:
+        blocks: Iterable[Picks] = [_all_picks(sizes, settings.resamples, settings.seed)]
+    else:
+        rng = np.random.default_rng(settings.seed)
+        starts = range(0, settings.resamples, block)
+        blocks = (_picks(rng, sizes, min(block, settings.resamples - at)) for at in starts)
+    for picks in blocks:
+        yield [np.take(one, pick, axis=0) for one, pick in zip(strata, picks, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def _all_picks(sizes: tuple[int, ...], samples: int, seed: int) -> Picks:
+    """Return the picks of all samples. Most intervals of a report share them."""
+    return _picks(np.random.default_rng(seed), sizes, samples)
+
+
+def _picks(rng: np.random.Generator, sizes: tuple[int, ...], samples: int) -> Picks:
+    """Return the repeats that samples pick from each stratum, int64[samples, repeats]."""
+    return [rng.integers(size, size=(samples, size)) for size in sizes]
 
 
 def _jackknife(strata: Strata, statistic: Statistic) -> Floats:
