@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_workloads.errors import WorkloadError, check
+from hpcosim_workloads.series_units import Quantity, check_unit
 
 Floats = NDArray[np.float64]
 
@@ -115,12 +116,13 @@ def read_series(
     most: float = MOST_VALUE,
     repeat_s: float | None = None,
     origin_s: float = 0.0,
+    quantity: Quantity | None = None,
 ) -> Series:
     """Read a series from a CSV file with a header and two columns.
 
     The first column is `time_s`, a time in s, or `time`, a local date and time in ISO 8601, such as
     `2020-01-01T00:30`, of which the first one is time 0 of the series. The second column contains
-    the values; its name is free.
+    the values; its name is free, but it must not state another unit than that of `quantity`.
 
     Args:
         path: the file.
@@ -129,6 +131,7 @@ def read_series(
         repeat_s: period of a series that repeats, s, >= 1; its times are from 0 to before the
             period, and the last value also holds before the first time. None: it does not repeat.
         origin_s: time of the series at simulation time 0, s.
+        quantity: quantity of the values, see `check_unit`. None: any.
 
     Raises:
         WorkloadError: the file cannot be read or is no such table; or an argument is out of range.
@@ -138,7 +141,7 @@ def read_series(
     check(abs(origin_s) <= MOST_S, "origin_s", origin_s, f"from {-MOST_S:g} to {MOST_S:g}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(_rows(file, path))
+            rows = list(_rows(file, path, quantity))
     except OSError as error:
         raise WorkloadError(f"cannot be read: {error.strerror or error}", path) from None
     except (csv.Error, UnicodeDecodeError) as error:
@@ -152,7 +155,9 @@ def read_series(
     return Series(np.array(times_s), np.array(values), repeat_s, origin_s)
 
 
-def _rows(file: Iterator[str], path: Path) -> Iterator[tuple[int, float, float]]:
+def _rows(
+    file: Iterator[str], path: Path, quantity: Quantity | None
+) -> Iterator[tuple[int, float, float]]:
     """Yield line number, time (s) and value of each row."""
     lines = csv.reader(file)
     header = [name.strip() for name in next(lines, [])]
@@ -160,6 +165,8 @@ def _rows(file: Iterator[str], path: Path) -> Iterator[tuple[int, float, float]]
         found = ",".join(header)[:80] or "nothing"
         what = f"expected a header with two columns, such as `time_s,value`, got {found}"
         raise WorkloadError(what, path, 1)
+    if quantity is not None:
+        check_unit(header[1], quantity, path)
     first: datetime | None = None
     for line in lines:
         if not line:

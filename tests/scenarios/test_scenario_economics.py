@@ -140,6 +140,16 @@ def test_a_tariff_that_ends_before_the_run_gives_a_warning(tmp_path: Path) -> No
             "time_s,g\n0,-5\n",
             "11: economics.series: prices.csv:2: expected a value from 0 to 1e+12, got -5",
         ),
+        (
+            "  tariff: prices.csv\n",
+            "time_s,eur_per_mwh\n0,89.3\n",
+            "11: economics.tariff: prices.csv:1: expected a price per kWh (a column such as",
+        ),
+        (
+            "  series: prices.csv\n",
+            TARIFF,
+            "11: economics.series: prices.csv:1: expected a carbon intensity in g/kWh (a column",
+        ),
     ],
 )
 def test_a_bad_section_is_an_error_with_its_line(

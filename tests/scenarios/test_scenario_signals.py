@@ -107,6 +107,7 @@ def test_the_error_of_a_forecast_is_drawn_from_the_seed(tmp_path: Path) -> None:
         ("{power_cap_w: {value: 3, repeat_s: 5}}", "repeat_s applies to series and changes"),
         ("{power_cap_w: {changes: [[5, 1], [5, 2]]}}", "ascending order, got 5 after 5"),
         ("{power_cap_w: {changes: [[0, 1], [9, 2]], repeat_s: 9}}", "from 0 to less than repeat_s"),
+        ("{co2_g_per_kwh: {series: prices.csv}}", "expected a carbon intensity .*, got 'price'"),
         ("{power_cap_w: {series: gone.csv}}", r"power_cap_w\.series: gone\.csv: cannot be read"),
         (
             "{power_cap_w: {value: 3, forecast_s: -1}}",

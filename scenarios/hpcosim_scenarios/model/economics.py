@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -27,7 +27,8 @@ class Economics(Struct, frozen=True, forbid_unknown_fields=True):
 
     Each is constant or comes from a CSV file with a header and two columns: `time_s`, or `time` as
     a local date and time such as `2020-01-01T00:30`, and the value from then on. The last value
-    holds for ever, and the first one also before its time.
+    holds for ever, and the first one also before its time. A header that states another unit, such
+    as `eur_per_mwh`, is an error.
 
     Attributes:
         currency: the currency of the price, a code of ISO 4217 such as `EUR`.
@@ -95,7 +96,7 @@ def load_economics(economics: Economics, folder: Path) -> LoadedEconomics:
     return LoadedEconomics(
         Rates(
             _read(economics, "tariff", folder) if price is None else constant(price),
-            _read(economics, "series", folder, least=0.0) if co2 is None else constant(co2),
+            _read(economics, "series", folder) if co2 is None else constant(co2),
         ),
         EconomicsSource(
             currency=economics.currency,
@@ -105,9 +106,7 @@ def load_economics(economics: Economics, folder: Path) -> LoadedEconomics:
     )
 
 
-def _read(
-    economics: Economics, key: str, folder: Path, least: float = -MOST_VALUE
-) -> Series | None:
+def _read(economics: Economics, key: Literal["tariff", "series"], folder: Path) -> Series | None:
     """Return the series in the file that a key names; None: the key has no value."""
     name = getattr(economics, key)
     if name is None:
@@ -115,9 +114,10 @@ def _read(
     try:
         return read_series(
             folder / name,
-            least=least,
+            least=0.0 if key == "series" else -MOST_VALUE,
             repeat_s=getattr(economics, f"{key}_repeat_s"),
             origin_s=economics.start_s,
+            quantity="co2" if key == "series" else "price",
         )
     except WorkloadError as error:
         where = name if error.line is None else f"{name}:{error.line}"

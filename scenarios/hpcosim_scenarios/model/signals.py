@@ -18,6 +18,7 @@ from hpcosim_server.engine.signals import Signal
 from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.series import Series, constant, read_series
+from hpcosim_workloads.series_units import Quantity
 
 FORECASTS = 3  # separates the random stream of forecast errors from other draws of a seed
 MOST_CHANGES = 10_000
@@ -30,6 +31,8 @@ ECONOMIC: Mapping[str, str] = {
     "price_per_kwh": "price_per_kwh or tariff",
 }
 """Keys of `economics` with the values of a signal."""
+QUANTITIES: Mapping[str, Quantity] = {"co2_g_per_kwh": "co2", "price_per_kwh": "price"}
+"""Quantities of signals, for the units in headers."""
 
 
 class SignalSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -164,7 +167,9 @@ def _series(name: str, source: SignalSource, folder: Path, rates: Rates) -> Seri
         return _from_0(Series(times_s, values, source.repeat_s))
     assert source.series is not None
     try:
-        return read_series(folder / source.series, repeat_s=source.repeat_s)
+        return read_series(
+            folder / source.series, repeat_s=source.repeat_s, quantity=QUANTITIES.get(name)
+        )
     except WorkloadError as error:
         where = source.series if error.line is None else f"{source.series}:{error.line}"
         raise ScenarioError(f"{where}: {error.what}", field=f"{field}.series") from None
