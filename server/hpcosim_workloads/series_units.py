@@ -25,7 +25,7 @@ MONEY = {"price", "tariff", "cost", "eur", "usd", "gbp", "chf", "jpy", "cny", "s
 MONEY |= {"pln", "czk", "huf", "cad", "aud", "inr", "brl", "krw", *CENTS}
 SYMBOLS = str.maketrans({"€": "eur", "£": "gbp", "$": "usd"})
 PER_KWH = re.compile("([a-z]{3})_(per_)?[km]wh")
-CARBON = re.compile("k?g|k?gco2.*|k?g_?co2.*|co2.*|carbon.*|emissions?")
+CARBON = re.compile("k?g|k?gco2.*|co2.*|carbon.*|emissions?")
 
 
 def check_unit(column: str, quantity: Quantity, path: Path) -> None:

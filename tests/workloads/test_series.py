@@ -125,6 +125,23 @@ def test_dates_count_from_the_first_row(tmp_path: Path) -> None:
     assert read.times_s.tolist() == [0.0, 3600.0]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00", "2024-03-31T04:00+02:00"),
+        ("2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00", "2024-10-27T03:00+01:00"),
+        ("2024-03-31T00:00Z", "2024-03-31T01:00Z", "2024-03-31T02:00Z"),
+    ],
+)
+def test_times_with_utc_offsets_are_exact_over_a_change_to_summer_time(
+    tmp_path: Path, rows: tuple[str, str, str]
+) -> None:
+    """Hourly rows are an hour apart, also where the local time skips or repeats an hour."""
+    text = "".join(f"{time},{value}\n" for value, time in enumerate(rows))
+    read = read_series(write(tmp_path, f"time,g\n{text}"))
+    assert read.times_s.tolist() == [0.0, 3600.0, 7200.0]
+
+
 def test_a_constant_has_one_value() -> None:
     """It holds at all times."""
     assert constant(0.3).integral(-5.0, 5.0) == pytest.approx(3.0)
@@ -149,7 +166,13 @@ def test_a_constant_has_one_value() -> None:
             ":3: expected times from 0 to before 86400 s, when the series repeats, got 86400 s",
         ),
         ("time,g\n2020-13-01T00:00,1\n", {}, ":2: expected a date and time such as"),
-        ("time,g\n2020-01-01T00:00+01:00,1\n", {}, ":2: expected a local time without a UTC offs"),
+        (
+            "time,g\n2020-01-01T00:00+01:00,1\n2020-01-01T01:00,2\n",
+            {},
+            ":3: expected a UTC offset, such as Z or +01:00, in all rows or in none, "
+            "got '2020-01-01T01:00' after 2020-01-01T00:00:00+01:00",
+        ),
+        ("time,g\n2020-01-01T00:00,1\n2020-01-01T01:00Z,2\n", {}, ":3: expected a UTC offset"),
     ],
 )
 def test_a_bad_file_is_an_error_with_its_line(

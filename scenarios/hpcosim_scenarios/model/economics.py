@@ -26,9 +26,9 @@ class Economics(Struct, frozen=True, forbid_unknown_fields=True):
     """The price and the carbon intensity of electricity, for the metrics of cost and emissions.
 
     Each is constant or comes from a CSV file with a header and two columns: `time_s`, or `time` as
-    a local date and time such as `2020-01-01T00:30`, and the value from then on. The last value
-    holds for ever, and the first one also before its time. A header that states another unit, such
-    as `eur_per_mwh`, is an error.
+    a date and time such as `2020-01-01T00:30`, and the value from then on. Either all dates have a
+    UTC offset (`Z`, `+01:00`) or none has. The last value holds for ever, and the first one also
+    before its time. A header that states another unit, such as `eur_per_mwh`, is an error.
 
     Attributes:
         currency: the currency of the price, a code of ISO 4217 such as `EUR`.
