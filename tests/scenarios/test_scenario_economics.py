@@ -53,6 +53,86 @@ def test_a_run_has_its_cost_and_its_emissions(tmp_path: Path) -> None:
     assert metrics["wasted_co2_kg"] == pytest.approx(0.4 * 2)
 
 
+def dated(folder: Path, begin: str, more: str = "") -> Path:
+    """Write a scenario with a tariff that doubles at 02:00 of 1 March, and a series of CO2.
+
+    Args:
+        folder: the folder of the files.
+        begin: first date of the tariff.
+        more: further keys of `economics`.
+    """
+    text = f"time,eur_per_kwh\n{begin},0.2\n2024-03-01T02:00,0.4\n2024-03-02T00:00,0.4\n"
+    (folder / "co2.csv").write_text("time,g\n2024-03-01T00:00,400\n2024-03-01T02:00,200\n")
+    return scenario(folder, f"  {{tariff: prices.csv, series: co2.csv{more}}}\n", text)
+
+
+@pytest.mark.parametrize("start", ["2024-03-01", "2024-03-01T00:00", "2024-03-01T00:00:00"])
+def test_files_with_dates_meet_at_the_start_of_the_simulation(tmp_path: Path, start: str) -> None:
+    """The tariff begins nine days before the other file."""
+    metrics, _ = run(dated(tmp_path, "2024-02-20T00:00", f", start: {start}"))
+    assert metrics["energy_cost"] == pytest.approx(0.2 * 3 + 0.4 * 3)
+    assert metrics["co2_kg"] == pytest.approx(0.4 * 3 + 0.2 * 3)
+
+
+def test_start_and_start_s_are_for_files_with_and_without_dates(tmp_path: Path) -> None:
+    """A tariff in seconds, and a series with dates."""
+    dated(tmp_path, "2024-03-01T00:00")
+    more = "series: co2.csv, start: 2024-03-01T02:00, start_s: 7200"
+    metrics, _ = run(scenario(tmp_path, f"  {{tariff: prices.csv, {more}}}\n"))
+    assert metrics["energy_cost"] == pytest.approx(0.4 * 6)
+    assert metrics["co2_kg"] == pytest.approx(0.2 * 6)
+
+
+def test_files_that_begin_at_different_dates_need_a_start(tmp_path: Path) -> None:
+    """The message names both dates and the fix."""
+    with pytest.raises(ScenarioError) as caught:
+        Library([dated(tmp_path, "2024-02-20T00:00")])
+    assert str(caught.value).endswith(
+        "economics.series: co2.csv begins at 2024-03-01T00:00, prices.csv at 2024-02-20T00:00; "
+        "set economics.start to the date at which the simulation starts, such as 2024-03-01T00:00"
+    )
+
+
+def test_files_that_begin_at_one_date_need_no_start(tmp_path: Path) -> None:
+    """Their first date is time 0."""
+    metrics, _ = run(dated(tmp_path, "2024-03-01T00:00"))
+    assert metrics["co2_kg"] == pytest.approx(0.4 * 3 + 0.2 * 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("start: soon", "start: expected a date and time such as 2024-03-01T00:00, got 'soon'"),
+        (
+            "start: 2024-03-01T00:00Z",
+            r"economics\.start: expected a date without a UTC offset, as in prices\.csv: 2024-03-0",
+        ),
+        ("start: 2024-03-01, start_s: 60", r"economics\.start_s: applies to a tariff or series"),
+    ],
+)
+def test_a_bad_start_is_an_error(tmp_path: Path, more: str, message: str) -> None:
+    """Text that is no date, another kind of time, and a setting without effect."""
+    with pytest.raises(ScenarioError, match=message):
+        Library([dated(tmp_path, "2024-03-01T00:00", f", {more}")])
+
+
+def test_a_start_without_dates_in_the_files_is_an_error(tmp_path: Path) -> None:
+    """A file in seconds needs `start_s`."""
+    more = "tariff: prices.csv, start: 2024-03-01"
+    with pytest.raises(ScenarioError, match=r"prices\.csv has no dates; also set start_s"):
+        Library([scenario(tmp_path, f"  {{{more}}}\n")])
+    with pytest.raises(ScenarioError, match="applies to files with dates; use start_s"):
+        Library([scenario(tmp_path, f"  {{{more}, start_s: 0}}\n")])
+
+
+def test_dates_with_and_without_utc_offset_do_not_mix(tmp_path: Path) -> None:
+    """Two files of a scenario have the same kind of date."""
+    file = dated(tmp_path, "2024-03-01T00:00")
+    (tmp_path / "co2.csv").write_text("time,g\n2024-03-01T00:00Z,400\n")
+    with pytest.raises(ScenarioError, match="with a UTC offset in all files or in none"):
+        Library([file])
+
+
 def test_a_run_may_start_within_the_tariff(tmp_path: Path) -> None:
     """`start_s` is the time of the tariff at which the simulation starts."""
     file = scenario(tmp_path, BOTH)

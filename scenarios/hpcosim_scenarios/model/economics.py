@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -9,6 +10,7 @@ from msgspec import Meta, Struct
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Currency
+from hpcosim_scenarios.model.dates import date_of, seconds_to
 from hpcosim_scenarios.model.source import sha256_of
 from hpcosim_server.record.economics import EconomicsSource, Rates, SeriesFile
 from hpcosim_workloads.errors import WorkloadError
@@ -17,6 +19,7 @@ from hpcosim_workloads.series import MOST_VALUE, Series, constant, read_series
 Rate = Annotated[float, Meta(ge=0, le=MOST_VALUE)]
 Period = Annotated[float, Meta(ge=1, le=1e12)]
 Moment = Annotated[float, Meta(ge=-1e12, le=1e12)]
+Date = Annotated[str, Meta(min_length=1, max_length=100)]
 File = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 FIELD = "$.economics"
@@ -41,8 +44,12 @@ class Economics(Struct, frozen=True, forbid_unknown_fields=True):
         series: path of a file with the carbon intensity over time, g of CO2 per kWh, relative to
             the scenario's folder.
         series_repeat_s: period of a series that repeats. Null: the series does not repeat.
+        start: date of simulation time 0, such as `2024-03-01T08:00`. It applies to all files with
+            dates, also those of `signals`. Null: time 0 of a file is its first date, and all files
+            with dates must begin at the same one.
         start_s: time of the tariff and of the series at simulation time 0, s: 28800 if the
-            simulation starts at 8:00 and the files at 0:00.
+            simulation starts at 8:00 and the files at 0:00. With `start` it applies to files
+            without dates. Null: 0.
     """
 
     currency: Currency = "EUR"
@@ -52,7 +59,8 @@ class Economics(Struct, frozen=True, forbid_unknown_fields=True):
     co2_g_per_kwh: Rate | None = None
     series: File | None = None
     series_repeat_s: Period | None = None
-    start_s: Moment = 0.0
+    start: Date | None = None
+    start_s: Moment | None = None
 
     def __post_init__(self) -> None:
         for rate, file in (("price_per_kwh", "tariff"), ("co2_g_per_kwh", "series")):
@@ -63,7 +71,9 @@ class Economics(Struct, frozen=True, forbid_unknown_fields=True):
             if file not in given and getattr(self, repeat) is not None:
                 raise ValueError(f"{repeat} applies to {file}; add {file} or remove {repeat}")
         rates = (self.price_per_kwh, self.tariff, self.co2_g_per_kwh, self.series)
-        if all(each is None for each in rates):
+        if self.start is not None:
+            date_of(self.start)
+        elif all(each is None for each in rates):
             raise ValueError("expected price_per_kwh, tariff, co2_g_per_kwh or series, got none")
 
 
@@ -112,16 +122,24 @@ def _read(economics: Economics, key: Literal["tariff", "series"], folder: Path) 
     if name is None:
         return None
     try:
-        return read_series(
+        series = read_series(
             folder / name,
             least=0.0 if key == "series" else -MOST_VALUE,
             repeat_s=getattr(economics, f"{key}_repeat_s"),
-            origin_s=economics.start_s,
+            origin_s=economics.start_s or 0.0,
             quantity="co2" if key == "series" else "price",
         )
     except WorkloadError as error:
         where = name if error.line is None else f"{name}:{error.line}"
         raise ScenarioError(f"{where}: {error.what}", field=f"{FIELD}.{key}") from None
+    if economics.start is None:
+        return series
+    if series.first_date is not None:
+        return replace(series, origin_s=seconds_to(economics.start, series.first_date, name))
+    if economics.start_s is None:
+        what = f"{name} has no dates; also set start_s, its time at which the simulation starts, s"
+        raise ScenarioError(what, field=f"{FIELD}.start")
+    return series
 
 
 def _file(name: str, folder: Path) -> SeriesFile:

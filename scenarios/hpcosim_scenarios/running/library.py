@@ -11,6 +11,7 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.dates import check_dates, series_of
 from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
 from hpcosim_scenarios.model.file import load_scenario, located
 from hpcosim_scenarios.model.jobs import shape, source_jobs
@@ -185,7 +186,9 @@ def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenar
     section = scenario.economics
     economics = load_economics(section, folder) if section else None
     rates = economics.rates if economics else UNKNOWN
-    signals = signals_of(scenario.signals, folder, scenario.seed, rates)
+    start = section.start if section else None
+    signals = signals_of(scenario.signals, folder, scenario.seed, rates, start)
+    check_dates(scenario, series_of(scenario, rates, signals))
     return LoadedScenario(scenario, jobs, {}, None, economics, signals)
 
 
