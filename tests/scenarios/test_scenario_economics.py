@@ -66,10 +66,18 @@ def dated(folder: Path, begin: str, more: str = "") -> Path:
     return scenario(folder, f"  {{tariff: prices.csv, series: co2.csv{more}}}\n", text)
 
 
-@pytest.mark.parametrize("start", ["2024-03-01", "2024-03-01T00:00", "2024-03-01T00:00:00"])
-def test_files_with_dates_meet_at_the_start_of_the_simulation(tmp_path: Path, start: str) -> None:
-    """The tariff begins nine days before the other file."""
-    metrics, _ = run(dated(tmp_path, "2024-02-20T00:00", f", start: {start}"))
+@pytest.mark.parametrize(
+    ("begin", "start"),
+    [
+        ("2024-02-20T00:00", ", start: 2024-03-01"),
+        ("2024-02-20T00:00", ", start: 2024-03-01T00:00"),
+        ("2024-02-20T00:00", ", start: 2024-03-01T00:00:00"),
+        ("2024-03-01T00:00", ""),
+    ],
+)
+def test_files_with_dates_have_one_time_0(tmp_path: Path, begin: str, start: str) -> None:
+    """It is the start that the scenario states, or the first date of all files."""
+    metrics, _ = run(dated(tmp_path, begin, start))
     assert metrics["energy_cost"] == pytest.approx(0.2 * 3 + 0.4 * 3)
     assert metrics["co2_kg"] == pytest.approx(0.4 * 3 + 0.2 * 3)
 
@@ -87,16 +95,9 @@ def test_files_that_begin_at_different_dates_need_a_start(tmp_path: Path) -> Non
     """The message names both dates and the fix."""
     with pytest.raises(ScenarioError) as caught:
         Library([dated(tmp_path, "2024-02-20T00:00")])
-    assert str(caught.value).endswith(
-        "economics.series: co2.csv begins at 2024-03-01T00:00, prices.csv at 2024-02-20T00:00; "
-        "set economics.start to the date at which the simulation starts, such as 2024-03-01T00:00"
-    )
-
-
-def test_files_that_begin_at_one_date_need_no_start(tmp_path: Path) -> None:
-    """Their first date is time 0."""
-    metrics, _ = run(dated(tmp_path, "2024-03-01T00:00"))
-    assert metrics["co2_kg"] == pytest.approx(0.4 * 3 + 0.2 * 3)
+    both = "economics.series: co2.csv begins at 2024-03-01T00:00, prices.csv at 2024-02-20T00:00; "
+    fix = "set economics.start to the date at which the simulation starts, such as 2024-03-01T00:00"
+    assert str(caught.value).endswith(both + fix)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +168,50 @@ def test_a_tariff_that_ends_before_the_run_gives_a_warning(tmp_path: Path) -> No
     _, out = run(file, warn=found.append)
     assert found == json.loads((out / "run.json").read_text())["warnings"]
     assert found == ["the tariff ends at 7200 s, before the run; its last value holds afterwards"]
+
+
+def warnings_of(file: Path, **selection: list[int]) -> list[str]:
+    """Return the warnings of a run of selected jobs; the second one is submitted at 10800 s."""
+    found: list[str] = []
+    overrides = {f"workload.{name}": value for name, value in selection.items()}
+    run(file, overrides=overrides, warn=found.append)
+    return found
+
+
+@pytest.mark.parametrize("selection", [{"jobs": [1, 2]}, {"window_s": [1, 20000]}])
+def test_a_selection_that_moves_jobs_but_not_the_tariff_gives_a_warning(
+    tmp_path: Path, selection: dict[str, list[int]]
+) -> None:
+    """The warning has the setting that moves the tariff as far."""
+    file = scenario(tmp_path, "  {tariff: prices.csv}\n")
+    assert warnings_of(file, **selection) == [
+        f"workload.{next(iter(selection))} moves the job of 10800 s to time 0, but not the tariff; "
+        "set economics.start_s to 10800 if their times have the same origin"
+    ]
+
+
+def test_a_selection_under_files_with_dates_gives_one_warning(tmp_path: Path) -> None:
+    """It recommends a date."""
+    assert warnings_of(dated(tmp_path, "2024-03-01T00:00"), jobs=[1, 2]) == [
+        "workload.jobs moves the job of 10800 s to time 0, but not the tariff and the series of "
+        "carbon intensity; set economics.start to the date at which that job was submitted"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("economics", "jobs"),
+    [
+        ("{tariff: prices.csv}", [0, 1]),
+        ("{tariff: prices.csv, start_s: 0}", [1, 2]),
+        ("{tariff: prices.csv, tariff_repeat_s: 10800}", [1, 2]),
+        ("{price_per_kwh: 0.2}", [1, 2]),
+    ],
+)
+def test_a_selection_without_effect_on_the_cost_gives_no_warning(
+    tmp_path: Path, economics: str, jobs: list[int]
+) -> None:
+    """The first job, a stated start, a whole period, and a constant price."""
+    assert warnings_of(scenario(tmp_path, f"  {economics}\n"), jobs=jobs) == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hpcosim_client.signals import Signal
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.load import draws_numbers
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.library import Library, scenario_warnings
 from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_server.errors import SessionRefused
@@ -94,6 +94,18 @@ def test_dates_of_signals_count_from_the_start_of_the_simulation(
     """`economics.start` may be the only key of its section."""
     path = dated(tmp_path, f"{{{others}start: 2024-03-01T01:00}}")
     assert first_signals(path) == {"power_cap_w": Signal(0.0, 3.0, [(7200.0, 1.0)])}
+
+
+@pytest.mark.parametrize(("economics", "warnings"), [("", 1), ("{start: 2024-03-01T00:01}", 0)])
+def test_a_selection_that_moves_jobs_but_not_the_dates_of_signals_gives_a_warning(
+    tmp_path: Path, economics: str, warnings: int
+) -> None:
+    """The second job is submitted at 60 s."""
+    path = dated(tmp_path, economics)
+    loaded = Library([path], {"workload.jobs": [1, 2]}).default
+    found = scenario_warnings(loaded)
+    assert [what for what in found if "but not the signal power_cap_w; set" in what] == found
+    assert len(found) == warnings
 
 
 def test_start_s_does_not_move_the_dates_of_signals(tmp_path: Path) -> None:

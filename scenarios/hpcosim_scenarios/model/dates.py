@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from hpcosim_scenarios.model.scenario import Scenario
 
 START = "$.economics.start"
+RATES = ("tariff", "series of carbon intensity")
 
 
 class ScenarioSeries(NamedTuple):
     """A series of a scenario that comes from a file.
 
     Attributes:
+        name: name in warnings: one of `RATES`, or that of the signal.
         field: path of the field that names the file.
         file: the file as the scenario writes it.
         series: its content.
     """
 
+    name: str
     field: str
     file: str
     series: Series
@@ -68,15 +71,17 @@ def series_of(scenario: Scenario, rates: Rates, signals: Iterable[Signal]) -> li
     """Return the series of a scenario that come from files, each once."""
     found = []
     economics = scenario.economics
-    for key, series in (("tariff", rates.price_per_kwh), ("series", rates.co2_g_per_kwh)):
+    values = (rates.price_per_kwh, rates.co2_g_per_kwh)
+    for name, key, series in zip(RATES, ("tariff", "series"), values, strict=True):
         file = getattr(economics, key, None)
         if file is not None and series is not None:
-            found.append(ScenarioSeries(f"$.economics.{key}", file, series))
+            found.append(ScenarioSeries(name, f"$.economics.{key}", file, series))
     for signal in signals:
         file = getattr(scenario.signals, signal.name).series
         if file is not None:
             field = f"$.signals.{signal.name}.series"
-            found.append(ScenarioSeries(field, file, signal.series))
+            name = f"signal {signal.name}"
+            found.append(ScenarioSeries(name, field, file, signal.series))
     return found
 
 
@@ -98,8 +103,7 @@ def check_dates(scenario: Scenario, series: Iterable[ScenarioSeries]) -> None:
         if not dated:
             what = "applies to files with dates; use start_s, the time in the files, s, instead"
             raise ScenarioError(what, field=START)
-        of_economics = [each for each in series if each.field.startswith("$.economics.")]
-        without = any(each.series.first_date is None for each in of_economics)
+        without = [each for each in series if each.name in RATES and each.series.first_date is None]
         if economics.start_s is not None and not without:
             what = "applies to a tariff or series without dates when start is set; remove it"
             raise ScenarioError(what, field="$.economics.start_s")
@@ -131,3 +135,39 @@ def _check_same_start(one: ScenarioSeries, other: ScenarioSeries) -> None:
         what = f"start_s moves time 0 of {one.file}, but not that of {other.file}"
         what += "; set economics.start, the date at which the simulation starts, instead"
     raise ScenarioError(what, field=other.field)
+
+
+def moved_warnings(
+    scenario: Scenario, series: Iterable[ScenarioSeries], moved_s: float
+) -> list[str]:
+    """Return warnings if a selection moves the jobs to time 0, but not the series of the scenario.
+
+    Args:
+        scenario: the scenario.
+        series: its series, as of `series_of`.
+        moved_s: time of the first selected job in the source, as of `jobs.moved_s`.
+    """
+    workload = scenario.workload
+    selections = [name for name in ("window_s", "jobs") if getattr(workload, name) is not None]
+    moved = f"workload.{' and '.join(selections)} moves the job of {moved_s:.15g} s to time 0"
+    by_fix: dict[str, list[str]] = {}
+    for each in series:
+        if moved_s and (fix := _fix(scenario, each, moved_s)):
+            by_fix.setdefault(fix, []).append(each.name)
+    return [f"{moved}, but not the {' and the '.join(of)}; {fix}" for fix, of in by_fix.items()]
+
+
+def _fix(scenario: Scenario, each: ScenarioSeries, moved_s: float) -> str:
+    """Return how to move a series as far as the jobs; empty: it is not needed."""
+    economics, repeat_s = scenario.economics, each.series.repeat_s
+    if len(each.series.times_s) == 1 or (repeat_s is not None and moved_s % repeat_s == 0.0):
+        return ""
+    start = None if economics is None else economics.start
+    start_s = None if economics is None or each.name not in RATES else economics.start_s
+    if start_s is not None:
+        return ""
+    if each.series.first_date is not None:
+        return "" if start else "set economics.start to the date at which that job was submitted"
+    if each.name not in RATES:  # times of a signal in seconds are those of the simulation
+        return ""
+    return f"set economics.start_s to {moved_s:.15g} if their times have the same origin"
