@@ -167,7 +167,8 @@ def test_a_tariff_that_ends_before_the_run_gives_a_warning(tmp_path: Path) -> No
     file = scenario(tmp_path, "  {tariff: prices.csv}\n", "time_s,EUR\n0,0.2\n3600,0.4\n")
     _, out = run(file, warn=found.append)
     assert found == json.loads((out / "run.json").read_text())["warnings"]
-    assert found == ["the tariff ends at 7200 s, before the run; its last value holds afterwards"]
+    what = "the tariff ends at 7200 s, before the end of the run; its last value holds afterwards"
+    assert found == [what]
 
 
 def warnings_of(file: Path, **selection: list[int]) -> list[str]:
