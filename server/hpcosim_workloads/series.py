@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_workloads.errors import WorkloadError, check
+from hpcosim_workloads.series_units import Quantity, check_unit
 
 Floats = NDArray[np.float64]
+Row = tuple[int, float, float]
+"""Line number, time (s) and value of a row of a file."""
 
 MAX_ROWS = 2_000_000
 LEAST_PERIOD_S = 1.0
@@ -37,12 +40,15 @@ class Series:
         repeat_s: period, s, > 0; None: the function is not periodic.
         origin_s: time of the series at simulation time 0, s: the value at time t of the simulation
             is that of the series at t + `origin_s`.
+        first_date: date of time 0 of the series, local or with a UTC offset; None: the times of the
+            series are not dates.
     """
 
     times_s: Floats
     values: Floats
     repeat_s: float | None = None
     origin_s: float = 0.0
+    first_date: datetime | None = None
 
     def at(self, time_s: float) -> float:
         """Return the value at a simulation time."""
@@ -115,12 +121,15 @@ def read_series(
     most: float = MOST_VALUE,
     repeat_s: float | None = None,
     origin_s: float = 0.0,
+    quantity: Quantity | None = None,
 ) -> Series:
     """Read a series from a CSV file with a header and two columns.
 
-    The first column is `time_s`, a time in s, or `time`, a local date and time in ISO 8601, such as
-    `2020-01-01T00:30`, of which the first one is time 0 of the series. The second column contains
-    the values; its name is free.
+    The first column is `time_s`, a time in s, or `time`, a date and time in ISO 8601, of which the
+    first one is time 0 of the series. Either all dates have a UTC offset, such as
+    `2020-01-01T00:30Z`, or none has, such as `2020-01-01T00:30`; each day of the latter has 24
+    hours. The second column contains
+    the values; its name is free, but it must not state another unit than that of `quantity`.
 
     Args:
         path: the file.
@@ -129,6 +138,7 @@ def read_series(
         repeat_s: period of a series that repeats, s, >= 1; its times are from 0 to before the
             period, and the last value also holds before the first time. None: it does not repeat.
         origin_s: time of the series at simulation time 0, s.
+        quantity: quantity of the values, see `check_unit`. None: any.
 
     Raises:
         WorkloadError: the file cannot be read or is no such table; or an argument is out of range.
@@ -138,7 +148,7 @@ def read_series(
     check(abs(origin_s) <= MOST_S, "origin_s", origin_s, f"from {-MOST_S:g} to {MOST_S:g}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(_rows(file, path))
+            first_date, rows = _table(file, path, quantity)
     except OSError as error:
         raise WorkloadError(f"cannot be read: {error.strerror or error}", path) from None
     except (csv.Error, UnicodeDecodeError) as error:
@@ -149,18 +159,23 @@ def read_series(
     _, times_s, values = zip(*rows, strict=True)
     if repeat_s is not None and times_s[0] > 0.0:
         times_s, values = (0.0, *times_s), (values[-1], *values)
-    return Series(np.array(times_s), np.array(values), repeat_s, origin_s)
+    return Series(np.array(times_s), np.array(values), repeat_s, origin_s, first_date)
 
 
-def _rows(file: Iterator[str], path: Path) -> Iterator[tuple[int, float, float]]:
-    """Yield line number, time (s) and value of each row."""
+def _table(
+    file: Iterator[str], path: Path, quantity: Quantity | None
+) -> tuple[datetime | None, list[Row]]:
+    """Return the date of time 0, None without dates, and the rows of a file."""
     lines = csv.reader(file)
     header = [name.strip() for name in next(lines, [])]
     if len(header) != 2 or header[0] not in TIME_COLUMNS:
         found = ",".join(header)[:80] or "nothing"
         what = f"expected a header with two columns, such as `time_s,value`, got {found}"
         raise WorkloadError(what, path, 1)
+    if quantity is not None:
+        check_unit(header[1], quantity, path)
     first: datetime | None = None
+    rows: list[Row] = []
     for line in lines:
         if not line:
             continue
@@ -172,14 +187,15 @@ def _rows(file: Iterator[str], path: Path) -> Iterator[tuple[int, float, float]]
         if header[0] == "time_s":
             time_s = _number(line[0], path, number)
         else:
-            moment = _moment(line[0], path, number)
+            moment = _moment(line[0], first, path, number)
             first = first or moment
             time_s = (moment - first).total_seconds()
-        yield number, time_s, _number(line[1], path, number)
+        rows.append((number, time_s, _number(line[1], path, number)))
+    return first, rows
 
 
 def _check_rows(
-    rows: Sequence[tuple[int, float, float]],
+    rows: Sequence[Row],
     path: Path,
     least: float,
     most: float,
@@ -219,12 +235,14 @@ def _number(text: str, path: Path, line: int) -> float:
     return value
 
 
-def _moment(text: str, path: Path, line: int) -> datetime:
+def _moment(text: str, first: datetime | None, path: Path, line: int) -> datetime:
+    """Return the date of a row; `first` is that of the first row, None in the first row itself."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         what = f"expected a date and time such as 2020-01-01T00:30, got {text!r}"
         raise WorkloadError(what, path, line) from None
-    if moment.tzinfo is not None:
-        raise WorkloadError(f"expected a local time without a UTC offset, got {text!r}", path, line)
+    if first is not None and (first.tzinfo is None) != (moment.tzinfo is None):
+        what = "expected a UTC offset, such as Z or +01:00, in all rows or in none"
+        raise WorkloadError(f"{what}, got {text!r} after {first.isoformat()}", path, line)
     return moment

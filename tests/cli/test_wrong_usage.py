@@ -27,7 +27,9 @@ WRONG = {
     f"compare {DEMO}": "nothing to compare; expected --schedulers, --power or both",
     f"compare {DEMO} --power {{name:": "power: expected power managers such as `always-on, {name: ",
     f"compare {DEMO} --power timeot": "there is no power manager 'timeot'; did you mean timeout?",
-    f"compare {DEMO} --power slurm": "power.suspend_time_s: is missing",
+    f"compare {DEMO} --power slurm": "--power slurm: suspend_time_s: is missing; expected a "
+    "mapping such as {name: slurm, suspend_time_s: 900}",
+    f"compare {DEMO} --power rl": "--power rl: model: is missing; expected a mapping such as {name",
     f"compare {DEMO} --schedulers easy,fcfs --baseline esy": "did you mean 'easy'?",
     "ping tcp://localhost": "ADDRESS: 'tcp://localhost' has no port; expected tcp://HOST:PORT",
     f"serve {DEMO} --listen tcp://127.0.0.1:9": "such option: --listen; did you mean --bind?",

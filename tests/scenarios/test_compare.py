@@ -10,7 +10,7 @@ import pytest
 from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import Comparison, compare_policies
-from hpcosim_scenarios.running.compared import parse_power_list
+from hpcosim_scenarios.running.compared import PowerSettings, parse_power_list
 from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.savings import Outcome, savings_of
@@ -164,6 +164,26 @@ def test_an_unknown_manager_is_an_error_with_the_nearest(night: Path) -> None:
     """The settings are checked before the first run."""
     with pytest.raises(ScenarioError, match="did you mean timeout"):
         compare_policies(night, power=["always-on", {"name": "timeot"}])
+
+
+def test_a_manager_that_lacks_a_setting_is_an_error_with_the_option(night: Path) -> None:
+    """The message shows how to write the setting."""
+    with pytest.raises(ScenarioError) as caught:
+        compare_policies(night, power=["always-on", "timeout"])
+    example = "expected a mapping such as {name: timeout, timeout_s: 900}"
+    assert str(caught.value) == f"--power timeout: timeout_s: is missing; {example}"
+
+
+@pytest.mark.parametrize(("power", "warnings"), [(["always-on"], 1), (["always-on", OFF], 0)])
+def test_a_baseline_alone_gives_a_warning(
+    night: Path, power: list[PowerSettings], warnings: int
+) -> None:
+    """No savings are printed, and the warning says why."""
+    found: list[str] = []
+    compare_policies(night, power=power, baseline="always-on", warn=found.append)
+    alone = "there is no policy to compare with the baseline always-on"
+    assert [what for what in found if what.startswith(alone)] == found
+    assert len(found) == warnings
 
 
 def test_a_platform_that_cannot_be_switched_is_an_error(night: Path) -> None:

@@ -12,7 +12,7 @@ from hpcosim_client.signals import Signal
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.load import draws_numbers
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.library import Library, scenario_warnings
 from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_server.errors import SessionRefused
@@ -77,6 +77,46 @@ def test_signals_are_those_of_economics_by_default(tmp_path: Path) -> None:
     }
 
 
+DATED = "{power_cap_w: {series: caps.csv, forecast_s: 10000}}"
+
+
+def dated(folder: Path, economics: str = "") -> Path:
+    """Write a scenario with a power cap that changes at 03:00 of 1 March."""
+    (folder / "caps.csv").write_text("time,w\n2024-03-01T00:00,3\n2024-03-01T03:00,1\n")
+    (folder / "co2.csv").write_text("time,g\n2024-03-01T00:00,400\n2024-03-01T03:00,200\n")
+    return written(folder, DATED, economics)
+
+
+@pytest.mark.parametrize("others", ["", "series: co2.csv, "])
+def test_dates_of_signals_count_from_the_start_of_the_simulation(
+    tmp_path: Path, others: str
+) -> None:
+    """`economics.start` may be the only key of its section."""
+    path = dated(tmp_path, f"{{{others}start: 2024-03-01T01:00}}")
+    assert first_signals(path) == {"power_cap_w": Signal(0.0, 3.0, [(7200.0, 1.0)])}
+
+
+@pytest.mark.parametrize(("economics", "warnings"), [("", 1), ("{start: 2024-03-01T00:01}", 0)])
+def test_a_selection_that_moves_jobs_but_not_the_dates_of_signals_gives_a_warning(
+    tmp_path: Path, economics: str, warnings: int
+) -> None:
+    """The second job is submitted at 60 s."""
+    path = dated(tmp_path, economics)
+    loaded = Library([path], {"workload.jobs": [1, 2]}).default
+    found = scenario_warnings(loaded)
+    assert [what for what in found if "but not the signal power_cap_w; set" in what] == found
+    assert len(found) == warnings
+
+
+def test_start_s_does_not_move_the_dates_of_signals(tmp_path: Path) -> None:
+    """The files would be misaligned."""
+    what = (
+        r"signals\.power_cap_w\.series: start_s moves time 0 of co2.csv, but not that of caps.csv"
+    )
+    with pytest.raises(ScenarioError, match=what):
+        Library([dated(tmp_path, "{series: co2.csv, start_s: 3600}")])
+
+
 def test_the_error_of_a_forecast_is_drawn_from_the_seed(tmp_path: Path) -> None:
     """With the stated deviation, and without effect on the values."""
     changes = [[at_s, 100] for at_s in range(1000)]
@@ -107,6 +147,7 @@ def test_the_error_of_a_forecast_is_drawn_from_the_seed(tmp_path: Path) -> None:
         ("{power_cap_w: {value: 3, repeat_s: 5}}", "repeat_s applies to series and changes"),
         ("{power_cap_w: {changes: [[5, 1], [5, 2]]}}", "ascending order, got 5 after 5"),
         ("{power_cap_w: {changes: [[0, 1], [9, 2]], repeat_s: 9}}", "from 0 to less than repeat_s"),
+        ("{co2_g_per_kwh: {series: prices.csv}}", "expected a carbon intensity .*, got 'price'"),
         ("{power_cap_w: {series: gone.csv}}", r"power_cap_w\.series: gone\.csv: cannot be read"),
         (
             "{power_cap_w: {value: 3, forecast_s: -1}}",

@@ -119,11 +119,14 @@ def test_rates_leave_the_record_unchanged() -> None:
         (HOURS, []),  # its last hour ends with the run
         (
             Series(HOURS.times_s, HOURS.values, origin_s=1.0),
-            ["the tariff ends at 14399 s, before the run; its last value holds afterwards"],
+            [
+                "the tariff ends at 14399 s, before the end of the run; "
+                "its last value holds afterwards",
+            ],
         ),
         (
             Series(HOURS.times_s, HOURS.values, origin_s=-1.0),
-            ["the tariff begins at 1 s, after the run; its first value holds before"],
+            ["the tariff begins at 1 s, after the start of the run; its first value holds before"],
         ),
         (Series(HOURS.times_s, HOURS.values, repeat_s=DAY_S, origin_s=-1.0), []),
     ],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.series import Series, constant, read_series
+from hpcosim_workloads.series_units import Quantity
 from support.examples import examples
 
 DAY_S = 86_400.0
@@ -124,6 +125,23 @@ def test_dates_count_from_the_first_row(tmp_path: Path) -> None:
     assert read.times_s.tolist() == [0.0, 3600.0]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00", "2024-03-31T04:00+02:00"),
+        ("2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00", "2024-10-27T03:00+01:00"),
+        ("2024-03-31T00:00Z", "2024-03-31T01:00Z", "2024-03-31T02:00Z"),
+    ],
+)
+def test_times_with_utc_offsets_are_exact_over_a_change_to_summer_time(
+    tmp_path: Path, rows: tuple[str, str, str]
+) -> None:
+    """Hourly rows are an hour apart, also where the local time skips or repeats an hour."""
+    text = "".join(f"{time},{value}\n" for value, time in enumerate(rows))
+    read = read_series(write(tmp_path, f"time,g\n{text}"))
+    assert read.times_s.tolist() == [0.0, 3600.0, 7200.0]
+
+
 def test_a_constant_has_one_value() -> None:
     """It holds at all times."""
     assert constant(0.3).integral(-5.0, 5.0) == pytest.approx(3.0)
@@ -148,7 +166,13 @@ def test_a_constant_has_one_value() -> None:
             ":3: expected times from 0 to before 86400 s, when the series repeats, got 86400 s",
         ),
         ("time,g\n2020-13-01T00:00,1\n", {}, ":2: expected a date and time such as"),
-        ("time,g\n2020-01-01T00:00+01:00,1\n", {}, ":2: expected a local time without a UTC offs"),
+        (
+            "time,g\n2020-01-01T00:00+01:00,1\n2020-01-01T01:00,2\n",
+            {},
+            ":3: expected a UTC offset, such as Z or +01:00, in all rows or in none, "
+            "got '2020-01-01T01:00' after 2020-01-01T00:00:00+01:00",
+        ),
+        ("time,g\n2020-01-01T00:00,1\n2020-01-01T01:00Z,2\n", {}, ":3: expected a UTC offset"),
     ],
 )
 def test_a_bad_file_is_an_error_with_its_line(
@@ -181,3 +205,54 @@ def test_settings_out_of_range_are_errors(tmp_path: Path, options: dict[str, flo
     """The period and the origin have bounds."""
     with pytest.raises(WorkloadError, match="must be from"):
         read_series(write(tmp_path, "time_s,price\n0,1\n"), **options)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "column", "advice"),
+    [
+        ("price", "eur_per_mwh", "divide them by 1000 and rename the column"),
+        ("price", "Price [EUR/MWh]", "divide them by 1000 and rename the column"),
+        ("price", "ct_per_kwh", "divide them by 100 and rename the column"),
+        ("price", "g_per_kwh", "use a file with prices"),
+        ("price", "co2_g_per_kwh", "use a file with prices"),
+        ("price", "gCO2eq/kWh", "use a file with prices"),
+        ("co2", "eur_per_kwh", "use a file with carbon intensities"),
+        ("co2", "zar_per_kwh", "use a file with carbon intensities"),
+        ("co2", "EUR", "use a file with carbon intensities"),
+        ("co2", "g_per_mwh", "divide them by 1000 and rename the column"),
+        ("co2", "kg_per_mwh", "the values are the same: rename the column to g_per_kwh"),
+        ("co2", "t_per_mwh", "multiply them by 1000 and rename the column"),
+        ("co2", "kg_per_kwh", "multiply them by 1000 and rename the column"),
+    ],
+)
+def test_a_column_in_another_unit_is_an_error_with_the_conversion(
+    tmp_path: Path, quantity: Quantity, column: str, advice: str
+) -> None:
+    """The message has the line of the header and the name of the column."""
+    path = write(tmp_path, f"time_s,{column}\n0,1\n")
+    with pytest.raises(WorkloadError) as caught:
+        read_series(path, quantity=quantity)
+    assert str(caught.value).startswith(f"{path}:1: expected a ")
+    assert f"got {column!r}; {advice}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "column"),
+    [
+        ("price", "eur_per_kwh"),
+        ("price", "EUR"),
+        ("price", "value"),
+        ("price", "zar/kWh"),
+        ("co2", "g_per_kwh"),
+        ("co2", "co2_g_per_kwh"),
+        ("co2", "Carbon intensity gCO2eq/kWh"),
+        ("co2", "ghg_per_kwh"),
+        ("co2", "value"),
+    ],
+)
+def test_a_column_in_the_unit_of_the_series_is_accepted(
+    tmp_path: Path, quantity: Quantity, column: str
+) -> None:
+    """A name without a unit is accepted, too."""
+    path = write(tmp_path, f"time_s,{column}\n0,1\n")
+    assert read_series(path, quantity=quantity).at(0.0) == 1.0

@@ -27,6 +27,19 @@ TRACES = ("workload.trace", "workload.synthetic.trace")
 """Dotted paths of all values that are names of job logs of the catalogue."""
 
 
+def named_files(scenario: Scenario, folder: Path) -> dict[str, Path]:
+    """Return the files that a scenario names, by the dotted path of the value that names them.
+
+    Job logs of the catalogue and files of the scheduler are not among them.
+
+    Args:
+        scenario: the scenario.
+        folder: the folder of its file, where relative paths start.
+    """
+    files = {path: _value(scenario, path) for path in FILES}
+    return {path: folder / name for path, name in files.items() if name is not None}
+
+
 def input_files(scenario: Scenario, folder: Path) -> dict[str, Path]:
     """Return the files that a scenario reads, by the dotted path of the value that names them.
 
@@ -39,8 +52,7 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, Path]:
     Raises:
         WorkloadError: a trace is unknown or not downloaded.
     """
-    files = {path: _value(scenario, path) for path in FILES}
-    found = {path: folder / name for path, name in files.items() if name is not None}
+    found = named_files(scenario, folder)
     traces = {path: _value(scenario, path) for path in TRACES}
     return found | {path: find_trace(name) for path, name in traces.items() if name is not None}
 

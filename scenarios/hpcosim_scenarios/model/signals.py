@@ -13,11 +13,13 @@ from msgspec import Meta, Struct
 
 from hpcosim_protocol.platform import Fraction, NotNegative
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.dates import seconds_to
 from hpcosim_scenarios.model.economics import File, Period
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.series import Series, constant, read_series
+from hpcosim_workloads.series_units import Quantity
 
 FORECASTS = 3  # separates the random stream of forecast errors from other draws of a seed
 MOST_CHANGES = 10_000
@@ -30,6 +32,8 @@ ECONOMIC: Mapping[str, str] = {
     "price_per_kwh": "price_per_kwh or tariff",
 }
 """Keys of `economics` with the values of a signal."""
+QUANTITIES: Mapping[str, Quantity] = {"co2_g_per_kwh": "co2", "price_per_kwh": "price"}
+"""Quantities of signals, for the units in headers."""
 
 
 class SignalSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -42,7 +46,8 @@ class SignalSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         value: constant value.
         series: path of a CSV file with the columns `time_s` or `time`, and a value, relative to the
             scenario's folder. A value holds until the next row; the first one also before its time.
-            Of a column `time` with dates, the first one is time 0.
+            Of a column `time` with dates, the first one is time 0, or `economics.start` if it is
+            set.
         changes: the series itself, at most 10,000 pairs of a time, s, and the value from then on.
         repeat_s: period of `series` or `changes`, s, such as 86400 for every day; the first time is
             then 0 or later, and the last is less than the period. Null: the last value holds for
@@ -109,7 +114,11 @@ FILES = tuple(f"signals.{name}.series" for name in Signals.__struct_fields__)
 
 
 def signals_of(
-    signals: Signals | None, folder: Path, seed: int, rates: Rates = UNKNOWN
+    signals: Signals | None,
+    folder: Path,
+    seed: int,
+    rates: Rates = UNKNOWN,
+    start: str | None = None,
 ) -> tuple[Signal, ...]:
     """Return the signals of a scenario, for the simulator.
 
@@ -118,6 +127,7 @@ def signals_of(
         folder: the folder of the scenario's file; relative paths start here.
         seed: seed of the scenario, for errors of forecasts.
         rates: price and carbon intensity of `economics`, for signals without values.
+        start: date of time 0, for files with dates; None: their first date.
 
     Raises:
         ScenarioError: a file cannot be read or is invalid, or a signal has no values. It has the
@@ -127,7 +137,7 @@ def signals_of(
         return ()
     named = [(name, getattr(signals, name)) for name in Signals.__struct_fields__]
     return tuple(
-        _signal(name, source, _series(name, source, folder, rates), [seed, FORECASTS, place])
+        _signal(name, source, _series(name, source, folder, rates, start), [seed, FORECASTS, place])
         for place, (name, source) in enumerate(named)
         if source is not None
     )
@@ -147,7 +157,9 @@ def _signal(name: str, source: SignalSource, series: Series, seeds: Sequence[int
     return Signal(name, series, source.forecast_s, replace(series, values=values))
 
 
-def _series(name: str, source: SignalSource, folder: Path, rates: Rates) -> Series:
+def _series(
+    name: str, source: SignalSource, folder: Path, rates: Rates, start: str | None
+) -> Series:
     field = f"$.signals.{name}"
     if not source.has_values:
         series: Series | None = getattr(rates, name, None)
@@ -162,12 +174,21 @@ def _series(name: str, source: SignalSource, folder: Path, rates: Rates) -> Seri
     if source.changes is not None:
         times_s, values = np.array(source.changes, dtype=np.float64).T
         return _from_0(Series(times_s, values, source.repeat_s))
+    return _read(name, source, folder, start)
+
+
+def _read(name: str, source: SignalSource, folder: Path, start: str | None) -> Series:
     assert source.series is not None
     try:
-        return read_series(folder / source.series, repeat_s=source.repeat_s)
+        series = read_series(
+            folder / source.series, repeat_s=source.repeat_s, quantity=QUANTITIES.get(name)
+        )
     except WorkloadError as error:
         where = source.series if error.line is None else f"{source.series}:{error.line}"
-        raise ScenarioError(f"{where}: {error.what}", field=f"{field}.series") from None
+        raise ScenarioError(f"{where}: {error.what}", field=f"$.signals.{name}.series") from None
+    if start is None or series.first_date is None:
+        return series
+    return replace(series, origin_s=seconds_to(start, series.first_date, source.series))
 
 
 def _from_0(series: Series) -> Series:

@@ -14,6 +14,7 @@ from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.compared import (
     ComparedPolicy,
     PowerSettings,
+    baseline_warnings,
     compared_policies,
     find_policy,
     switching_warnings,
@@ -104,7 +105,7 @@ def compare_policies(
     """
     policies = compared_policies(path, schedulers, power, overrides or {})
     base = find_policy(baseline, policies) if baseline else ""
-    for warning in switching_warnings(policies):
+    for warning in [*switching_warnings(policies), *baseline_warnings(base, policies)]:
         warn(warning)
     run = _runner(path, transport, overrides, formats, once(warn), keeps=out is not None)
     metrics, outcomes = {}, {}

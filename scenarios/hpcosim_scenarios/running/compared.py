@@ -14,6 +14,7 @@ from hpcosim_client import PolicyError, expand
 from hpcosim_client.catalogue.power import manager_title
 from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_client.power.settings import AlwaysOn, Power, parse_power
+from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -21,6 +22,7 @@ from hpcosim_scenarios.model.yaml_lines import parse_yaml
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 
 POWER = "scheduler.power"
+MISSING = "is missing"
 EXAMPLE = "always-on, {name: timeout, timeout_s: 900}"
 
 PowerSettings = str | Mapping[str, Any]
@@ -78,7 +80,7 @@ def compared_policies(
     policies: dict[Chosen, ComparedPolicy] = {}
     for scheduler in names:
         for scenario, changed in scenarios:
-            chosen = chosen_by(scenario, path, scheduler, changed)
+            chosen = _chosen(scenario, path, scheduler, changed, named=bool(power))
             chosen.check()
             name, folder = chosen.called, folder_name(chosen.called)
             if power:
@@ -97,6 +99,25 @@ def compared_policies(
     return [policy._replace(name=name, folder=folder) for policy, name, folder in unique]
 
 
+def _chosen(
+    scenario: Scenario, path: Path, scheduler: str | None, changed: Overrides, *, named: bool
+) -> Chosen:
+    """Return a policy; `named` states that `--power` names its manager, for messages."""
+    try:
+        return chosen_by(scenario, path, scheduler, changed)
+    except ScenarioError as error:
+        field = f"override {POWER}"
+        if not named or not error.field.startswith(field):
+            raise
+        power, key = changed[POWER], error.field.removeprefix(field).removeprefix(".")
+        name = power if isinstance(power, str) else str(power.get("name", "manager"))
+        what = error.what
+        if what == MISSING:
+            value = "900" if key.endswith("_s") else "..."
+            what += f"; expected a mapping such as {{name: {name}, {key}: {value}}}"
+        raise ScenarioError(f"{key}: {what}" if key else what, field=f"--power {name}") from None
+
+
 def parse_power_list(text: str) -> list[PowerSettings]:
     """Return the power managers in a text such as `always-on, {name: timeout, timeout_s: 900}`.
 
@@ -111,7 +132,7 @@ def parse_power_list(text: str) -> list[PowerSettings]:
         found = None
     if isinstance(found, list) and found and all(isinstance(one, str | dict) for one in found):
         return found
-    raise PolicyError(f"power: expected power managers such as `{EXAMPLE}`, got {text!r}")
+    raise PolicyError(f"--power: expected power managers such as `{EXAMPLE}`, got {text!r}")
 
 
 def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
@@ -136,7 +157,7 @@ def find_policy(text: str, policies: Sequence[ComparedPolicy]) -> str:
     advice = f"did you mean {near[0]!r}? " if near else ""
     what = "names several policies" if found else "is not compared"
     known = "; ".join(found or names)
-    raise PolicyError(f"baseline: {text!r} {what}; {advice}expected one of: {known}")
+    raise PolicyError(f"--baseline: {text!r} {what}; {advice}expected one of: {known}")
 
 
 def switching_warnings(policies: Sequence[ComparedPolicy]) -> list[str]:
@@ -149,6 +170,16 @@ def switching_warnings(policies: Sequence[ComparedPolicy]) -> list[str]:
     return [f"{nodes} are never switched off: their node groups have no power_states"]
 
 
+def baseline_warnings(baseline: str, policies: Sequence[ComparedPolicy]) -> list[str]:
+    """Return a warning if the baseline is the only policy."""
+    if not baseline or len(policies) > 1:
+        return []
+    return [
+        f"there is no policy to compare with the baseline {baseline}, so no savings are printed; "
+        "add one to --power or --schedulers"
+    ]
+
+
 def _manager(text: str) -> Power:
     """Return the power manager in a mapping.
 
@@ -157,7 +188,7 @@ def _manager(text: str) -> Power:
     """
     settings, *others = parse_power_list(text)
     if others:
-        raise PolicyError(f"baseline: expected one power manager, got {text!r}")
+        raise PolicyError(f"--baseline: expected one power manager, got {text!r}")
     return parse_power({"name": settings} if isinstance(settings, str) else settings)
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.dates import check_dates, moved_warnings, series_of
 from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
 from hpcosim_scenarios.model.file import load_scenario, located
-from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.jobs import moved_s, shape, source_jobs
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
@@ -57,6 +58,7 @@ class LoadedScenario(NamedTuple):
         source: the origin of the jobs; None: they are not those of the scenario.
         economics: price and carbon intensity of electricity; None: unknown.
         signals: its signals.
+        moved_s: time of the first selected job in the source, before the selection moved it to 0.
     """
 
     scenario: Scenario
@@ -65,6 +67,7 @@ class LoadedScenario(NamedTuple):
     source: WorkloadSource | None
     economics: LoadedEconomics | None = None
     signals: tuple[Signal, ...] = ()
+    moved_s: float = 0.0
 
 
 class Library:
@@ -185,8 +188,23 @@ def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenar
     section = scenario.economics
     economics = load_economics(section, folder) if section else None
     rates = economics.rates if economics else UNKNOWN
-    signals = signals_of(scenario.signals, folder, scenario.seed, rates)
-    return LoadedScenario(scenario, jobs, {}, None, economics, signals)
+    start = section.start if section else None
+    signals = signals_of(scenario.signals, folder, scenario.seed, rates, start)
+    check_dates(scenario, series_of(scenario, rates, signals))
+    moved = moved_s(table, scenario.workload)
+    return LoadedScenario(scenario, jobs, {}, None, economics, signals, moved)
+
+
+def scenario_warnings(loaded: LoadedScenario) -> list[str]:
+    """Return the warnings about a scenario that is probably not what the user wanted."""
+    scenario, jobs, rates = loaded.scenario, loaded.jobs, UNKNOWN
+    if loaded.economics is not None:
+        rates = loaded.economics.rates
+    return [
+        *load_warnings(scenario, jobs),
+        *drop_warnings(scenario, jobs),
+        *moved_warnings(scenario, series_of(scenario, rates, loaded.signals), loaded.moved_s),
+    ]
 
 
 def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_000) -> Opened:
@@ -202,10 +220,7 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
     opened.run.economics = source
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
-    opened.run.warnings = [
-        *load_warnings(loaded.scenario, loaded.jobs),
-        *drop_warnings(loaded.scenario, loaded.jobs),
-    ]
+    opened.run.warnings = scenario_warnings(loaded)
     return opened
 
 

@@ -17,7 +17,12 @@ from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
-from hpcosim_scenarios.running.library import Library, LoadedScenario, open_loaded
+from hpcosim_scenarios.running.library import (
+    Library,
+    LoadedScenario,
+    open_loaded,
+    scenario_warnings,
+)
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
@@ -209,12 +214,14 @@ class Checked(NamedTuple):
         jobs: its jobs.
         source: the origin of the jobs.
         chosen: its scheduler and power manager.
+        warnings: warnings about it.
     """
 
     scenario: Scenario
     jobs: JobTable
     source: WorkloadSource
     chosen: Chosen
+    warnings: list[str]
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
@@ -232,4 +239,5 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
     assert loaded.source is not None
-    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)
+    warnings = scenario_warnings(loaded)
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings)

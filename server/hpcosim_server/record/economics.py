@@ -123,6 +123,8 @@ def _gaps(name: str, series: Series | None, record: RunRecord) -> Iterator[str]:
     first_s, before_s, last_s = (series.times_s[[0, -2, -1]] - series.origin_s).tolist()
     end_s = last_s + (last_s - before_s)
     if record.start_s < first_s:
-        yield f"the {name} begins at {first_s:.15g} s, after the run; its first value holds before"
+        when = f"begins at {first_s:.15g} s, after the start of the run"
+        yield f"the {name} {when}; its first value holds before"
     if end_s < record.end_s:
-        yield f"the {name} ends at {end_s:.15g} s, before the run; its last value holds afterwards"
+        when = f"ends at {end_s:.15g} s, before the end of the run"
+        yield f"the {name} {when}; its last value holds afterwards"
