@@ -31,12 +31,12 @@ from hpcosim_client.power.settings import (
     parse_power,
 )
 from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
-from hpcosim_scenarios.model.units import unit_hint
 from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"

@@ -14,7 +14,9 @@ from hpcosim_client.heuristics.carbon_aware import carbon_aware
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
 from hpcosim_client.heuristics.power_capped import power_capped
+from hpcosim_client.setting_errors import explained
 from hpcosim_client.view import Policy
+from hpcosim_protocol.units import unit_hint
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
@@ -57,13 +59,18 @@ def parse_settings(name: str) -> CarbonAware | PowerCapped:
     scheduler, colon, text = name.partition(":")
     kind = SETTINGS[scheduler]
     pairs = [each.partition("=") for each in text.split(":")] if colon else []
-    try:
-        if not all(key and equals for key, equals, _ in pairs):
-            raise ValueError("expected SETTING=VALUE, separated by colons")
-        return msgspec.convert({key: value for key, _, value in pairs}, kind, strict=False)
-    except ValueError as error:
+    if not all(key and equals for key, equals, _ in pairs):
         known = ", ".join(kind.__struct_fields__) or "none"
-        raise PolicyError(f"scheduler {name!r}: {error}; settings: {known}") from None
+        what = f"expected SETTING=VALUE, separated by colons; settings: {known}"
+        raise PolicyError(f"scheduler {name!r}: {what}")
+    values = {key: value for key, _, value in pairs}
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        setting, what = explained(str(error), values, kind, scheduler)
+        if setting in kind.__struct_fields__:
+            what = unit_hint(setting, values[setting]) or what
+        raise PolicyError(f"scheduler {name!r}: {setting}: {what}") from None
 
 
 def make_signal_policy(name: str, awareness: Awareness) -> Policy:
