@@ -38,7 +38,7 @@ def print_summary(checked: Checked, *, as_json: bool) -> None:
 
 def summary_of(checked: Checked) -> dict[str, Any]:
     """Return the content of a scenario by name; units are in the names."""
-    scenario, jobs, source, chosen = checked
+    scenario, jobs, source, chosen, _ = checked
     platform, skipped = scenario.platform, jobs.skipped
     infeasible = _infeasible(checked)
     return {
@@ -80,6 +80,7 @@ def _over_requested_time(jobs: JobTable) -> int:
 def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
     found = load_warnings(checked.scenario, checked.jobs)
     found += drop_warnings(checked.scenario, checked.jobs)
+    found += checked.warnings
     if infeasible := summary["infeasible_jobs"]:
         named = ", ".join(map(str, summary["first_infeasible_jobs"]))
         more = ", ..." if infeasible > MOST_NAMED else ""

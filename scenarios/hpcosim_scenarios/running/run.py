@@ -21,6 +21,7 @@ from hpcosim_scenarios.running.library import Library, LoadedScenario, open_load
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
+from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
 from hpcosim_scenarios.running.warnings import (
@@ -74,6 +75,8 @@ def run_scenario(
     chosen = chosen_by(scenario, path, scheduler, overrides)
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
+    for warning in signal_warnings(scenario, path, chosen, overrides):
+        warn(warning)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force or is_incomplete(folder))
     with (
@@ -209,12 +212,14 @@ class Checked(NamedTuple):
         jobs: its jobs.
         source: the origin of the jobs.
         chosen: its scheduler and power manager.
+        warnings: warnings about them.
     """
 
     scenario: Scenario
     jobs: JobTable
     source: WorkloadSource
     chosen: Chosen
+    warnings: Sequence[str]
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
@@ -232,4 +237,5 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
     assert loaded.source is not None
-    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)
+    warnings = signal_warnings(loaded.scenario, path, chosen, overrides)
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings)
