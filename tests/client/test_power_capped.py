@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -16,8 +16,10 @@ from hpcosim_client import Policy, PolicyError, make_policy, play
 from hpcosim_client.catalogue.power import with_power
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.nodes import NodePool
+from hpcosim_client.power.manager import managed
 from hpcosim_client.power.settings import AlwaysOn, Timeout
-from hpcosim_protocol import NodeGroup, Placement, Platform, PowerStates, Processor
+from hpcosim_client.power.timeout import timeout
+from hpcosim_protocol import Decision, NodeGroup, Placement, Platform, PowerStates, Processor
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.physics.power import GroupMeter
@@ -25,6 +27,7 @@ from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.timeline import node_spans
 from hpcosim_workloads.series import Series, constant
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
+from support.power_capped_oracle import power_capped as power_capped_oracle
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
 CAP = "power_cap_w"
@@ -182,6 +185,51 @@ def test_jobs_that_overrun_their_requests_end(scene: Scene) -> None:
     """The simulation ends with every job over, whatever the cap."""
     jobs = dataclasses.replace(scene.jobs, run_s=3.0 * scene.jobs.run_s)
     assert capped(scene.platform, jobs, scene.cap).recording.over == len(jobs)
+
+
+def decisions_below(
+    policy: Policy, platform: Platform, jobs: JobTable, cap: Series, forecast_s: float
+) -> list[object]:
+    """Return all decisions of a run, with the kinds of events that wake the policy."""
+    simulation = Simulation(platform, jobs, signals=[Signal(CAP, cap, forecast_s)])
+    heard: list[object] = []
+
+    def ask(decisions: list[Decision], wake_on: object, elapsed_s: float) -> object:
+        heard.append((simulation.now_s, list(decisions), wake_on))
+        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+
+    play(policy, platform, ask)
+    return heard
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(
+    scene=scenes(),
+    kind=st.sampled_from(["always on", "switched", "constant cap"]),
+    forecast_s=st.sampled_from([0.0, 20.0, 1e9]),
+    overrun=st.sampled_from([1.0, 1.0, 2.0]),
+    request=st.sampled_from([1.0, 1.0, 0.0]),
+)
+def test_every_decision_is_that_of_the_slow_reference(
+    scene: Scene, kind: str, forecast_s: float, overrun: float, request: float
+) -> None:
+    """Whatever the cap, the power states, and the errors of the requested times."""
+    platform, cap, jobs = scene.platform, scene.cap, scene.jobs
+    if kind != "switched":
+        groups = tuple(replace(group, power_states=None) for group in platform.nodes)
+        platform = Platform(groups)
+    if kind == "constant cap":
+        cap = constant(float(cap.values[0]))
+    least_s = np.where(np.arange(len(jobs)) % 3 == 0, request, 1.0)
+    jobs = dataclasses.replace(
+        jobs, run_s=overrun * jobs.run_s, requested_s=least_s * jobs.requested_s
+    )
+    fast, slow = make_policy("power-capped"), power_capped_oracle()
+    if kind == "switched":
+        fast, slow = (managed(policy, timeout(scene.timeout_s)) for policy in (fast, slow))
+    decided = decisions_below(fast, platform, jobs, cap, forecast_s)
+    assert decided == decisions_below(slow, platform, jobs, cap, forecast_s)
 
 
 @given(

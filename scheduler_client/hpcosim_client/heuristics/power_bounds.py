@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.job import Floats, Ints
+from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.nodes import NodePool
 from hpcosim_protocol import NodeGroup, Platform, PowerState
 
@@ -19,6 +19,8 @@ class PowerBounds:
     Attributes:
         awake_w: float64[nodes], node that is on without a job, also while it is switched off, in W.
         booting_w: float64[nodes], node that is switched on, in W; 0: it cannot be switched.
+        least_core_w: the least power that a core adds when it computes, on any node in any state,
+            in W; 0: there is none, or nodes can be switched.
     """
 
     def __init__(self, platform: Platform, nodes: NodePool) -> None:
@@ -34,8 +36,22 @@ class PowerBounds:
         sleep_w = np.array([np.inf if each is None else each.sleep_w for each in states])
         self.awake_w: Floats = np.maximum(idle_w, off_w)[self._group]
         self.booting_w: Floats = on_w[self._group]
+        cores_w = np.diff(self._tasks_w, axis=1)
+        cores_w[:, 0] = self._tasks_w[:, 1] - np.maximum(idle_w, off_w)
+        switched = any(each is not None for each in states)
+        self.least_core_w = 0.0 if switched else max(float(np.nanmin(cores_w)), 0.0)
         self._going_off_w: Floats = off_w[self._group]
         self._sleep_w: Floats = sleep_w[self._group]
+
+    def excludes(self, job: Job, power_w: float, limit_w: float) -> bool:
+        """Return whether the cores of a job exceed a limit wherever they are, beside other power.
+
+        Args:
+            job: a waiting job.
+            power_w: power without the job, W.
+            limit_w: the limit, W.
+        """
+        return self.least_core_w > 0.0 and power_w + self.least_core_w * job.cores > limit_w
 
     def resting_w(self, power: list[PowerState]) -> Floats:
         """Return float64[nodes]: nodes without a job until their next switching on, in W.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
-from hpcosim_client.heuristics.power_aware import a_moment_after, with_boots
+from hpcosim_client.heuristics.power_aware import a_moment_after, nothing_sleeps, with_boots
 from hpcosim_client.heuristics.power_bounds import PowerBounds
-from hpcosim_client.heuristics.power_profile import PowerProfile
+from hpcosim_client.heuristics.power_now import PowerNow
+from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile, PowerStep
 from hpcosim_client.heuristics.reservation import Reservation
-from hpcosim_client.job import Floats, Job
+from hpcosim_client.job import Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
@@ -37,81 +39,205 @@ def power_capped() -> Policy:
     A job is rejected when it is the head of the queue and could not start at any known cap, now or
     in the forecast, even if no other job ran. The nodes count in their present power states.
     """
-    bounds: list[PowerBounds] = []
+    kept: list[_Kept] = []
 
     def decide(view: View) -> None:
         cap = signal_of(view.signals, CAP, "power-capped")
-        if not bounds:
-            bounds.append(PowerBounds(view.platform, view.nodes))
+        if not kept:
+            bounds = PowerBounds(view.platform, view.nodes)
+            kept.append(_Kept(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
         if view.queue:
-            _Pass(view, bounds[0], cap).run()
+            _Pass(view, kept[0], cap).run()
         if not view.queue:
             view.wake_on = SUBMISSION
 
     return decide
 
 
+@dataclass
+class _Kept:
+    """What the scheduler keeps from pass to pass.
+
+    Attributes:
+        bounds: power of the nodes.
+        now: power of the nodes now.
+        always_on: whether no node can be switched.
+        cap: the cap of the last pass; None: there was no pass.
+        possible: numbers of jobs that fit alone below a cap that does not change.
+    """
+
+    bounds: PowerBounds
+    now: PowerNow
+    always_on: bool
+    cap: Signal | None = None
+    possible: set[int] = field(default_factory=set)
+
+
 class _Pass:
     """One pass through the queue.
 
+    Most passes find out from `PowerNow` alone that no job can start. The profiles over time are
+    built when a decision depends on them.
+
     Args:
         view: the view.
-        bounds: power of the nodes.
+        kept: what the scheduler keeps.
         cap: the power cap, W.
     """
 
-    def __init__(self, view: View, bounds: PowerBounds, cap: Signal) -> None:
-        self._view, self._bounds, self._cap = view, bounds, cap
-        self._cores: NodeProfile = node_profile(view, a_moment_after(view.now_s))
-        self._power = PowerProfile(view, bounds, cap, view.running.values())
-        self._order = _added_per_core_w(view, bounds)
+    def __init__(self, view: View, kept: _Kept, cap: Signal) -> None:
+        self._view, self._kept, self._cap = view, kept, cap
+        self._bounds, self._now = kept.bounds, kept.now
+        if cap is not kept.cap:
+            kept.cap = cap
+            kept.possible.clear()
+        self._now.follow(view)
+        self._is_steady = kept.always_on and not cap.forecast
+        # The power only falls without new jobs: one that fits at its start fits to its end. A job
+        # that overruns its request counts beside the jobs that are expected on its cores.
+        is_bounded = kept.bounds.least_core_w > 0.0 and self._now.first_end_s > view.now_s
+        self._falls = self._is_steady and is_bounded
+        self._excludes = is_bounded
+        self._cap_w = float(cap.values[np.searchsorted(cap.times_s, view.now_s, side="right") - 1])
+        self._profiles: tuple[NodeProfile, PowerProfile] | None = None
+        if not kept.always_on:
+            self._built()
 
     def run(self) -> None:
         """Start jobs until one does not fit, the head, then those that do not delay the head."""
-        head: tuple[Job, float] | None = None  # and its earliest start
+        head: _Head | None = None
         for job in self._view.queue.values():
-            if job.cores > self._view.nodes.free_cores and head is not None:
+            if head is not None and job.cores > self._view.nodes.free_cores:
                 continue
-            now = self._at(job, self._view.now_s)
+            now = self._starts_now(job)
             if now is not None and self._started(job, now, head):
                 continue
             if head is None:
-                start_s = self._earliest_s(job)
-                if start_s is None and self._never_fits(job):
-                    self._view.reject(job)
-                else:
-                    head = (job, math.inf if start_s is None else start_s)
+                head = self._head(job)
 
-    def _started(self, job: Job, now: Reservation, head: tuple[Job, float] | None) -> bool:
+    def _head(self, job: Job) -> _Head | None:
+        """Return a job as the head; reject it and return None if it can never start."""
+        if job.job_id in self._kept.possible:
+            return _Head(job)
+        if self._is_steady and not self._never_fits(job):
+            self._kept.possible.add(job.job_id)
+            return _Head(job)
+        head = _Head(job, self._earliest_s(job))
+        if head.start_s == math.inf and self._never_fits(job):
+            self._view.reject(job)
+            return None
+        return head
+
+    def _starts_now(self, job: Job) -> Reservation | None:
+        """Return the reservation of a job from now on; None: cores or power do not suffice.
+
+        Free cores do not become fewer in the profile, so only those free now count.
+        """
+        now_s = self._view.now_s
+        if now_s + job.requested_s <= now_s:
+            return self._at(job, now_s)
+        found = self._now.find(job, self._cap_w)
+        if found is None:
+            return None
+        if self._falls:
+            return Reservation(now_s, found)
+        reservation = with_boots(self._view, Reservation(now_s, found))
+        return reservation if self._built()[1].fits(job, reservation) else None
+
+    def _started(self, job: Job, now: Reservation, head: _Head | None) -> bool:
         """Start a job if that does not delay the head of the queue; return whether it started."""
-        before = self._power
-        self._cores.reserve(job, now)
-        self._power = before.with_job(job, now)
-        delays = head is not None and head[1] < math.inf and self._at(*head) is None
-        if not delays and now.allocation and self._view.start_at(job, now.allocation):
+        view, allocation = self._view, now.allocation
+        assert allocation is not None
+        end_s = now.runs_s + job.requested_s
+        if head is None and self._profiles is None and end_s > view.now_s:
+            if not view.start_at(job, allocation):
+                return False
+            self._now.start(job, now, view.now_s)
             return True
-        self._cores.release(job)
-        self._power = before
+        if head is not None:
+            return self._started_beside(job, now, head)
+        cores, power = self._built()
+        cores.reserve(job, now)
+        self._profiles = cores, power.with_job(job, now)
+        if view.start_at(job, allocation):
+            self._now.start(job, now, view.now_s)
+            return True
+        cores.release(job)
+        self._profiles = cores, power
         return False
 
-    def _earliest_s(self, job: Job) -> float | None:
-        """Return the earliest start of a job, simulated seconds; None: there is none."""
+    def _started_beside(self, job: Job, now: Reservation, head: _Head) -> bool:
+        """Do `_started` if there is a head."""
+        if head.start_s is None:
+            head.start_s = self._earliest_s(head.job)
+        assert now.allocation is not None
+        cores, power = self._built()
+        step = head.step
+        cores.reserve(job, now)
+        if self._falls and head.start_s < head.start_s + head.job.requested_s < math.inf:
+            is_on_time = self._is_on_time(job, now, head)
+        else:
+            self._profiles = cores, power.with_job(job, now)
+            is_on_time = head.start_s == math.inf or self._at(head.job, head.start_s) is not None
+        if is_on_time and self._view.start_at(job, now.allocation):
+            self._now.start(job, now, self._view.now_s)
+            return True
+        cores.release(job)
+        self._profiles, head.step = (cores, power), step
+        return False
+
+    def _is_on_time(self, job: Job, now: Reservation, head: _Head) -> bool:
+        """Return whether the head fits at its start beside a job, if the power only falls."""
+        assert head.start_s is not None
+        assert now.allocation is not None
+        cores, power = self._built()
+        end_s = head.start_s + head.job.requested_s
+        order = self._now.added_per_core_w
+        allocation = cores.find(head.job, head.start_s, end_s, order=order)
+        step = head.step or power.step_at(head.start_s)
+        if now.runs_s + job.requested_s > head.start_s:
+            step = step.with_job(now.allocation)
+        head.step = step
+        limit_w = self._cap_w * (1.0 + ROUNDING)
+        return allocation is not None and step.power_with_w(allocation) <= limit_w
+
+    def _built(self) -> tuple[NodeProfile, PowerProfile]:
+        """Return the profiles of cores and power, which are built once a pass."""
+        if self._profiles is None:
+            view, resting_w = self._view, self._now.resting_w
+            cores = node_profile(view, a_moment_after(view.now_s))
+            running = view.running.values()
+            power = PowerProfile(view, self._bounds, self._cap, running, resting_w)
+            self._profiles = cores, power
+        return self._profiles
+
+    def _earliest_s(self, job: Job) -> float:
+        """Return the earliest start of a job, simulated seconds; infinity: there is none."""
+        cores, power = self._built()
         now_s = self._view.now_s
-        times_s: set[float] = {*self._cores.starts_s(job, now_s), *self._power.times_s.tolist()}
-        for start_s in sorted(times_s):
+        takes_time = now_s + job.requested_s > now_s
+        for start_s in sorted({*cores.starts_s(job, now_s), *power.times_s}):
+            if takes_time and cores.total_at(start_s) < job.cores:
+                continue
+            if takes_time and self._excludes and power.excludes(job, start_s):
+                continue
             if self._at(job, start_s) is not None:
                 return start_s
-        return None
+        return math.inf
 
     def _at(self, job: Job, start_s: float) -> Reservation | None:
         """Return the reservation of a job at a time; None: cores or power do not suffice."""
+        cores, power = self._built()
         end_s = start_s + job.requested_s
-        allocation = self._cores.find(job, start_s, end_s, order=self._order)
+        allocation = cores.find(job, start_s, end_s, order=self._now.added_per_core_w)
         if allocation is None:
             return None
-        reservation = with_boots(self._view, Reservation(start_s, allocation))
-        fits = self._cores.fits(job, reservation) and self._power.fits(job, reservation)
-        return reservation if fits else None
+        reservation = Reservation(start_s, allocation)
+        if not self._kept.always_on:
+            reservation = with_boots(self._view, reservation)
+            if not cores.fits(job, reservation):
+                return None
+        return reservation if power.fits(job, reservation) else None
 
     def _never_fits(self, job: Job) -> bool:
         """Return whether a job alone on the cluster would exceed the cap at every known time."""
@@ -119,18 +245,25 @@ class _Pass:
         if set(nodes.power) & {"switching_on", "switching_off"}:
             return False  # their power changes soon
         usable = usable_nodes(job, nodes.capacity, nodes.capacity)
-        by_power = usable[np.argsort(self._order[usable], kind="stable")]
+        by_power = usable[np.argsort(self._now.added_per_core_w[usable], kind="stable")]
         allocation = fill(job, by_power, nodes.capacity)
-        alone = PowerProfile(self._view, self._bounds, self._cap, ())
+        alone = PowerProfile(self._view, self._bounds, self._cap, (), self._now.resting_w)
         return not any(
             alone.fits(job, with_boots(self._view, Reservation(start_s, allocation)))
-            for start_s in alone.times_s.tolist()
+            for start_s in alone.times_s
         )
 
 
-def _added_per_core_w(view: View, bounds: PowerBounds) -> Floats:
-    """Return float64[nodes]: power that a node adds for each core if all its cores compute, W."""
-    every, capacity = np.arange(len(view.nodes.free)), view.nodes.capacity
-    added_w = bounds.computing_w(every, capacity) - bounds.resting_w(view.nodes.power)
-    per_core: Floats = added_w / capacity
-    return per_core
+@dataclass
+class _Head:
+    """The first job of the queue that does not fit now.
+
+    Attributes:
+        job: the job.
+        start_s: its earliest start, simulated seconds; infinity: there is none; None: not computed.
+        step: power at that time with the jobs started beside; None: not computed.
+    """
+
+    job: Job
+    start_s: float | None = None
+    step: PowerStep | None = None
