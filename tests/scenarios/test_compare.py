@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hpcosim_client import PolicyError
+from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import Comparison, compare_policies
 from hpcosim_scenarios.running.compared import PowerSettings, parse_power_list
@@ -86,6 +87,23 @@ def test_a_comparison_records_what_a_run_with_this_manager_records(
     run_scenario(night, transport="inproc", out=own, overrides={"scheduler.power": OFF})
     for file in ("run.json", "jobs.csv", "metrics.json"):
         assert (out / "fcfs-timeout" / file).read_bytes() == (own / file).read_bytes()
+
+
+def test_settings_of_a_scheduler_are_in_the_name_of_its_folder(night: Path) -> None:
+    """Settings with characters that are unsafe in a file name are left out."""
+    signals = {"signals": {"price_per_kwh": {}}}
+    settings = (
+        "signal=price_per_kwh:slack_s=60",
+        "signal=price_per_kwh",
+        "slack_s=60.5:signal=x/y",
+    )
+    schedulers = [f"carbon-aware:{each}" for each in settings[:2]]
+    compare_policies(night, schedulers, out=night.parent / "out", overrides=signals)
+    assert sorted(folder.name for folder in (night.parent / "out").iterdir()) == [
+        "carbon-aware-signal=price_per_kwh",
+        "carbon-aware-signal=price_per_kwh-slack_s=60",
+    ]
+    assert folder_name(f"carbon-aware:{settings[2]}") == "carbon-aware"
 
 
 def test_every_scheduler_runs_with_every_manager(night: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from hpcosim_client import View
+from hpcosim_client import PolicyError, View
 from hpcosim_client.signals import Signal
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
@@ -169,6 +170,33 @@ def test_a_client_cannot_name_a_file(tmp_path: Path) -> None:
     with pytest.raises(SessionRefused, match="only the server can set it"):
         library.open(hello)
     library.open(Hello(versions=[1], overrides={"signals.price_per_kwh.forecast_s": 60.0}))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "overrides", "error"),
+    [
+        (
+            "carbon-aware:signal=price",
+            {},
+            "the signal price, but the scenario has only power_cap_w; "
+            "did you mean price_per_kwh. expected one of co2_g_per_kwh, price_per_kwh, power_cap_w",
+        ),
+        (
+            "carbon-aware",
+            {},
+            "co2_g_per_kwh, but .* only power_cap_w; add signals.co2_g_per_kwh to the scenario",
+        ),
+        ("power-capped", {"signals": None}, "has none; add signals.power_cap_w to the scenario"),
+    ],
+)
+def test_a_signal_that_is_missing_stops_the_run_before_its_start(
+    tmp_path: Path, scheduler: str, overrides: dict[str, Any], error: str
+) -> None:
+    """No results folder is made, and the error names the likely signal."""
+    path, out = written(tmp_path, "{power_cap_w: {value: 9000}}"), tmp_path / "out"
+    with pytest.raises(PolicyError, match=error):
+        run_scenario(path, scheduler=scheduler, transport="inproc", out=out, overrides=overrides)
+    assert not out.exists()
 
 
 @pytest.mark.slow

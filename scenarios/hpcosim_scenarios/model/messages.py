@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import CURRENCY_PATTERN, NAME_PATTERN
-from hpcosim_scenarios.model.units import unit_hint
 from hpcosim_scenarios.model.yaml_lines import steps_of
 
 Kinds = Sequence[type[Struct]]

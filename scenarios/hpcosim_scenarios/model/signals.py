@@ -143,6 +143,12 @@ def signals_of(
     )
 
 
+def names_of(signals: Signals | None) -> tuple[str, ...]:
+    """Return the names of the signals that a scenario has."""
+    names = Signals.__struct_fields__
+    return tuple(name for name in names if getattr(signals, name, None) is not None)
+
+
 def draws_forecasts(signals: Signals | None) -> bool:
     """Return whether a forecast depends on the seed."""
     sources = [getattr(signals, name, None) for name in Signals.__struct_fields__]

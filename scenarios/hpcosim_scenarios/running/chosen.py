@@ -19,6 +19,7 @@ from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
 from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_client.catalogue.schedulers import canonical_name
+from hpcosim_client.catalogue.signal_policies import check_signal, follows_signal
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
@@ -31,12 +32,13 @@ from hpcosim_client.power.settings import (
     parse_power,
 )
 from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
-from hpcosim_scenarios.model.units import unit_hint
+from hpcosim_scenarios.model.signals import Signals, names_of
 from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"
@@ -53,12 +55,14 @@ class Chosen:
         awareness: treatment of nodes that are not on, by the job scheduler.
         called: name that the user gave: for a trained scheduler of the scenario, its key in
             `scheduler.agents`.
+        signals: names of the signals of the scenario.
     """
 
     name: str
     power: Power
     awareness: Awareness
     called: str
+    signals: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -125,8 +129,10 @@ class Chosen:
         """Check that the policy can be made, apart from the plan of an oracle.
 
         Raises:
-            PolicyError: as `policy`.
+            PolicyError: as `policy`, or the scenario lacks the signal of the scheduler.
         """
+        if follows_signal(self.name):
+            check_signal(self.name, self.signals, Signals.__struct_fields__)
         if self.needs_plan:
             make_policy(self.name)
         else:
@@ -171,7 +177,8 @@ def chosen_by(
         name = f"{kind}:{path.parent / model}"
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
-    return Chosen(name, from_folder(power, path.parent), awareness, called)
+    signals = names_of(scenario.signals)
+    return Chosen(name, from_folder(power, path.parent), awareness, called, signals)
 
 
 def power_of(scheduler: Scheduler) -> Power:

@@ -25,6 +25,7 @@ from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
 from hpcosim_scenarios.running.savings import outcome_of, savings_of
+from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_server.errors import ResultsError
@@ -105,9 +106,10 @@ def compare_policies(
     """
     policies = compared_policies(path, schedulers, power, overrides or {})
     base = find_policy(baseline, policies) if baseline else ""
-    for warning in [*switching_warnings(policies), *baseline_warnings(base, policies)]:
+    warn = once(warn)
+    for warning in [*_warnings(path, policies), *baseline_warnings(base, policies)]:
         warn(warning)
-    run = _runner(path, transport, overrides, formats, once(warn), keeps=out is not None)
+    run = _runner(path, transport, overrides, formats, warn, keeps=out is not None)
     metrics, outcomes = {}, {}
     with _folders(policies, out, transport, force=force, needed=bool(base)) as folders:
         for policy, folder in zip(policies, folders, strict=True):
@@ -126,6 +128,13 @@ def compare_policies(
         if name != base
     }
     return Comparison(metrics, base, savings)
+
+
+def _warnings(path: Path, policies: Sequence[ComparedPolicy]) -> Iterator[str]:
+    """Yield the warnings about the policies, before the first run."""
+    yield from switching_warnings(policies)
+    for policy in policies:
+        yield from signal_warnings(policy.scenario, path, policy.chosen, policy.overrides)
 
 
 Run = Callable[[ComparedPolicy, Path | None], Metrics]

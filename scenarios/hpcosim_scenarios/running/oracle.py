@@ -59,9 +59,10 @@ def plan_scenario(
         PolicyError: the scheduler is unknown, or the plan cannot be written.
     """
     library = Library([path], overrides)
-    name = chosen_by(library.first, path, scheduler, overrides).name
+    chosen = replace(chosen_by(library.first, path, scheduler, overrides), power=Oracle())
+    chosen.check()
     signals = library.default.signals
-    optimal = plan_of(library.first, library.first_jobs, name, signals)
+    optimal = plan_of(library.first, library.first_jobs, chosen.name, signals)
     if out is not None:
         write_plan(optimal.plan, out)
     return optimal.cheapest

@@ -26,6 +26,7 @@ from hpcosim_scenarios.running.library import (
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
+from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
 from hpcosim_scenarios.running.warnings import (
@@ -79,6 +80,8 @@ def run_scenario(
     chosen = chosen_by(scenario, path, scheduler, overrides)
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
+    for warning in signal_warnings(scenario, path, chosen, overrides):
+        warn(warning)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force or is_incomplete(folder))
     with (
@@ -214,14 +217,14 @@ class Checked(NamedTuple):
         jobs: its jobs.
         source: the origin of the jobs.
         chosen: its scheduler and power manager.
-        warnings: warnings about it.
+        warnings: warnings about them.
     """
 
     scenario: Scenario
     jobs: JobTable
     source: WorkloadSource
     chosen: Chosen
-    warnings: list[str]
+    warnings: Sequence[str]
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
@@ -239,5 +242,8 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
     assert loaded.source is not None
-    warnings = scenario_warnings(loaded)
+    warnings = [
+        *scenario_warnings(loaded),
+        *signal_warnings(loaded.scenario, path, chosen, overrides),
+    ]
     return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings)

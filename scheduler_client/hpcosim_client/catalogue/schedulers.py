@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,9 @@ from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
+
+SAFE_SETTINGS = re.compile(r"[A-Za-z0-9_.=:+-]{1,100}")
+"""Settings that are part of the name of a results folder; a colon becomes a hyphen."""
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
@@ -126,8 +130,20 @@ def short_name(name: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """Return the part of a scheduler's name that names its results folder, without the file."""
-    return name.rpartition(":")[2] if is_policy_file(name) else name.partition(":")[0]
+    """Return the part of a scheduler's name that names its results folder, without the file.
+
+    Settings are part of it if they are short and every file system accepts them.
+
+    Example:
+        >>> folder_name("carbon-aware:slack_s=86400")
+        'carbon-aware-slack_s=86400'
+    """
+    if is_policy_file(name):
+        return name.rpartition(":")[2]
+    kind, colon, settings = name.partition(":")
+    if colon and follows_signal(name) and SAFE_SETTINGS.fullmatch(settings):
+        return f"{kind}-{settings.replace(':', '-')}"
+    return kind
 
 
 def expand(names: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 import msgspec
@@ -13,8 +14,10 @@ from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.heuristics.carbon_aware import carbon_aware
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
-from hpcosim_client.heuristics.power_capped import power_capped
+from hpcosim_client.heuristics.power_capped import CAP, power_capped
+from hpcosim_client.setting_errors import explained
 from hpcosim_client.view import Policy
+from hpcosim_protocol.units import unit_hint
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
@@ -57,13 +60,43 @@ def parse_settings(name: str) -> CarbonAware | PowerCapped:
     scheduler, colon, text = name.partition(":")
     kind = SETTINGS[scheduler]
     pairs = [each.partition("=") for each in text.split(":")] if colon else []
-    try:
-        if not all(key and equals for key, equals, _ in pairs):
-            raise ValueError("expected SETTING=VALUE, separated by colons")
-        return msgspec.convert({key: value for key, _, value in pairs}, kind, strict=False)
-    except ValueError as error:
+    if not all(key and equals for key, equals, _ in pairs):
         known = ", ".join(kind.__struct_fields__) or "none"
-        raise PolicyError(f"scheduler {name!r}: {error}; settings: {known}") from None
+        what = f"expected SETTING=VALUE, separated by colons; settings: {known}"
+        raise PolicyError(f"scheduler {name!r}: {what}")
+    values = {key: value for key, _, value in pairs}
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        setting, what = explained(str(error), values, kind, scheduler)
+        if setting in kind.__struct_fields__:
+            what = unit_hint(setting, values[setting]) or what
+        raise PolicyError(f"scheduler {name!r}: {setting}: {what}") from None
+
+
+def check_signal(name: str, known: Collection[str], possible: Collection[str]) -> None:
+    """Check that a simulation has the signal that a scheduler follows.
+
+    Args:
+        name: see `parse_settings`.
+        known: names of the signals of the simulation.
+        possible: names of all signals that a simulation can have.
+
+    Raises:
+        PolicyError: a setting is invalid, or the simulation lacks the signal.
+    """
+    settings = parse_settings(name)
+    signal = settings.signal if isinstance(settings, CarbonAware) else CAP
+    if signal in known:
+        return
+    has = f"has only {', '.join(known)}" if known else "has none"
+    advice = f"add signals.{signal} to the scenario"
+    if signal not in possible:
+        near = difflib.get_close_matches(signal, possible, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}? " if near else ""
+        advice = f"{hint}expected one of {', '.join(possible)}"
+    what = f"needs the signal {signal}, but the scenario {has}; {advice}"
+    raise PolicyError(f"scheduler {name!r}: {what}")
 
 
 def make_signal_policy(name: str, awareness: Awareness) -> Policy:
