@@ -234,16 +234,8 @@ def test_a_selection_without_effect_on_the_cost_gives_no_warning(
             TARIFF,
             "11: economics: tariff_repeat_s applies to tariff; add tariff or remove tariff_r",
         ),
-        (
-            "  price_per_kwh: -1\n",
-            TARIFF,
-            "11: economics.price_per_kwh: expected a number >= 0, got",
-        ),
-        (
-            "  price_per_kwh: .nan\n",
-            TARIFF,
-            "11: economics.price_per_kwh: expected a number >= 0",
-        ),
+        ("  price_per_kwh: -1\n", TARIFF, "11: economics.price_per_kwh: expected a number >= 0"),
+        ("  price_per_kwh: .nan\n", TARIFF, "11: economics.price_per_kwh: expected a number >= 0"),
         (
             "  price_per_kwh: 0.3\n  currency: euro\n",
             TARIFF,

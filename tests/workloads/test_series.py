@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ def test_a_constant_has_one_value() -> None:
     ],
 )
 def test_a_bad_file_is_an_error_with_its_line(
-    tmp_path: Path, text: str, options: dict[str, float], message: str
+    tmp_path: Path, text: str, options: dict[str, Any], message: str
 ) -> None:
     """The message says where and what was expected."""
     path = write(tmp_path, text)
@@ -201,7 +202,7 @@ def test_a_binary_file_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"repeat_s": 0.0}, {"repeat_s": 1e13}, {"origin_s": 1e13}])
-def test_settings_out_of_range_are_errors(tmp_path: Path, options: dict[str, float]) -> None:
+def test_settings_out_of_range_are_errors(tmp_path: Path, options: dict[str, Any]) -> None:
     """The period and the origin have bounds."""
     with pytest.raises(WorkloadError, match="must be from"):
         read_series(write(tmp_path, "time_s,price\n0,1\n"), **options)
