@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,9 +20,17 @@ from hpcosim_client.nodes import NodePool
 from hpcosim_client.power.manager import managed
 from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_client.power.timeout import timeout
-from hpcosim_protocol import Decision, NodeGroup, Placement, Platform, PowerStates, Processor
+from hpcosim_protocol import (
+    Decision,
+    EventKind,
+    NodeGroup,
+    Placement,
+    Platform,
+    PowerStates,
+    Processor,
+)
 from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.engine.simulation import Batch, Simulation
 from hpcosim_server.physics.power import GroupMeter
 from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.timeline import node_spans
@@ -194,7 +203,9 @@ def decisions_below(
     simulation = Simulation(platform, jobs, signals=[Signal(CAP, cap, forecast_s)])
     heard: list[object] = []
 
-    def ask(decisions: list[Decision], wake_on: object, elapsed_s: float) -> object:
+    def ask(
+        decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
         heard.append((simulation.now_s, list(decisions), wake_on))
         return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
 

@@ -38,6 +38,8 @@ class PowerNow:
         self._held: dict[int, Allocation] = {}
         self._ends_s: dict[int, float] = {}
         self._states: list[PowerState] = []
+        # Least number of cores that does not fit now, by placement.
+        self._too_many: dict[Placement, int] = {}
         self._count(view)
 
     @property
@@ -108,8 +110,7 @@ class PowerNow:
         computing_w = np.maximum(computing_w, self._least_computing_w)
         self._node_w: Floats = np.where(self._tasks > 0, computing_w, self.resting_w)
         self.power_w = float(self._node_w.sum())
-        # Least number of cores that does not fit now, by placement.
-        self._too_many: dict[Placement, int] = {}
+        self._too_many = {}
 
     def _set_states(self, view: View) -> None:
         bounds, every, capacity = self._bounds, self._every, view.nodes.capacity

@@ -196,8 +196,12 @@ class Cluster:
     def _note_peak(self, now_s: float) -> None:
         """Note the power since the last change."""
         if now_s > self._changed_s:
-            self.peak_w = max(self.peak_w, sum([meter.power_w for meter in self.meters]))
             self._changed_s = now_s
+            power_w = 0.0
+            for meter in self.meters:
+                power_w += meter.power_w
+            if power_w > self.peak_w:
+                self.peak_w = power_w
 
     def _by_current_kind(self, parts: list[AllocationPart]) -> list[AllocationPart]:
         """Return the parts grouped by the current kinds of their nodes."""
