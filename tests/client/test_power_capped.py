@@ -18,7 +18,7 @@ from hpcosim_client.catalogue.power import with_power
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.power.manager import managed
-from hpcosim_client.power.settings import AlwaysOn, Timeout
+from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import (
     Decision,
@@ -352,6 +352,67 @@ def test_a_job_above_every_known_cap_is_rejected() -> None:
     simulation = capped(cluster_of(3), jobs_of((0.0, 5.0, 3), (0.0, 5.0, 2), (0.0, 5.0, 1)), cap)
     assert [simulation.recording.state[row] for row in range(3)] == [6, 2, 2]
     assert starts(simulation) == pytest.approx({1: np.nan, 2: 10.0, 3: 15.0}, nan_ok=True)
+
+
+PROCESSOR = Processor(8, static_w=143.0, dynamic_w=4.875, idle_fraction=0.5)
+
+
+def resting(job_count: int, cap_w: float, power: Power) -> Simulation:
+    """Return a run of jobs on nodes of 71.5 W idle, 182 W computing and 90 W switching off."""
+    states = PowerStates(5.0, 60.0, 120.0, 60.0, 90.0)
+    group = NodeGroup(24, (PROCESSOR,), power_states=states)
+    jobs = jobs_of(*((0.0, 600.0, 8) for _ in range(job_count)))
+    policy = with_power("power-capped", power)
+    return capped(Platform((group,)), jobs, constant(cap_w), policy=policy)
+
+
+# With one job: 23 x 71.5 W + 182 W = 1,826.5 W; 24 x 90 W = 2,160 W are switched off together.
+
+
+@pytest.mark.parametrize("cap_w", [1826.5, 2000.0])
+def test_nodes_that_are_always_on_count_with_their_idle_power(cap_w: float) -> None:
+    """The power of switching off has no effect without a power manager."""
+    simulation = resting(1, cap_w, AlwaysOn())
+    assert starts(simulation) == {1: 0.0}
+    assert excess_w(simulation, constant(cap_w)) <= 1e-6
+
+
+def test_a_job_waits_until_nodes_are_switched_off() -> None:
+    """All sleep from 960 s on; the job behind it does not overtake."""
+    assert starts(resting(2, 2000.0, Timeout(900.0))) == {1: 1020.0, 2: 1020.0}
+
+
+def test_a_job_above_the_cap_beside_sleeping_nodes_is_rejected_at_once() -> None:
+    """It would draw 23 x 5 W + 182 W."""
+    simulation = resting(1, 296.0, Timeout(900.0))
+    assert [simulation.recording.state[0], simulation.recording.end_s[0]] == [6, 0.0]
+
+
+def test_a_job_above_the_cap_while_its_node_boots_is_rejected_when_all_sleep() -> None:
+    """It would fit with its node on, 10 W + 182 W, but a boot at 1,000 W is needed."""
+    states = PowerStates(5.0, 60.0, 1000.0, 60.0, 90.0)
+    group = NodeGroup(3, (PROCESSOR,), power_states=states)
+    policy = with_power("power-capped", Timeout(900.0))
+    jobs = jobs_of((0.0, 600.0, 8))
+    simulation = capped(Platform((group,)), jobs, constant(300.0), policy=policy)
+    assert [simulation.recording.state[0], simulation.recording.end_s[0]] == [6, 960.0]
+
+
+def test_a_wait_for_nodes_that_stay_on_ends_after_a_day() -> None:
+    """The power manager keeps all nodes on, so the job is rejected."""
+    simulation = resting(1, 2000.0, KeepIdle(24))
+    assert [simulation.recording.state[0], simulation.recording.end_s[0]] == [6, 86_400.0]
+
+
+@pytest.mark.slow
+@given(scene=scenes(), share=st.floats(0.05, 1.0), keep=st.none() | st.integers(0, 3))
+def test_jobs_below_a_cap_that_is_too_low_end(scene: Scene, share: float, keep: int | None) -> None:
+    """Every job starts or is rejected, whether nodes are switched off or kept on."""
+    cap = Series(scene.cap.times_s, scene.cap.values * share)
+    power = Timeout(scene.timeout_s) if keep is None else KeepIdle(keep, scene.timeout_s)
+    policy = with_power("power-capped", power)
+    simulation = capped(scene.platform, scene.jobs, cap, policy=policy)
+    assert simulation.recording.over == len(scene.jobs)
 
 
 def test_cheaper_nodes_go_first() -> None:

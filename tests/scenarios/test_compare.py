@@ -91,7 +91,7 @@ def test_a_comparison_records_what_a_run_with_this_manager_records(
 
 def test_settings_of_a_scheduler_are_in_the_name_of_its_folder(night: Path) -> None:
     """Settings with characters that are unsafe in a file name are left out."""
-    signals = {"signals": {"price_per_kwh": {}}}
+    signals: dict[str, Any] = {"signals": {"price_per_kwh": {}}}
     settings = (
         "signal=price_per_kwh:slack_s=60",
         "signal=price_per_kwh",

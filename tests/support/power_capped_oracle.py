@@ -13,6 +13,7 @@ from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
 from hpcosim_client.heuristics.power_aware import a_moment_after, with_boots
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.reservation import Reservation
+from hpcosim_client.heuristics.sleep_wait import SleepWait
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
@@ -39,14 +40,17 @@ def power_capped() -> Policy:
     in the forecast, even if no other job ran. The nodes count in their present power states.
     """
     bounds: list[PowerBounds] = []
+    sleep = SleepWait()
 
     def decide(view: View) -> None:
         cap = signal_of(view.signals, CAP, "power-capped")
         if not bounds:
-            bounds.append(PowerBounds(view.platform, view.nodes))
+            switches = view.power_exchange.switches
+            bounds.append(PowerBounds(view.platform, view.nodes, switches=switches))
         if view.queue:
-            _Pass(view, bounds[0], cap).run()
+            _Pass(view, bounds[0], cap, sleep).run()
         if not view.queue:
+            sleep.end(view)
             view.wake_on = SUBMISSION
 
     return decide
@@ -59,10 +63,11 @@ class _Pass:
         view: the view.
         bounds: power of the nodes.
         cap: the power cap, W.
+        sleep: the wait for nodes to be switched off.
     """
 
-    def __init__(self, view: View, bounds: PowerBounds, cap: Signal) -> None:
-        self._view, self._bounds, self._cap = view, bounds, cap
+    def __init__(self, view: View, bounds: PowerBounds, cap: Signal, sleep: SleepWait) -> None:
+        self._view, self._bounds, self._cap, self._sleep = view, bounds, cap, sleep
         self._cores: NodeProfile = node_profile(view, a_moment_after(view.now_s))
         self._power = PowerProfile(view, bounds, cap, view.running.values())
         self._order = _added_per_core_w(view, bounds)
@@ -78,10 +83,13 @@ class _Pass:
                 continue
             if head is None:
                 start_s = self._earliest_s(job)
+                if start_s is None and self._waits_for_sleep(job):
+                    return
                 if start_s is None and self._never_fits(job):
                     self._view.reject(job)
                 else:
                     head = (job, math.inf if start_s is None else start_s)
+        self._sleep.end(self._view)
 
     def _started(self, job: Job, now: Reservation, head: tuple[Job, float] | None) -> bool:
         """Start a job if that does not delay the head of the queue; return whether it started."""
@@ -113,6 +121,12 @@ class _Pass:
         reservation = with_boots(self._view, Reservation(start_s, allocation))
         fits = self._cores.fits(job, reservation) and self._power.fits(job, reservation)
         return reservation if fits else None
+
+    def _waits_for_sleep(self, job: Job) -> bool:
+        """Return whether a job without a start waits until nodes are switched off."""
+        if job.job_id != self._sleep.job_id and not self._never_fits(job):
+            return False
+        return self._sleep.begins(self._view, self._bounds, self._cap, job)
 
     def _never_fits(self, job: Job) -> bool:
         """Return whether a job alone on the cluster would exceed the cap at every known time."""

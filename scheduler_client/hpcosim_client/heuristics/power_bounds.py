@@ -16,6 +16,11 @@ class PowerBounds:
     processors the scheduler does not know which of them has the tasks, and the bound is that of
     the most expensive distribution.
 
+    Args:
+        platform: the cluster.
+        nodes: its nodes.
+        switches: whether a power manager may switch nodes off.
+
     Attributes:
         awake_w: float64[nodes], node that is on without a job, also while it is switched off, in W.
         booting_w: float64[nodes], node that is switched on, in W; 0: it cannot be switched.
@@ -23,7 +28,7 @@ class PowerBounds:
             in W; 0: there is none, or nodes can be switched.
     """
 
-    def __init__(self, platform: Platform, nodes: NodePool) -> None:
+    def __init__(self, platform: Platform, nodes: NodePool, *, switches: bool = True) -> None:
         groups = platform.nodes
         self._group, self._capacity = nodes.group, nodes.capacity
         self._tasks_w = np.full((len(groups), nodes.largest + 1), np.nan)
@@ -34,7 +39,8 @@ class PowerBounds:
         off_w = np.array([0.0 if each is None else each.switch_off_w for each in states])
         on_w = np.array([0.0 if each is None else each.switch_on_w for each in states])
         sleep_w = np.array([np.inf if each is None else each.sleep_w for each in states])
-        self.awake_w: Floats = np.maximum(idle_w, off_w)[self._group]
+        awake_w = np.maximum(idle_w, off_w) if switches else idle_w
+        self.awake_w: Floats = awake_w[self._group]
         self.booting_w: Floats = on_w[self._group]
         cores_w = np.diff(self._tasks_w, axis=1)
         cores_w[:, 0] = self._tasks_w[:, 1] - np.maximum(idle_w, off_w)

@@ -14,6 +14,7 @@ from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.power_now import PowerNow
 from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile, PowerStep
 from hpcosim_client.heuristics.reservation import Reservation
+from hpcosim_client.heuristics.sleep_wait import SleepWait
 from hpcosim_client.job import Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
@@ -33,22 +34,28 @@ def power_capped() -> Policy:
     and power. Nodes that add the least power for each core go first.
 
     The power exceeds the cap only if the cap falls below the power of running jobs without being
-    forecast, if a job overruns its requested time, if a boot takes longer than its mean time, or if
-    a power manager switches on nodes in advance. Running jobs are never killed.
+    forecast, if a job overruns its requested time, if a boot takes longer than its mean time, if
+    a power manager switches on nodes in advance, or if the cap is below the power of all nodes
+    without jobs, which a power manager may switch off at the same time. Running jobs are never
+    killed.
 
     A job is rejected when it is the head of the queue and could not start at any known cap, now or
-    in the forecast, even if no other job ran. The nodes count in their present power states.
+    in the forecast, even if no other job ran. The nodes count in their present power states. With a
+    power manager, a job that would fit if other nodes slept waits for that, at most `MOST_WAIT_S`
+    while no job runs; the jobs behind it wait, too.
     """
     kept: list[_Kept] = []
 
     def decide(view: View) -> None:
         cap = signal_of(view.signals, CAP, "power-capped")
         if not kept:
-            bounds = PowerBounds(view.platform, view.nodes)
+            switches = view.power_exchange.switches
+            bounds = PowerBounds(view.platform, view.nodes, switches=switches)
             kept.append(_Kept(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
         if view.queue:
             _Pass(view, kept[0], cap).run()
         if not view.queue:
+            kept[0].sleep.end(view)
             view.wake_on = SUBMISSION
 
     return decide
@@ -64,6 +71,7 @@ class _Kept:
         always_on: whether no node can be switched.
         cap: the cap of the last pass; None: there was no pass.
         possible: numbers of jobs that fit alone below a cap that does not change.
+        sleep: the wait for nodes to be switched off.
     """
 
     bounds: PowerBounds
@@ -71,6 +79,7 @@ class _Kept:
     always_on: bool
     cap: Signal | None = None
     possible: set[int] = field(default_factory=set)
+    sleep: SleepWait = field(default_factory=SleepWait)
 
 
 class _Pass:
@@ -114,6 +123,9 @@ class _Pass:
                 continue
             if head is None:
                 head = self._head(job)
+                if head is not None and head.waits_for_sleep:
+                    return  # later jobs would keep nodes on
+        self._kept.sleep.end(self._view)
 
     def _head(self, job: Job) -> _Head | None:
         """Return a job as the head; reject it and return None if it can never start."""
@@ -123,6 +135,9 @@ class _Pass:
             self._kept.possible.add(job.job_id)
             return _Head(job)
         head = _Head(job, self._earliest_s(job))
+        head.waits_for_sleep = head.start_s == math.inf and self._waits_for_sleep(job)
+        if head.waits_for_sleep:
+            return head
         if head.start_s == math.inf and self._never_fits(job):
             self._view.reject(job)
             return None
@@ -239,6 +254,13 @@ class _Pass:
                 return None
         return reservation if power.fits(job, reservation) else None
 
+    def _waits_for_sleep(self, job: Job) -> bool:
+        """Return whether a job without a start waits until nodes are switched off."""
+        sleep = self._kept.sleep
+        if job.job_id != sleep.job_id and not self._never_fits(job):
+            return False
+        return sleep.begins(self._view, self._bounds, self._cap, job)
+
     def _never_fits(self, job: Job) -> bool:
         """Return whether a job alone on the cluster would exceed the cap at every known time."""
         nodes = self._view.nodes
@@ -262,8 +284,10 @@ class _Head:
         job: the job.
         start_s: its earliest start, simulated seconds; infinity: there is none; None: not computed.
         step: power at that time with the jobs started beside; None: not computed.
+        waits_for_sleep: whether it waits until nodes are switched off.
     """
 
     job: Job
     start_s: float | None = None
     step: PowerStep | None = None
+    waits_for_sleep: bool = False
