@@ -12,8 +12,9 @@ from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
+from hpcosim_experiments.model.windows import overlap_warnings
 from hpcosim_experiments.output import check_output, mark_output, marker_of
-from hpcosim_experiments.report import Results, check, write_report
+from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult
@@ -90,7 +91,7 @@ def run_experiment(
     store, results = simulate_plan(
         plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
     )
-    files = _write(folder, plan, results, store, metrics, table_format)
+    files = _write(folder, plan, results, store, metrics, table_format, warn)
     return CarriedOut(folder, plan, results, files)
 
 
@@ -165,6 +166,8 @@ def checked_plan(
             raise located(error, path) from None
         field, _, what = str(error).partition(": ")
         raise located(ExperimentFileError(what, field=f"$.{field}"), path) from None
+    for warning in overlap_warnings(plan.axes, repeats(plan.experiment.report, _labels(plan))):
+        warn(warning)
     return plan, metrics
 
 
@@ -194,6 +197,7 @@ def _write(
     store: RunStore,
     metrics: Columns,
     table_format: Format,
+    warn: Warn,
 ) -> list[Path]:
     """Write the tables and, if a run succeeded, the report; return the files."""
     about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
@@ -209,4 +213,6 @@ def _write(
     if all(row["status"] == "failed" for row in runs.rows):
         return files
     found = Results(plan.experiment.name, _labels(plan), runs.rows, classes.rows)
+    for one in identical_repeats(found, plan.experiment.report):
+        warn(one.text)
     return files + write_report(folder, found, plan.experiment.report)
