@@ -80,7 +80,8 @@ def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
         analysis: the results.
 
     Raises:
-        FigureError: matplotlib is missing, or a file is not writable.
+        FigureError: matplotlib is missing.
+        StoreError: a file cannot be written.
     """
     chosen = analysis.settings.figures
     if chosen is None:
