@@ -262,3 +262,62 @@ def test_a_window_without_jobs_is_an_error_before_the_first_run(tmp_path: Path) 
     with pytest.raises(ExperimentError, match=r"study.yaml:3: axes.window\[1\]: no jobs numbered"):
         carry_out(write(tmp_path, text), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def files_in(folder: Path) -> set[str]:
+    """Return the tables and the files of the report, without the stored results."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if path.parts[0] != "runs"}
+
+
+def test_outdated_files_are_removed(tmp_path: Path) -> None:
+    """Tables and figures that the experiment no longer has go; files of others stay."""
+    more = "measure: {size_classes: [1, 8]}\njobs: true\n"
+    figures = "report: {figures: [{kind: box, metric: mean_wait_s, by: scheduler}]}\n"
+    text = EXPERIMENT.replace("report: {figures: []}\n", figures)
+    carry_out(write(tmp_path, text + more), tmp_path / "out")
+    assert {"breakdowns.parquet", "jobs.parquet", "tables/by-cores.tex"} < files_in(
+        tmp_path / "out"
+    )
+    for name in ("tables/mine.tex", "notes.txt"):
+        (tmp_path / "out" / name).write_text("mine")
+    done, _, _ = carry_out(write(tmp_path), tmp_path / "out", table_format="csv")
+    expected = {str(path.relative_to(done.folder)) for path in done.files}
+    assert files_in(tmp_path / "out") == {
+        *expected,
+        "experiment.json",
+        "tables/mine.tex",
+        "notes.txt",
+    }
+    assert "results.csv" in expected
+    assert not (tmp_path / "out/figures").exists()
+
+
+def test_a_marker_removes_only_files_of_experiments(tmp_path: Path) -> None:
+    """A damaged or foreign list names no file that is removed."""
+    carry_out(write(tmp_path), tmp_path / "out")
+    marker = tmp_path / "out/experiment.json"
+    kept = [tmp_path / "report.md", tmp_path / "out/notes.txt"]
+    for path in kept:
+        path.write_text("mine")
+    names = '"files": ["../report.md", "notes.txt", '
+    marker.write_text(marker.read_text().replace('"files": [', names))
+    carry_out(write(tmp_path), tmp_path / "out")
+    assert all(path.exists() for path in kept)
+
+
+def test_a_report_is_written_if_all_runs_failed(tmp_path: Path) -> None:
+    """It replaces that of an earlier start, and lists the failures."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(
+        "def mine(view):\n    while view.queue and view.start(view.queue.first()):\n        pass\n"
+    )
+    text = EXPERIMENT.replace("[fcfs, easy]", "[mine.py:mine]").replace("{figures: []}", "{}")
+    carry_out(write(tmp_path, text), tmp_path / "out")
+    policy.write_text("def mine(view):\n    1 / 0\n")
+    done, _, _ = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert len(done.failed) == 4
+    report = (tmp_path / "out/report.md").read_text()
+    assert "- runs: 4, of which 4 failed" in report
+    assert report.count("ZeroDivisionError") == 4
+    assert "figures/" not in report

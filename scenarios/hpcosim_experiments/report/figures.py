@@ -73,7 +73,7 @@ class DrawnFigure(NamedTuple):
 
 
 def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
-    """Draw the figures of a report as SVG and PDF.
+    """Draw the figures of a report as SVG and PDF; none if all runs failed.
 
     Args:
         folder: existing output folder.
@@ -83,6 +83,8 @@ def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
         FigureError: matplotlib is missing.
         StoreError: a file cannot be written.
     """
+    if len(analysis.failed) == len(analysis.runs):
+        return []
     chosen = analysis.settings.figures
     if chosen is None:
         chosen = default_figures(analysis.settings, analysis.axes, analysis.kept)

@@ -50,7 +50,9 @@ def overview_of(analysis: Analysis) -> list[Table]:
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
-    """Return the tables of results; those without rows are left out."""
+    """Return the tables of results; those without rows are left out. None if all runs failed."""
+    if len(analysis.failed) == len(analysis.runs):
+        return []
     return _with_rows(
         [metrics_table(analysis), *comparison_tables(analysis), *breakdown_tables(analysis)]
     )
