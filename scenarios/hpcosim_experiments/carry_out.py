@@ -135,7 +135,7 @@ def simulate_plan(
     if warning := other_commits(plan, results):
         warn(warning)
     missing = missing_runs(plan, results)
-    count_jobs(plan.path, missing)
+    count_jobs(plan.path, missing, results.values())
     mark_output(folder, replace(marker, files=earlier.files if earlier else ()))
     store.sweep()
     try:
