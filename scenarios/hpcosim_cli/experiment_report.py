@@ -10,11 +10,11 @@ from hpcosim_executors import ExecutorSettings, Local, cores
 from hpcosim_experiments.carry_out import CarriedOut
 from hpcosim_experiments.dry_run import DryRun
 from hpcosim_experiments.estimate import SAMPLE_S
-from hpcosim_experiments.execute import name_of
+from hpcosim_experiments.messages import grouped
 from hpcosim_scenarios.running.progress import span
 
 MOST_FAILURES = 20
-"""Number of failed runs that are listed."""
+"""Number of different errors that are listed."""
 
 
 def print_dry_run(done: DryRun, settings: ExecutorSettings) -> None:
@@ -34,16 +34,17 @@ def print_dry_run(done: DryRun, settings: ExecutorSettings) -> None:
 
 def _time(done: DryRun, settings: ExecutorSettings) -> str:
     """Return the estimated time with its origin."""
-    wall_s, origin, runs = done.estimate
+    wall_s, origin, runs, error = done.estimate
     if wall_s is None:
-        return f"unknown; {origin}"
+        return f"unknown; {origin}; the first error: {error}"
     text = f"{_span(wall_s)} with one worker"
     workers = (settings.workers or cores()) if isinstance(settings, Local) else settings.workers
     workers = min(workers or 1, len(done.jobs))
     if workers > 1:
         text += f", {_span(wall_s / workers)} with {workers}"
     short = "" if origin == "stored runs" else f", each simulated for at most {SAMPLE_S:g} s"
-    return f"{text}; from the time per job of {runs} {origin}{short}"
+    failed = f"; the first error of a sample: {error}" if error else ""
+    return f"{text}; from the time per job of {runs} {origin}{short}{failed}"
 
 
 def _span(seconds: float) -> str:
@@ -56,11 +57,12 @@ def print_outcome(done: CarriedOut) -> int:
         if path.parent == done.folder:  # a report links to its figures
             typer.echo(str(path))
     failed = done.failed
-    for run in failed[:MOST_FAILURES]:
-        typer.echo(f"error: {name_of(run)}: {done.results[run.key].error}", err=True)
+    errors = grouped((run, done.results[run.key].error) for run in failed)
+    for line in errors[:MOST_FAILURES]:
+        typer.echo(f"error: {line}", err=True)
     if failed:
-        more = len(failed) - MOST_FAILURES
-        not_listed = f"; {more} of them are not listed" if more > 0 else ""
+        more = len(errors) - MOST_FAILURES
+        not_listed = f"; {more} other errors are in the report" if more > 0 else ""
         total = len(done.plan.runs)
         typer.echo(f"error: {len(failed)} of {total} runs failed{not_listed}", err=True)
     return len(failed)

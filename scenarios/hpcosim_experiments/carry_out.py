@@ -7,13 +7,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from hpcosim_executors import ExecutorSettings, Local
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.output import check_output, mark_output, marker_of
-from hpcosim_experiments.report import Results, check, write_report
+from hpcosim_experiments.model.windows import overlap_warnings
+from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
+from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult
@@ -90,7 +93,8 @@ def run_experiment(
     store, results = simulate_plan(
         plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
     )
-    files = _write(folder, plan, results, store, metrics, table_format)
+    files = _write(folder, plan, results, store, metrics, table_format, warn)
+    list_output(folder, files)
     return CarriedOut(folder, plan, results, files)
 
 
@@ -131,8 +135,8 @@ def simulate_plan(
     if warning := other_commits(plan, results):
         warn(warning)
     missing = missing_runs(plan, results)
-    count_jobs(plan.path, missing)
-    mark_output(folder, marker)
+    count_jobs(plan.path, missing, results.values())
+    mark_output(folder, replace(marker, files=earlier.files if earlier else ()))
     store.sweep()
     try:
         results |= simulate_runs(plan.experiment.name, missing, store, executor)
@@ -165,6 +169,8 @@ def checked_plan(
             raise located(error, path) from None
         field, _, what = str(error).partition(": ")
         raise located(ExperimentFileError(what, field=f"$.{field}"), path) from None
+    for warning in overlap_warnings(plan.axes, repeats(plan.experiment.report, _labels(plan))):
+        warn(warning)
     return plan, metrics
 
 
@@ -194,8 +200,9 @@ def _write(
     store: RunStore,
     metrics: Columns,
     table_format: Format,
+    warn: Warn,
 ) -> list[Path]:
-    """Write the tables and, if a run succeeded, the report; return the files."""
+    """Write the tables and the report; return the files."""
     about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
     runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
     files = [folder / f"results.{table_format}"]
@@ -206,7 +213,7 @@ def _write(
     if plan.experiment.jobs:
         files.append(folder / f"jobs.{table_format}")
         write_jobs(files[-1], plan, results, store, about)
-    if all(row["status"] == "failed" for row in runs.rows):
-        return files
     found = Results(plan.experiment.name, _labels(plan), runs.rows, classes.rows)
+    for one in identical_repeats(found, plan.experiment.report):
+        warn(one.text)
     return files + write_report(folder, found, plan.experiment.report)

@@ -49,6 +49,6 @@ def dry_run(
     store = RunStore(out or default_folder(plan), warn)
     stored = {} if force else stored_results(plan, store)
     missing = missing_runs(plan, stored)
-    jobs = count_jobs(path, missing)
+    jobs = count_jobs(path, missing, stored.values())
     summary = summary_of(plan, store, stored)
     return DryRun(plan, stored, jobs, estimate(missing, jobs, stored), summary)

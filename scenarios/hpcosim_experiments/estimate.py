@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from hpcosim_executors import InputFiles, Local, open_executor
 from hpcosim_experiments.execute import files_of
 from hpcosim_experiments.missing import Results
-from hpcosim_experiments.runs.plan import PlannedRun
+from hpcosim_experiments.runs.plan import PlannedRun, name_of
 from hpcosim_experiments.runs.task import RunTask, simulate
 
 SAMPLES = 8
@@ -28,11 +28,13 @@ class Estimate(NamedTuple):
         wall_s: time of all runs with one worker, s; None: unknown.
         origin: what the estimate is from.
         runs: number of stored runs or samples.
+        error: the first error of a sample with its run; empty: none failed.
     """
 
     wall_s: float | None
     origin: Origin
     runs: int = 0
+    error: str = ""
 
 
 def estimate(missing: Sequence[PlannedRun], jobs: Mapping[str, int], stored: Results) -> Estimate:
@@ -53,19 +55,21 @@ def estimate(missing: Sequence[PlannedRun], jobs: Mapping[str, int], stored: Res
     if counted:
         wall_s = sum(each.wall_s for each in stored.values())
         return Estimate(total * wall_s / counted, "stored runs", len(stored))
-    times_s = _sample_times_s(missing)
+    times_s, error = _sample_times_s(missing)
     if not times_s:
-        return Estimate(None, "no sample succeeded")
-    return Estimate(total * sum(times_s) / len(times_s), "samples", len(times_s))
+        return Estimate(None, "no sample succeeded", error=error)
+    return Estimate(total * sum(times_s) / len(times_s), "samples", len(times_s), error)
 
 
-def _sample_times_s(runs: Sequence[PlannedRun]) -> list[float]:
-    """Return the time per job of some of the runs, s; failed runs have none."""
+def _sample_times_s(runs: Sequence[PlannedRun]) -> tuple[list[float], str]:
+    """Return the time per job of some of the runs, s, and the first error; empty: none failed."""
     count = min(SAMPLES, len(runs))
     chosen = [runs[place * len(runs) // count] for place in range(count)]
     with open_executor(Local(workers=0), files_of(chosen)) as executor:
-        outcomes = executor.run(time_per_job, [run.task for run in chosen])
-        return [done.result for done in outcomes if done.result is not None]
+        outcomes = list(executor.run(time_per_job, [run.task for run in chosen]))
+    times_s = [done.result for done in outcomes if done.result is not None]
+    errors = (f"{name_of(chosen[done.index])}: {done.error}" for done in outcomes if done.error)
+    return times_s, next(errors, "")
 
 
 class _Enough(Exception):  # noqa: N818 - no error: ends the simulation of a sample

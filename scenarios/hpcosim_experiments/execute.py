@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcosim_executors import ExecutorSettings, open_executor
+from hpcosim_experiments.messages import grouped
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.runs.task import run_task
@@ -16,7 +18,10 @@ from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.warnings import Warn
 
 MOST_WARNINGS = 5
-"""Number of runs whose warnings are listed."""
+"""Number of different warnings that are listed."""
+
+NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
+"""Warnings that differ only by numbers, such as an offered load, are one line."""
 
 
 def simulate_runs(
@@ -58,18 +63,15 @@ def files_of(runs: Iterable[PlannedRun]) -> list[Path]:
 
 
 def warn_of(runs: Sequence[PlannedRun], results: Mapping[str, RunResult], warn: Warn) -> None:
-    """Pass on the warnings of the first runs that have some, and the number of the others."""
-    warned = [run for run in runs if run.key in results and results[run.key].warnings]
-    for run in warned[:MOST_WARNINGS]:
-        for warning in results[run.key].warnings:
-            warn(f"{name_of(run)}: {warning}")
-    if (others := len(warned) - MOST_WARNINGS) > 0:
-        warn(f"{others} other runs have warnings, too; see `warnings` in runs/*/*.json")
-
-
-def name_of(run: PlannedRun) -> str:
-    """Return the labels of a run as text."""
-    return ", ".join(f"{axis}={label}" for axis, label in run.labels.items())
+    """Pass on the first kinds of warnings of runs, each once, and the number of the others."""
+    found = [
+        (run, text) for run in runs if run.key in results for text in results[run.key].warnings
+    ]
+    lines = grouped(found, lambda text: NUMBER.sub("#", text))
+    for line in lines[:MOST_WARNINGS]:
+        warn(line)
+    if (others := len(lines) - MOST_WARNINGS) > 0:
+        warn(f"{others} other warnings are listed by `warnings` in runs/*/*.json")
 
 
 def _lost(run: PlannedRun, error: str) -> Simulated:

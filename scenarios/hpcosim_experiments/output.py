@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.runs.plan import Plan
@@ -15,6 +18,12 @@ from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.versions import hpcosim_version
 
 MARKER = "experiment.json"
+
+WRITTEN = re.compile(
+    r"(results|breakdowns|jobs)\.(parquet|csv)|report\.(html|md)|tables/[^/]+\.tex"
+    r"|figures/[^/]+\.(svg|pdf)"
+)
+"""Names of files that an experiment writes; no other file is removed."""
 
 
 class Marker(Struct, frozen=True, kw_only=True):
@@ -25,12 +34,14 @@ class Marker(Struct, frozen=True, kw_only=True):
         file: file name of the experiment file.
         sha256: SHA-256 of the experiment file.
         hpcosim: version of hpcosim.
+        files: the tables and the files of the report, relative to the folder.
     """
 
     name: str
     file: str
     sha256: str
     hpcosim: str
+    files: tuple[str, ...] = ()
 
 
 def marker_of(plan: Plan) -> Marker:
@@ -72,6 +83,30 @@ def mark_output(folder: Path, marker: Marker) -> None:
         StoreError: the disk is full, or the folder is not writable.
     """
     write_whole(folder / MARKER, msgspec.json.format(msgspec.json.encode(marker)) + b"\n")
+
+
+def list_output(folder: Path, files: Iterable[Path]) -> None:
+    """List the files of an experiment in its marker, and remove listed files that are outdated.
+
+    Args:
+        folder: the output folder, which `mark_output` has marked.
+        files: the files that the experiment has just written.
+
+    Raises:
+        StoreError: the disk is full, or the folder is not writable.
+    """
+    marker = _marker_in(folder)
+    if marker is None:
+        return  # another process has replaced it
+    now = tuple(path.relative_to(folder).as_posix() for path in files)
+    for name in {*marker.files} - {*now}:
+        if WRITTEN.fullmatch(name):
+            with suppress(OSError):
+                (folder / name).unlink()
+    for part in ("tables", "figures"):
+        with suppress(OSError):  # it has files, or does not exist
+            (folder / part).rmdir()
+    mark_output(folder, structs.replace(marker, files=now))
 
 
 def _marker_in(folder: Path) -> Marker | None:

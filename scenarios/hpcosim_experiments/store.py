@@ -113,8 +113,12 @@ class RunStore:
 
     def sweep(self) -> None:
         """Remove the drafts of processes that were killed long ago."""
-        drafts = (*self._folder.glob(f"??/{DRAFT}*"), *self._folder.parent.glob(f"{DRAFT}*"))
-        for path in drafts:
+        out = self._folder.parent
+        for path in (
+            *self._folder.glob(f"??/{DRAFT}*"),
+            *out.glob(f"{DRAFT}*"),
+            *out.glob(f"*/{DRAFT}*"),
+        ):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > DRAFT_AGE_S:
                     path.unlink()

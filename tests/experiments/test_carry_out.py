@@ -226,12 +226,11 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_warnings_of_runs_are_listed(tmp_path: Path) -> None:
-    """The first runs with warnings are named, the others are counted."""
+    """The first run with a warning is named, the others are counted."""
     text = "set: {platform.nodes.0.count: 3}\n" + EXPERIMENT  # jobs of 16 cores do not fit
     _, _, warned = carry_out(write(tmp_path, text), tmp_path / "out")
-    assert len(warned) >= 5
-    assert warned[0].startswith("scheduler=fcfs, load=0.5, seed=1: ")
-    assert "jobs were rejected" in " ".join(warned)
+    assert warned[0].startswith("scheduler=fcfs, load=0.5, seed=1 and 7 other runs: ")
+    assert "jobs were rejected" in warned[0]
 
 
 def test_a_log_is_read_once_for_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,3 +261,121 @@ def test_a_window_without_jobs_is_an_error_before_the_first_run(tmp_path: Path) 
     with pytest.raises(ExperimentError, match=r"study.yaml:3: axes.window\[1\]: no jobs numbered"):
         carry_out(write(tmp_path, text), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def files_in(folder: Path) -> set[str]:
+    """Return the tables and the files of the report, without the stored results."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if path.parts[0] != "runs"}
+
+
+def test_outdated_files_are_removed(tmp_path: Path) -> None:
+    """Tables and figures that the experiment no longer has go; files of others stay."""
+    more = "measure: {size_classes: [1, 8]}\njobs: true\n"
+    figures = "report: {figures: [{kind: box, metric: mean_wait_s, by: scheduler}]}\n"
+    text = EXPERIMENT.replace("report: {figures: []}\n", figures)
+    carry_out(write(tmp_path, text + more), tmp_path / "out")
+    assert {"breakdowns.parquet", "jobs.parquet", "tables/by-cores.tex"} < files_in(
+        tmp_path / "out"
+    )
+    for name in ("tables/mine.tex", "notes.txt"):
+        (tmp_path / "out" / name).write_text("mine")
+    done, _, _ = carry_out(write(tmp_path), tmp_path / "out", table_format="csv")
+    expected = {str(path.relative_to(done.folder)) for path in done.files}
+    assert files_in(tmp_path / "out") == {
+        *expected,
+        "experiment.json",
+        "tables/mine.tex",
+        "notes.txt",
+    }
+    assert "results.csv" in expected
+    assert not (tmp_path / "out/figures").exists()
+
+
+def test_a_marker_removes_only_files_of_experiments(tmp_path: Path) -> None:
+    """A damaged or foreign list names no file that is removed."""
+    carry_out(write(tmp_path), tmp_path / "out")
+    marker = tmp_path / "out/experiment.json"
+    kept = [tmp_path / "report.md", tmp_path / "out/notes.txt"]
+    for path in kept:
+        path.write_text("mine")
+    names = '"files": ["../report.md", "notes.txt", '
+    marker.write_text(marker.read_text().replace('"files": [', names))
+    carry_out(write(tmp_path), tmp_path / "out")
+    assert all(path.exists() for path in kept)
+
+
+def test_a_report_is_written_if_all_runs_failed(tmp_path: Path) -> None:
+    """It replaces that of an earlier start, and lists the failures."""
+    policy = tmp_path / "mine.py"
+    policy.write_text(
+        "def mine(view):\n    while view.queue and view.start(view.queue.first()):\n        pass\n"
+    )
+    text = EXPERIMENT.replace("[fcfs, easy]", "[mine.py:mine]").replace("{figures: []}", "{}")
+    carry_out(write(tmp_path, text), tmp_path / "out")
+    policy.write_text("def mine(view):\n    1 / 0\n")
+    done, _, _ = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert len(done.failed) == 4
+    report = (tmp_path / "out/report.md").read_text()
+    assert "- runs: 4, of which 4 failed" in report
+    assert report.count("ZeroDivisionError") == 4
+    assert "figures/" not in report
+
+
+def test_a_warm_up_longer_than_the_submissions_is_an_error_before_the_first_run(
+    tmp_path: Path,
+) -> None:
+    """The error has the line and the run, and nothing is written."""
+    path = write(tmp_path, EXPERIMENT + "measure: {warm_up_s: 9e9}\n")
+    with pytest.raises(ExperimentError) as caught:
+        carry_out(path, tmp_path / "out")
+    assert str(caught.value).startswith(
+        f"{path}:8: measure: scheduler=fcfs, load=0.5, seed=1: no job is submitted within"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def write_log(path: Path, user: int) -> None:
+    """Write a log of 30 jobs of one user."""
+    line = "{n} {n}0 0 60 4 -1 -1 4 60 -1 1 {user} -1 -1 -1 -1 -1 -1\n"
+    path.write_text("".join(line.format(n=n, user=user) for n in range(1, 31)))
+
+
+LOGS = """name: study
+scenario: small.yaml
+axes: {workload: [{swf: a.swf}, {swf: b.swf}]}
+measure: {per_user: true}
+report: {figures: []}
+"""
+
+
+def test_workloads_without_users_are_left_out_by_user(tmp_path: Path) -> None:
+    """It suffices that one workload has users, also if its results are stored."""
+    write_log(tmp_path / "a.swf", -1)
+    write_log(tmp_path / "b.swf", 7)
+    path = write(tmp_path, LOGS)
+    for _ in range(2):
+        done, _, _ = carry_out(path, tmp_path / "out")
+        assert not done.failed
+        found = pq.read_table(tmp_path / "out/breakdowns.parquet").to_pylist()
+        assert [(row["class"], row["jobs"]) for row in found] == [("7", 30)]
+        for result in (tmp_path / "out/runs").glob("??/*.json"):
+            if '"breakdowns":[]' in result.read_text():
+                result.unlink()
+
+
+def test_an_experiment_without_users_is_an_error_before_the_first_run(tmp_path: Path) -> None:
+    """The error has the line of the key."""
+    for name in ("a.swf", "b.swf"):
+        write_log(tmp_path / name, -1)
+    path = write(tmp_path, LOGS)
+    with pytest.raises(ExperimentError, match=r":4: measure.per_user: no workload has users"):
+        carry_out(path, tmp_path / "out")
+
+
+def test_warnings_that_differ_by_numbers_are_one_line(tmp_path: Path) -> None:
+    """The line has the first run and the number of the others."""
+    text = EXPERIMENT.replace("[0.5, 1]", "[10]").replace("[fcfs, easy]", "[fcfs]")
+    _, _, warned = carry_out(write(tmp_path, text), tmp_path / "out")
+    (line,) = (one for one in warned if "offered load" in one)
+    assert line.startswith("scheduler=fcfs, load=10, seed=1 and 1 other run: ")

@@ -70,7 +70,10 @@ def test_failed_runs_are_listed_and_give_status_1() -> None:
     assert done.status == 1
     lines = done.err.splitlines()
     assert lines[0] == "study: 8 runs; 8 runs to simulate"
-    assert lines[1].startswith("error: scheduler=mine.py:fails, load=0.5, seed=1: ")
+    assert lines[1].startswith(
+        "error: scheduler=mine.py:fails, load=0.5, seed=1 and 3 other runs: "
+    )
+    assert len(lines) == 3
     assert lines[1].endswith("mine.py:2: ZeroDivisionError: division by zero")
     assert lines[-1] == "error: 4 of 8 runs failed"
     assert "results/study/report.html" in done.out
@@ -102,3 +105,12 @@ def test_bad_input_is_one_line_and_status_2(words: list[str], message: str) -> N
     assert done.status == 2
     assert message in done.error
     assert sorted(os.listdir()) == ["small.yaml", "study.yaml"]
+
+
+def test_a_dry_run_shows_the_first_error_of_its_samples() -> None:
+    """The error has the labels of its run."""
+    Path("mine.py").write_text("def fails(view):\n    1 / 0\n")
+    write(Path(), EXPERIMENT.replace("[fcfs, easy]", "['mine.py:fails']"))
+    done = invoke("experiment", "study.yaml", "--dry-run")
+    assert "unknown; no sample succeeded; the first error: scheduler=mine.py:fails" in done.out
+    assert "ZeroDivisionError" in done.out

@@ -200,3 +200,29 @@ def test_an_axis_has_a_printable_name(tmp_path: Path) -> None:
     """A line break in a name would break tables."""
     text = HEAD + 'axes:\n  "a\\nb": {path: seed, values: [1]}'
     assert "expected a name of printable characters" in problem(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("axis", "overlap"),
+    [
+        ("window: [[0, 9], [9, 20], [15, 30]]", "9-20 and 15-30"),
+        ("window_s: [[0, 10], [5.5, 20]]", "0-10 and 5.5-20"),
+        ("window: [[0, 9], [9, 20]]", ""),
+        ("repeat: {values: {a: {workload.jobs: [0, 9]}, b: {workload.jobs: [0, 9], seed: 2}}}", ""),
+    ],
+)
+def test_windows_that_overlap_are_a_warning(tmp_path: Path, axis: str, overlap: str) -> None:
+    """Repeats that share jobs are not independent."""
+    warned: list[str] = []
+    text = f"name: a\nscenario: small.yaml\naxes: {{{axis}}}\n"
+    checked_plan(write(tmp_path, text), {}, warned.append)
+    assert len(warned) == bool(overlap)
+    assert all(f"the windows {overlap} overlap" in warning for warning in warned)
+
+
+def test_windows_that_are_compared_may_overlap(tmp_path: Path) -> None:
+    """An axis that is not of repeats has no intervals over its labels."""
+    warned: list[str] = []
+    text = "name: a\nscenario: small.yaml\naxes: {window: [[0, 9], [5, 20]]}\nreport: {over: []}\n"
+    checked_plan(write(tmp_path, text), {}, warned.append)
+    assert warned == []

@@ -10,6 +10,8 @@ from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import METRIC_KEYS, REPEATS, ReportSettings
 from hpcosim_experiments.report.units import measure_of
 from hpcosim_experiments.statistics.bootstrap import Bootstrap
+from hpcosim_experiments.statistics.collapse import counted
+from hpcosim_experiments.statistics.repeats import Identical
 from hpcosim_experiments.statistics.rows import Label, Labels, Row, Rows, where
 from hpcosim_experiments.statistics.summary import (
     Comparison,
@@ -27,8 +29,10 @@ class Analysis(NamedTuple):
     Attributes:
         name: name of the experiment.
         axes: labels of each axis, by its name.
-        rows: the runs, in the order of the axes' labels.
-        breakdowns: the rows of classes of jobs, in the same order.
+        runs: all runs, in the order of the axes' labels.
+        rows: the runs that count in statistics: one of all identical repeats of a combination.
+        identical: the axes of repeats that make no difference somewhere.
+        breakdowns: the rows of classes of jobs of the runs that count, in the same order.
         settings: the section `report`.
         kept: axes with several labels that are neither repeats nor tasks.
         plan: the repeats, the tasks and the statistic.
@@ -37,7 +41,9 @@ class Analysis(NamedTuple):
 
     name: str
     axes: Mapping[str, Sequence[Label]]
+    runs: Rows
     rows: Rows
+    identical: Sequence[Identical]
     breakdowns: Rows
     settings: ReportSettings
     kept: tuple[str, ...]
@@ -70,13 +76,14 @@ class Analysis(NamedTuple):
         if self.settings.baseline is None:
             return []
         baseline = {a: v for a, v in self.settings.baseline.items() if len(self.axes[a]) > 1}
-        return comparisons(self.rows, self.kept, baseline, self.settings.metrics, self.plan)
+        return comparisons(self.runs, self.kept, baseline, self.settings.metrics, self.plan)
 
     def within(self, labels: Labels) -> Analysis:
         """Return the analysis of the runs with some labels, whose axes are then constant."""
         axes = {**self.axes, **{axis: (label,) for axis, label in labels.items()}}
         return self._replace(
             axes=axes,
+            runs=where(self.runs, **labels),
             rows=where(self.rows, **labels),
             kept=tuple(axis for axis in self.kept if axis not in labels),
         )
@@ -92,7 +99,7 @@ class Analysis(NamedTuple):
     @property
     def failed(self) -> list[Row]:
         """The runs without results."""
-        return [row for row in self.rows if not succeeded(row)]
+        return [row for row in self.runs if not succeeded(row)]
 
 
 def analysis_of(results: Results, settings: ReportSettings) -> Analysis:
@@ -105,15 +112,20 @@ def analysis_of(results: Results, settings: ReportSettings) -> Analysis:
         if len(labels) > 1 and axis not in over and axis not in settings.tasks
     )
     bootstrap = Bootstrap(settings.confidence, settings.interval, settings.resamples, settings.seed)
-    rows = _in_order(results.rows, axes)
+    runs = _in_order(results.rows, axes)
+    rows, identical = counted(runs, list(axes), over)
+    left = {tuple(row[axis] for axis in axes) for row in rows}
+    classes = _in_order(results.breakdowns, axes)
     measures = {
-        name: measure_of(name, [row.get(name) for row in rows]) for name in metrics_used(settings)
+        name: measure_of(name, [row.get(name) for row in runs]) for name in metrics_used(settings)
     }
     return Analysis(
         results.name,
         axes,
+        runs,
         rows,
-        _in_order(results.breakdowns, axes),
+        identical,
+        [row for row in classes if tuple(row[axis] for axis in axes) in left],
         settings,
         kept,
         Plan(over, settings.tasks, settings.statistic, bootstrap),
@@ -126,6 +138,11 @@ def repeats(settings: ReportSettings, axes: Mapping[str, Sequence[Label]]) -> tu
     if settings.over is not None:
         return settings.over
     return tuple(axis for axis in REPEATS if axis in axes and axis not in settings.tasks)
+
+
+def identical_repeats(results: Results, settings: ReportSettings) -> list[Identical]:
+    """Return the axes of repeats that make no difference in some combinations."""
+    return counted(results.rows, list(results.axes), repeats(settings, results.axes)).identical
 
 
 def metrics_used(settings: ReportSettings) -> list[str]:

@@ -45,7 +45,7 @@ def content_of(analysis: Analysis, figures: Sequence[DrawnFigure]) -> Content:
     failed = len(analysis.failed)
     axes = [f"{len(labels)} x {axis}" for axis, labels in analysis.axes.items() if len(labels) > 1]
     facts = [
-        ("runs", f"{len(analysis.rows):,}, of which {failed:,} failed"),
+        ("runs", f"{len(analysis.runs):,}, of which {failed:,} failed"),
         *([("axes", listed(axes))] if axes else []),
         *_provenance(analysis),
     ]
@@ -57,7 +57,7 @@ def _provenance(analysis: Analysis) -> list[tuple[str, str]]:
     """Return the values of each column of provenance."""
     found = []
     for name in PROVENANCE:
-        values = list(dict.fromkeys(str(row[name]) for row in analysis.rows if row.get(name)))
+        values = list(dict.fromkeys(str(row[name]) for row in analysis.runs if row.get(name)))
         if values:
             more = f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else ""
             found.append((name.replace("_", " "), ", ".join(values[:MAX_VALUES]) + more))

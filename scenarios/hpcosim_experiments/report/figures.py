@@ -73,15 +73,18 @@ class DrawnFigure(NamedTuple):
 
 
 def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
-    """Draw the figures of a report as SVG and PDF.
+    """Draw the figures of a report as SVG and PDF; none if all runs failed.
 
     Args:
         folder: existing output folder.
         analysis: the results.
 
     Raises:
-        FigureError: matplotlib is missing, or a file is not writable.
+        FigureError: matplotlib is missing.
+        StoreError: a file cannot be written.
     """
+    if len(analysis.failed) == len(analysis.runs):
+        return []
     chosen = analysis.settings.figures
     if chosen is None:
         chosen = default_figures(analysis.settings, analysis.axes, analysis.kept)

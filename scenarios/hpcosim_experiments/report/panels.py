@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcosim_scenarios.errors import FigureError
+from hpcosim_experiments.store import write_whole
 from hpcosim_scenarios.figures.schedule import COLOURS, Floats, drawing
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def panels(
         more: further arguments of `pyplot.subplots`.
 
     Raises:
-        FigureError: matplotlib is missing, or the file is not writable.
+        FigureError: matplotlib is missing.
+        StoreError: a file cannot be written.
     """
     mpl, pyplot = drawing()
     files = [paths] if isinstance(paths, Path) else paths
@@ -67,9 +69,10 @@ def panels(
         try:
             yield list(grid.flat)
             for path in files:
-                figure.savefig(path, dpi=dpi, metadata=UNDATED.get(path.suffix))
-        except OSError as error:
-            raise FigureError(f"cannot write {error.filename}: {error.strerror or error}") from None
+                content = BytesIO()
+                form, metadata = path.suffix.removeprefix("."), UNDATED.get(path.suffix)
+                figure.savefig(content, format=form, dpi=dpi, metadata=metadata)
+                write_whole(path, content.getvalue())
         finally:
             pyplot.close(figure)
 

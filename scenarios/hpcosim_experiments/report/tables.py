@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -51,7 +50,9 @@ def overview_of(analysis: Analysis) -> list[Table]:
 
 
 def tables_of(analysis: Analysis) -> list[Table]:
-    """Return the tables of results; those without rows are left out."""
+    """Return the tables of results; those without rows are left out. None if all runs failed."""
+    if len(analysis.failed) == len(analysis.runs):
+        return []
     return _with_rows(
         [metrics_table(analysis), *comparison_tables(analysis), *breakdown_tables(analysis)]
     )
@@ -71,7 +72,12 @@ def axes_table(analysis: Analysis) -> Table:
         [Cell(axis), Cell(roles[axis]), Cell(", ".join(map(str, labels)))]
         for axis, labels in analysis.axes.items()
     ]
-    caption = "The axes of the experiment. Statistics are over the repeats."
+    caption = " ".join(
+        [
+            "The axes of the experiment. Statistics are over the repeats.",
+            *(sentence(one.text) for one in analysis.identical),
+        ]
+    )
     return Table("axes", "Axes", caption, ["axis", "role", "labels"], rows, 3)
 
 
@@ -85,7 +91,7 @@ def failed_table(analysis: Analysis) -> Table:
         ]
         for row in failed[:MAX_FAILED]
     ]
-    caption = f"{len(failed)} of {len(analysis.rows)} runs failed; no statistic contains them."
+    caption = f"{len(failed)} of {len(analysis.runs)} runs failed; no statistic contains them."
     if len(failed) > MAX_FAILED:
         caption += f" The table has the first {MAX_FAILED}."
     head = [*analysis.axes, "error"]
@@ -216,12 +222,18 @@ def _caption(analysis: Analysis, counted: str) -> str:
     """Return the statistic, the interval and n of a table."""
     parts = [f"{sentence(statistic_text(analysis.plan))}."]
     parts.append(averaged_text(analysis.plan.tasks))
-    if analysis.plan.over:
+    if (repeats := _most_repeats(analysis)) > 1:
         parts.append(f"In brackets: {interval_text(analysis.plan.bootstrap)}.")
-        if math.prod(len(analysis.axes[axis]) for axis in analysis.plan.over) < FEW_REPEATS:
+        if repeats < FEW_REPEATS:
             parts.append(f"With fewer than {FEW_REPEATS} repeats, intervals are too narrow.")
     parts.append(f"n is in the column {counted}.")
     return " ".join(filter(None, parts))
+
+
+def _most_repeats(analysis: Analysis) -> int:
+    """Return the largest number of runs of a combination that count."""
+    kept = [axis for axis in analysis.axes if axis not in analysis.plan.over]
+    return max(map(len, groups(analysis.rows, *kept).values()), default=0)
 
 
 def _first_number(text: str) -> tuple[float, str]:

@@ -13,6 +13,7 @@ from hpcosim_experiments.report.latex import latex
 from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
+from hpcosim_experiments.store import write_whole
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:
@@ -31,13 +32,11 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
 
     Raises:
         ExperimentError: Jinja is missing.
-        FigureError: matplotlib is missing, or a figure is not writable.
-        OSError: a file is not writable.
+        FigureError: matplotlib is missing.
+        StoreError: a file cannot be written; it is as it was before.
     """
     template()  # reports a missing package before the statistics
     figures, tables = folder / "figures", folder / "tables"
-    for part in (figures, tables):
-        part.mkdir(exist_ok=True)
     analysis = analysis_of(results, settings)
     content = content_of(analysis, draw_figures(figures, analysis))
     drawn = [(figures / f"{one.name}.svg").read_text("utf-8") for one in content.figures]
@@ -47,7 +46,7 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
         **{tables / f"{one.name}.tex": latex(one) for one in (*content.overview, *content.tables)},
     }
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
     return [
         *texts,
         *(figures / (one.name + ending) for one in content.figures for ending in ENDINGS),

@@ -59,6 +59,11 @@ class PlannedRun(NamedTuple):
     settings: Settings
 
 
+def name_of(run: PlannedRun) -> str:
+    """Return the labels of a run as text."""
+    return ", ".join(f"{axis}={label}" for axis, label in run.labels.items())
+
+
 class Plan(NamedTuple):
     """An experiment with its runs.
 

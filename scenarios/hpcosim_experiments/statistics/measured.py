@@ -43,7 +43,8 @@ class MeasureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         cool_down_s: time to leave out before the last submission, s.
         size_classes: smallest number of cores of each class of jobs, in ascending order; the first
             is 1. `[1, 16, 64]` are the classes 1-15, 16-63 and 64+. Empty: no classes by size.
-        per_user: also measure the jobs of each user. Needs a workload with users.
+        per_user: also measure the jobs of each user. Runs of workloads without users have no such
+            classes; at least one workload of the experiment must have users.
     """
 
     warm_up_s: NotNegative = 0.0
@@ -98,25 +99,29 @@ def measure(
             them. Those that do not belong to single jobs are kept.
 
     Raises:
-        ExperimentError: no job was submitted within the measured period, or the workload has no
-            users.
+        ExperimentError: no job was submitted within the measured period.
     """
     among = np.ones(len(record.recording), dtype=np.bool_)
     metrics = dict(whole)
     if settings.warm_up_s or settings.cool_down_s:
-        period, among = measured_period(record, settings)
+        period, among = measured_period(np.array(record.recording.submit_s), settings)
         metrics.update(job_metrics(record, among))
         metrics["utilization"] = utilization_within(record, period)
     return Measured(metrics, list(_breakdowns(record, jobs, settings, among)))
 
 
-def measured_period(record: RunRecord, settings: MeasureSettings) -> tuple[Period, Mask]:
-    """Return the measured period of a run, and which jobs were submitted within it.
+def measured_period(
+    submit_s: NDArray[np.float64], settings: MeasureSettings
+) -> tuple[Period, Mask]:
+    """Return the measured period of a run, and which jobs are submitted within it.
+
+    Args:
+        submit_s: float64[jobs], time of submission of each job, s.
+        settings: the cuts.
 
     Raises:
         ExperimentError: there are none.
     """
-    submit_s = np.array(record.recording.submit_s)
     if not len(submit_s):
         raise ExperimentError("measure: the run has no jobs, so it has no measured period")
     first_s, last_s = float(submit_s.min()), float(submit_s.max())
@@ -124,7 +129,7 @@ def measured_period(record: RunRecord, settings: MeasureSettings) -> tuple[Perio
     among = (submit_s >= period.start_s) & (submit_s <= period.end_s)
     if not among.any():
         raise ExperimentError(
-            f"measure: no job was submitted within the measured period, from {period.start_s:g} s "
+            f"measure: no job is submitted within the measured period, from {period.start_s:g} s "
             f"to {period.end_s:g} s; the submissions last from {first_s:g} s to {last_s:g} s: "
             f"reduce warm_up_s or cool_down_s"
         )
@@ -179,7 +184,7 @@ def _breakdowns(
     for name, mask in _size_classes(record, settings.size_classes):
         if (chosen := mask & among).any():
             yield {"breakdown": "cores", "class": name, **job_metrics(record, chosen)}
-    if settings.per_user:
+    if settings.per_user and has_users(jobs):
         users = _users(record, jobs)
         for user in np.unique(users[among]).tolist():
             name = "unknown" if user == UNKNOWN_USER else str(user)
@@ -198,17 +203,13 @@ def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[
             yield name, (cores >= first) & (cores < after)
 
 
-def _users(record: RunRecord, jobs: JobTable) -> NDArray[np.int64]:
-    """Return the user of each job, by row of the recording.
+def has_users(jobs: JobTable) -> bool:
+    """Return whether the user of a job is known."""
+    return bool((jobs.user != UNKNOWN_USER).any())
 
-    Raises:
-        ExperimentError: the workload has no users.
-    """
-    if not len(jobs) or bool((jobs.user == UNKNOWN_USER).all()):
-        raise ExperimentError(
-            "measure.per_user: the workload has no users; expected a log with users, such as one "
-            "in the Standard Workload Format with field 12; set per_user: false"
-        )
+
+def _users(record: RunRecord, jobs: JobTable) -> NDArray[np.int64]:
+    """Return the user of each job, by row of the recording."""
     order = np.argsort(jobs.job_id, kind="stable")
     at = np.searchsorted(jobs.job_id[order], np.array(record.recording.job_id, dtype=np.int64))
     return jobs.user[order[at]]

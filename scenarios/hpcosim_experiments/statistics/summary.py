@@ -14,6 +14,7 @@ from hpcosim_experiments.statistics.bootstrap import (
     Statistic,
     estimate,
 )
+from hpcosim_experiments.statistics.repeats import distinct, metrics_in
 from hpcosim_experiments.statistics.rows import Label, Labels, Row, Rows, groups
 from hpcosim_experiments.statistics.statistic import (
     interquartile_difference,
@@ -74,7 +75,7 @@ class Comparison(NamedTuple):
 
     Attributes:
         labels: labels of the combination.
-        pairs: number of pairs of successful runs.
+        pairs: number of pairs of successful runs; identical repeats of a pair count once.
         missing: labels of the pairs that lack a successful run, and why: `no result`,
             `no result of the baseline`, or both.
         differences: statistic of value - baseline, by metric.
@@ -161,6 +162,9 @@ def _compared(
         else:
             pairs.append({**row, _BASE: base})
 
+    strata = groups(pairs, *plan.tasks).values()
+    pairs = [pair for of in strata for pair in distinct(of, plan.over, _pair_metrics(plan.over))]
+
     def estimates(statistic: Statistic) -> dict[str, Estimate]:
         return {name: _estimate(pairs, _pair_of(name), statistic, plan) for name in metrics}
 
@@ -174,6 +178,17 @@ def _compared(
 
 
 _BASE = ""  # column of a pair that holds the row of the baseline; no axis has this name
+
+
+def _pair_metrics(over: Sequence[str]) -> Callable[[Row], dict[str, Any]]:
+    """Return a function that returns the metrics of both runs of a pair."""
+
+    def values(pair: Row) -> dict[str, Any]:
+        of_base = metrics_in(pair[_BASE])
+        base = {name: value for name, value in of_base.items() if name not in over}
+        return {**metrics_in(pair), _BASE: base}
+
+    return values
 
 
 def _estimate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +13,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.report import ReportSettings, Results, write_report
+from hpcosim_experiments.report.settings import BoxFigure
 from hpcosim_experiments.statistics.rows import Label, Row
 
 pytest.importorskip("jinja2")
@@ -76,6 +80,28 @@ def test_a_report_has_the_same_bytes_in_any_order_of_the_rows(tmp_path: Path) ->
     assert one == written(tmp_path / "b", rows()[::-1])
     assert {"report.html", "report.md", "tables/metrics.tex", "tables/differences.tex"} <= set(one)
     assert {Path(name).suffix for name in one if name.startswith("figures/")} == {".svg", ".pdf"}
+
+
+@pytest.mark.parametrize("name", ["report.html", "tables/metrics.tex", "figures/01-box"])
+def test_a_full_disk_leaves_the_earlier_files_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The error names the file, and no file is half-written."""
+    settings = replace(SETTINGS, figures=(BoxFigure("mean_wait_s", "scheduler"),))
+    before = written(tmp_path, rows(), settings)
+
+    def full(file: Path, content: bytes) -> int:
+        with file.open("wb") as stream:
+            written = stream.write(content[:100] if Path(name).name in file.name else content)
+        if Path(name).name in file.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StoreError, match=rf"{name}\S*: cannot be written: No space left"):
+        written(tmp_path, rows(), settings)
+    files = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert {str(path.relative_to(tmp_path)): path.read_bytes() for path in files} == before
 
 
 def test_a_report_has_means_and_paired_differences(tmp_path: Path) -> None:
