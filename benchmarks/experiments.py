@@ -28,11 +28,11 @@ report: {{metrics: [mean_wait_s], figures: [], resamples: 1000}}
 
 def run(smoke: bool) -> dict[str, float]:
     """Return the figures. `overhead`: CPU time / that of a loop of `simulate`, minus 1."""
-    runs, jobs = (20, 200) if smoke else (1000, 2000)
-    few, many = (20, 80) if smoke else (1000, 10_000)
+    runs, jobs = (20, 200) if smoke else (300, 2000)
+    few, many = (20, 80) if smoke else (1000, 5000)
     experiment_s, bare_s = _experiment(runs, jobs), _bare(runs, jobs)
     short_s = {count: _experiment(count, 10) / count for count in (few, many)}
-    parallel = 10 if smoke else 200
+    parallel = 10 if smoke else 60
     one_s, two_s = (
         _experiment(parallel, jobs, workers=workers, clock=time.perf_counter) for workers in (1, 2)
     )

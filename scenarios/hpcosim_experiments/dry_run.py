@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hpcosim_experiments.carry_out import checked_plan, default_folder
 from hpcosim_experiments.estimate import Estimate, estimate
 from hpcosim_experiments.missing import Results, missing_runs, stored_results, summary_of
+from hpcosim_experiments.output import check_output, marker_of
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.store import RunStore
@@ -46,9 +47,12 @@ def dry_run(
     Arguments and errors are those of `run_experiment`.
     """
     plan, _ = checked_plan(path, overrides, warn)
-    store = RunStore(out or default_folder(plan), warn)
+    folder, marker = out or default_folder(plan), marker_of(plan)
+    earlier = check_output(folder, marker, force=force)
+    changed = earlier is not None and earlier.sha256 != marker.sha256
+    store = RunStore(folder, warn)
     stored = {} if force else stored_results(plan, store)
     missing = missing_runs(plan, stored)
     jobs = count_jobs(path, missing, stored.values())
-    summary = summary_of(plan, store, stored)
+    summary = summary_of(plan, store, stored, changed=changed)
     return DryRun(plan, stored, jobs, estimate(missing, jobs, stored), summary)

@@ -379,3 +379,17 @@ def test_warnings_that_differ_by_numbers_are_one_line(tmp_path: Path) -> None:
     _, _, warned = carry_out(write(tmp_path, text), tmp_path / "out")
     (line,) = (one for one in warned if "offered load" in one)
     assert line.startswith("scheduler=fcfs, load=10, seed=1 and 1 other run: ")
+
+
+def test_the_table_of_jobs_says_which_jobs_are_measured(tmp_path: Path) -> None:
+    """The metrics of a run are those of the rows with `measured`."""
+    text = EXPERIMENT + "jobs: true\nmeasure: {warm_up_s: 1000, cool_down_s: 500}\n"
+    carry_out(write(tmp_path, text), tmp_path / "out")
+    table = pq.read_table(tmp_path / "out/jobs.parquet").to_pylist()
+    for row in rows(tmp_path / "out"):
+        of = [job for job in table if all(job[a] == row[a] for a in ("scheduler", "load", "seed"))]
+        measured = [job for job in of if job["measured"]]
+        assert len(of) == 30
+        assert 0 < len(measured) == row["jobs"] < 30
+        waits_s = [job["start_s"] - job["submit_s"] for job in measured]
+        assert sum(waits_s) / len(waits_s) == pytest.approx(row["mean_wait_s"])

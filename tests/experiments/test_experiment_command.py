@@ -114,3 +114,15 @@ def test_a_dry_run_shows_the_first_error_of_its_samples() -> None:
     done = invoke("experiment", "study.yaml", "--dry-run")
     assert "unknown; no sample succeeded; the first error: scheduler=mine.py:fails" in done.out
     assert "ZeroDivisionError" in done.out
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_a_folder_with_other_files_is_an_error(words: list[str]) -> None:
+    """A dry run checks the output folder as the start does."""
+    write(Path())
+    Path("mine").mkdir()
+    Path("mine/notes.txt").touch()
+    done = invoke("experiment", "study.yaml", "--out", "mine", *words)
+    assert done.status != 0
+    assert "mine: the results folder is not empty; choose another folder with --out" in done.err
+    assert invoke("experiment", "study.yaml", "--out", "mine", "--dry-run", "--force").status == 0

@@ -12,6 +12,10 @@ from hpcosim_experiments.statistics.bootstrap import Estimate
 from hpcosim_experiments.statistics.rows import Labels
 
 UNDEFINED = "n/a"
+
+MOST_DIGITS = 12
+"""Largest number of digits after the decimal point that a bold cell has."""
+
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -72,16 +76,29 @@ def column_of(
 
 def _cell(one: Estimate, measure: Measure, none: float | None) -> Cell:
     """Return the cell of an estimate."""
-
-    def text(value: float) -> str:
-        return measure.text(value / measure.scale).replace("-", MINUS)
-
     if one.value != one.value:  # NaN
         return Cell(UNDEFINED)
     if not one.has_interval:
-        return Cell(text(one.value))
+        return Cell(_text(one.value, measure))
     strong = none is not None and not one.low <= none <= one.high
-    return Cell(text(one.value), f"[{text(one.low)}, {text(one.high)}]", strong)
+    if strong and none is not None:
+        measure = _apart(measure, (one.low, one.high), none)
+    value, low, high = (_text(each, measure) for each in (one.value, one.low, one.high))
+    return Cell(value, f"[{low}, {high}]", strong)
+
+
+def _text(value: float, measure: Measure) -> str:
+    """Return a value, in the unit of the metric, in that of the measure."""
+    return measure.text(value / measure.scale).replace("-", MINUS)
+
+
+def _apart(measure: Measure, bounds: Sequence[float], none: float) -> Measure:
+    """Return a measure with the digits that show bounds as different from `none`."""
+    while measure.digits < MOST_DIGITS:
+        if _text(none, measure) not in {_text(bound, measure).strip(MINUS) for bound in bounds}:
+            break
+        measure = measure._replace(digits=measure.digits + 1)
+    return measure
 
 
 def rows_of(

@@ -110,7 +110,7 @@ def simulate(
         return Simulated(result)
     from hpcosim_experiments.runs.job_rows import job_file
 
-    return Simulated(result, job_file(record, loaded.jobs))
+    return Simulated(result, job_file(record, loaded.jobs, task.settings))
 
 
 class _Source:

@@ -152,7 +152,8 @@ def _compared(
     plan: Plan,
 ) -> Comparison:
     """Return the comparison of the runs of a combination with their partners."""
-    pairs, missing = [], []
+    pairs: list[Row] = []
+    missing: list[tuple[Labels, str]] = []
     for row, base in zip(group, partners, strict=True):
         lacks = [] if succeeded(row) else ["no result"]
         lacks += [] if base is not None and succeeded(base) else ["no result of the baseline"]

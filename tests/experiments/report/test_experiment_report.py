@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ from msgspec.structs import replace
 
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.report import ReportSettings, Results, write_report
+from hpcosim_experiments.report.cells import Cell, column_of
+from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.settings import BoxFigure
+from hpcosim_experiments.statistics.bootstrap import Estimate
 from hpcosim_experiments.statistics.rows import Label, Row
 
 pytest.importorskip("jinja2")
@@ -242,3 +246,20 @@ def test_captions_state_what_is_shown(tmp_path: Path, figure: Any, caption: str)
         {"figures": [figure], "resamples": 200, "metrics": ["mean_wait_s"]}, ReportSettings
     )
     assert caption in written(tmp_path, rows(), settings)["report.md"].decode()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "cell"),
+    [
+        (0.0004, 6.0, Cell("2.0000", "[0.0004, 6.0000]", strong=True)),
+        (-17.604, -0.00004, Cell("2.00000", "[−17.60400, −0.00004]", strong=True)),  # noqa: RUF001
+        (1.0, 6.0, Cell("2.00", "[1.00, 6.00]", strong=True)),
+        (0.0, 6.0, Cell("2.00", "[0.00, 6.00]")),
+    ],
+)
+def test_a_bold_interval_does_not_show_0(low: float, high: float, cell: Cell) -> None:
+    """The cell has more digits than the column if a bound would be rounded to 0."""
+    measure = Measure("wait", "wait")
+    typical = Estimate(2.005, math.nan, math.nan, 1)  # gives the column two digits
+    _, (_, _, found) = column_of(measure, [typical, typical, Estimate(2.0, low, high, 5)], 0.0)
+    assert found == cell
