@@ -49,6 +49,12 @@ WRONG = {
     "run scenarios": "scenarios is a folder; expected a scenario file (YAML), such as scenarios/",
     "run /dev/zero": "/dev/zero is not a regular file",
     f"serve {DEMO} demo.yml": "demo.yml: no such file or shipped scenario; did you mean demo?",
+    f"train pairing {DEMO} --out x --seed 1 --seeds 1,2": "expected either --seed or --seeds",
+    f"train adaptive {DEMO} --out x --seeds 1,-2": "--seeds: expected integers >= 0, such as 0,1,2",
+    f"train deep-eas {DEMO} --out x --seeds 1,2,1": "--seeds: 1 is given twice",
+    f"train power {DEMO} --out x -j 2": "--workers applies only with --seeds",
+    f"train power {DEMO} --out x --executor ray": "--executor ray applies only with --seeds",
+    f"train power {DEMO} --out x --seeds 1,2 --resume": "x/seed-1: no checkpoint.safetensors",
     f"train pairing {DEMO} --out x --validation gone.yaml": "--validation: gone.yaml: no such file",
     # folders
     f"run {DEMO} --out {DEMO}/x": "expected a results folder",
