@@ -116,6 +116,21 @@ def test_same_seed_same_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_same_seed_same_weights_if_batches_are_large(tmp_path: Path) -> None:
+    """The weights do not depend on how many episodes there are for each worker."""
+    training = dataclasses.replace(QUICK, iterations=1, episodes=6)
+    one, two = (
+        train_pairing(
+            EXPERIMENT_1,
+            tmp_path / str(workers),
+            dataclasses.replace(training, executor=Local(workers=workers)),
+        ).read_bytes()
+        for workers in (0, 2)
+    )
+    assert one == two
+
+
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """An interrupted and resumed training writes the same bytes."""
     training = dataclasses.replace(QUICK, iterations=4)

@@ -31,7 +31,7 @@ from hpcosim_training.learners.pairing.teacher import (
     scaled_environment,
 )
 from hpcosim_training.learning.agent import weights_of
-from hpcosim_training.learning.rollout import Rollout, collect, joined
+from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import checksum, description
 from hpcosim_training.learning.update import behaviour_cloning, learn
@@ -39,6 +39,7 @@ from hpcosim_workloads.table import JobTable
 
 UPDATE, CLONING, VALIDATION = 1_000_001, 1_000_002, 1_000_003  # random number streams
 
+EPISODES_TOGETHER = 4  # in a task of a worker
 WHOLE_DEMONSTRATIONS = 16  # demonstrations if episodes are the whole workload
 PART_DEMONSTRATIONS = 32  # demonstrations if episodes are windows of it
 
@@ -119,10 +120,8 @@ class PairingLearner(Learner):
         """Collect new episodes with the current actor and update the agent."""
         settings, source = self.settings, self._source
         weights = save(weights_of(self.agent.actor))
-        parts = np.array_split(np.arange(settings.episodes), self._map.workers)
-        found = self._map(
-            partial(_episodes, source, weights, done), [part for part in parts if len(part)]
-        )
+        parts = parts_of(settings.episodes, EPISODES_TOGETHER)
+        found = self._map(partial(_episodes, source, weights, done), parts)
         rollout = joined([part for part, _ in found], join)
         objectives = np.concatenate([each for _, each in found])
         losses = learn(self.agent, rollout, settings, source.rng(done, UPDATE), remaining)
