@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.result import RunResult, Simulated
+from hpcosim_experiments.whole_files import DRAFT, write_whole
 from hpcosim_scenarios.running.warnings import Warn
 
 FOLDER = "runs"
 KEY = re.compile("[0-9a-f]{64}")
-DRAFT = ".draft-"
-"""Begin of the names of files that are being written."""
-
 DRAFT_AGE_S = 3600.0
 """Age from which the draft of a killed process is removed, s."""
 
@@ -122,42 +118,6 @@ class RunStore:
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > DRAFT_AGE_S:
                     path.unlink()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole: others see the old content or the new.
-
-    Args:
-        path: the file; missing folders are created.
-        content: its content.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
-    with draft_of(path) as draft:
-        draft.write_bytes(content)
-
-
-@contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces a file if the `with` block succeeds.
-
-    Args:
-        path: the file; missing folders are created.
-
-    Raises:
-        StoreError: the file cannot be written; it is as it was before.
-    """
-    draft = path.with_name(f"{DRAFT}{path.name}-{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        draft.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _decoded(content: bytes) -> RunResult | None:

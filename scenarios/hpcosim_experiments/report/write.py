@@ -13,7 +13,7 @@ from hpcosim_experiments.report.latex import latex
 from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
-from hpcosim_experiments.store import write_whole
+from hpcosim_experiments.whole_files import write_whole
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:
