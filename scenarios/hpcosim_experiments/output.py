@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from hpcosim_experiments.drafts import write_whole
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.runs.plan import Plan
+from hpcosim_experiments.whole_files import write_whole
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.versions import hpcosim_version
 

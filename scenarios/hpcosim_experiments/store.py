@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_experiments.drafts import DRAFT, write_whole
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.result import RunResult, Simulated
+from hpcosim_experiments.whole_files import DRAFT, write_whole
 from hpcosim_scenarios.running.warnings import Warn
 
 FOLDER = "runs"

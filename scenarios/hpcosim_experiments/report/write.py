@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_experiments.drafts import write_whole
 from hpcosim_experiments.report.analysis import analysis_of
 from hpcosim_experiments.report.cells import Cell, Table
 from hpcosim_experiments.report.content import Content, content_of
@@ -14,6 +13,7 @@ from hpcosim_experiments.report.latex import latex
 from hpcosim_experiments.report.markdown import document, escape, table
 from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import ReportSettings
+from hpcosim_experiments.whole_files import write_whole
 
 
 def write_report(folder: Path, results: Results, settings: ReportSettings) -> list[Path]:

@@ -33,7 +33,6 @@ from hpcosim_scenarios.model.messages import nearest
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.source import sha256_of
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
-from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
 from hpcosim_server.record.versions import git_checkout, hpcosim_version
@@ -181,8 +180,6 @@ class _Planner:
             raise ExperimentFileError(str(error), field=field) from None
         if scenario.seed != self._tree(file).get("seed", 0):
             check_seed(scenario, values, chosen.name, self._warn)
-        for warning in signal_warnings(scenario, file, chosen, values):
-            self._warn(warning)
         return self._planned(labels, settings, scenario, chosen, policy, file.parent.absolute())
 
     def _planned(

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hpcosim_experiments.drafts import draft_of, write_whole
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.store import RunStore
 from hpcosim_experiments.tables.columns import Columns, axis_columns
 from hpcosim_experiments.tables.rows import Rows
+from hpcosim_experiments.whole_files import draft_of, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

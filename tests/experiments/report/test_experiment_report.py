@@ -147,9 +147,10 @@ def test_failed_runs_are_listed_and_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_experiment_in_which_all_runs_failed_has_a_report(tmp_path: Path) -> None:
-    """The tables say that there is no result, and the figures are empty."""
-    text = written(tmp_path, [failed(one, "no") for one in rows()])["report.md"].decode()
-    assert "| easy | 0.5 | 0 of 3 | n/a | n/a |" in text
+    """It lists the failures, and has neither tables of results nor figures."""
+    files = written(tmp_path, [failed(one, "no") for one in rows()])
+    assert "12 of 12 runs failed" in files["report.md"].decode()
+    assert set(files) == {"report.html", "report.md", "tables/axes.tex", "tables/failed.tex"}
 
 
 def test_an_experiment_of_one_run_has_a_report(tmp_path: Path) -> None:

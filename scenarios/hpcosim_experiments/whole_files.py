@@ -1,4 +1,4 @@
-"""Files that are written as a whole: a draft, which is then renamed."""
+"""Files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
