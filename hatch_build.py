@@ -10,16 +10,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SUFFIXES = {".csv", ".jsonl", ".safetensors", ".yaml"}
 """Scenarios and what they read: job logs, trained networks, tables."""
 
+PATTERNS = ("*.yaml", "*.csv", "experiments/*.yaml", "papers/**/*")
+
 
 class ShippedScenarios(BuildHookInterface[Any]):
-    """Adds `scenarios/*.yaml` and the data of `scenarios/papers` below `hpcosim_scenarios`."""
+    """Adds scenarios, experiments, their tables and the data of papers to `hpcosim_scenarios`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Name the files; an editable installation reads them in the checkout."""
         if version == "editable":
             return
         folder = Path(self.root) / "scenarios"
-        for path in (*folder.glob("*.yaml"), *folder.glob("papers/**/*")):
-            if path.suffix in SUFFIXES:
-                target = Path("hpcosim_scenarios/shipped") / path.relative_to(folder)
-                build_data["force_include"][str(path)] = target.as_posix()
+        for pattern in PATTERNS:
+            for path in folder.glob(pattern):
+                if path.suffix in SUFFIXES:
+                    target = Path("hpcosim_scenarios/shipped") / path.relative_to(folder)
+                    build_data["force_include"][str(path)] = target.as_posix()

@@ -46,7 +46,8 @@ shipped = source / "scenarios"
 data = {".csv", ".jsonl", ".safetensors", ".yaml"}
 wanted |= {
     f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
-    for file in (*shipped.glob("*.yaml"), *shipped.glob("papers/**/*")) if file.suffix in data
+    for file in (*shipped.glob("*.*"), *shipped.glob("experiments/*"), *shipped.glob("papers/**/*"))
+    if file.suffix in data
 }
 missing, more = sorted(wanted - inside), sorted(
     name for name in inside - wanted if ".dist-info/" not in name
@@ -57,7 +58,7 @@ EOF
 step 'install'
 "$PYTHON" -m venv "$WORK/venv"
 "$WORK/venv/bin/pip" install --quiet --disable-pip-version-check \
-  --constraint "$ROOT/.ci/constraints.txt" "$WHEEL[plot,rl]"
+  --constraint "$ROOT/.ci/constraints.txt" "$WHEEL[experiment,plot,rl]"
 export PATH="$WORK/venv/bin:$PATH"
 unset PYTHONPATH
 mkdir "$WORK/elsewhere" && cd "$WORK/elsewhere"
@@ -75,6 +76,17 @@ test -s inproc/schedule.png
 
 step 'a trained agent of a shipped scenario'
 hpcosim compare ineps/exp1 --schedulers minmin,pairing-energy >/dev/null
+
+step 'an experiment'
+cat >tiny.yaml <<'YAML'
+name: tiny
+scenario: demo
+set: {workload.synthetic.jobs: 50}
+axes: {scheduler: [fcfs, easy], seed: [1, 2]}
+YAML
+hpcosim experiment tiny.yaml >/dev/null 2>&1
+test -s results/tiny/results.parquet && test -s results/tiny/report.html
+hpcosim experiment backfilling --dry-run >/dev/null 2>&1
 
 step 'a study of a paper'
 hpcosim reproduce deep-eas-beta --out beta >/dev/null

@@ -7,6 +7,8 @@ import argparse
 from benchmarks import (
     batsim,
     deep_eas,
+    executors,
+    experiments,
     heterogeneous,
     in_process,
     memory,
@@ -29,6 +31,8 @@ BENCHMARKS = {
     "deep-eas": deep_eas.run,
     "batsim": batsim.run,
     "memory": memory.run,
+    "executors": executors.run,
+    "experiments": experiments.run,
 }
 
 

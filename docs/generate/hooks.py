@@ -10,6 +10,8 @@ from typing import Any
 
 from docs.generate import (
     commands,
+    definitions,
+    experiment,
     included,
     layers,
     metrics,
@@ -27,6 +29,8 @@ MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
+    "experiment": experiment.reference,
+    "experiment-short-names": experiment.short_names,
     "layers": layers.diagram,
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
@@ -34,6 +38,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
     "results-tables": results.tables,
     "run-json": results.run_json,
+    "savings": metrics.savings,
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
     "scheduler-groups": schedulers.groups,
@@ -41,6 +46,10 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,
+    "statistics-intervals": definitions.intervals,
+    "statistics-pairs": definitions.pairs,
+    "statistics-period": definitions.period,
+    "statistics-values": definitions.values,
     "status-failure": partial(results.status, Failure),
     "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,

@@ -1,12 +1,14 @@
-"""The reference of the metrics, from the docstrings of `hpcosim_server.record.metrics`."""
+"""The reference of the metrics, from the docstrings of the functions that compute them."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from types import FunctionType
 
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
+from hpcosim_scenarios.running.savings import savings_of
 from hpcosim_server.record import metrics
 
 
@@ -30,9 +32,17 @@ def reference() -> str:
     """Return the conventions that all metrics share, and the definition of each."""
     general = prose(inspect.getdoc(metrics) or "").split("\n\n")
     shared = [joined(part) for part in general if not part.startswith(("Metrics of", "To add"))]
-    entries = [
+    return "\n\n".join([*shared, *map(_entries, definitions().values())])
+
+
+def savings() -> str:
+    """Return the definitions of what `hpcosim compare --baseline` adds."""
+    return _entries(returns(savings_of))
+
+
+def _entries(meanings: Mapping[str, str]) -> str:
+    """Return an entry for each value, by name."""
+    return "\n\n".join(
         f"`{name}`{{ #{name} .key }}\n:   {indented(sentence(meaning.removeprefix('Return ')))}"
-        for group in definitions().values()
-        for name, meaning in group.items()
-    ]
-    return "\n\n".join([*shared, *entries])
+        for name, meaning in meanings.items()
+    )

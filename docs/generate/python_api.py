@@ -53,7 +53,15 @@ CLIENT: Topics = {
 }
 
 SCENARIOS: Topics = {
-    "Run": ("simulate", "run_scenario", "compare_schedulers", "serve_scenarios", "plan_scenario"),
+    "Run": (
+        "simulate",
+        "run_scenario",
+        "compare_schedulers",
+        "compare_policies",
+        "Comparison",
+        "serve_scenarios",
+        "plan_scenario",
+    ),
     "Read and check": ("load_scenario", "check", "Scenario"),
     "Draw": ("draw_schedule",),
     "Errors": ("ScenariosError", "ScenarioError", "RunError"),

@@ -73,6 +73,8 @@ def described(kind: Any, links: Links = NO_LINKS, bounds: tuple[float, float] | 
             return f"pair `[a, b]` of {plural(described(least, links))}"
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
             return f"list of {plural(described(item, links))}"
+        case inspect.TupleType(item_types=items):
+            return f"pair of {' and '.join(described(item, links) for item in items)}"
         case inspect.DictType(value_type=value):
             return f"mapping of names to {plural(described(value, links))}"
         case inspect.AnyType() | inspect.CustomType(cls=builtins.object):

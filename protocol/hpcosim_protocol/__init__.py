@@ -23,6 +23,7 @@ from hpcosim_protocol.errors import DecodeError, ProtocolError, UnsupportedVersi
 from hpcosim_protocol.events import (
     ALWAYS_WAKE_ON,
     DEFAULT_WAKE_ON,
+    MAX_FORECAST,
     Alarm,
     DecisionRejected,
     Event,
@@ -39,6 +40,7 @@ from hpcosim_protocol.events import (
     Placement,
     PowerState,
     RejectionCode,
+    SignalChanged,
     SimulationBegan,
 )
 from hpcosim_protocol.messages import (
@@ -63,6 +65,7 @@ from hpcosim_protocol.platform import Contention, NodeGroup, Platform, PowerStat
 __all__ = [
     "ALWAYS_WAKE_ON",
     "DEFAULT_WAKE_ON",
+    "MAX_FORECAST",
     "PROTOCOL_EDITION",
     "PROTOCOL_VERSION",
     "Alarm",
@@ -105,6 +108,7 @@ __all__ = [
     "ServerMessage",
     "SetAlarm",
     "SetNodePower",
+    "SignalChanged",
     "SimulationBegan",
     "SimulationEnded",
     "SubmitJob",

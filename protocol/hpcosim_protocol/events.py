@@ -35,11 +35,15 @@ EventKind = Literal[
     "job_completed",
     "alarm",
     "node_power_changed",
+    "signal_changed",
     "node_failed",
     "node_repaired",
     "no_more_jobs",
     "decision_rejected",
 ]
+MAX_FORECAST = 1000
+"""Maximum number of changes in the forecast of a signal."""
+
 Id = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -70,6 +74,8 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
         memory_volume_mb: total data that each task moves to and from memory, MB; 0: unknown.
         max_energy_j: maximum estimated energy of the job, J; None: no limit.
         profile: job type, as named in the workload; empty: none.
+        deadline_s: time by which the job should have ended, s; None: none. The server does not
+            enforce it.
     """
 
     time_s: float
@@ -81,6 +87,7 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
     memory_volume_mb: float = 0.0
     max_energy_j: float | None = None
     profile: str = ""
+    deadline_s: float | None = None
 
 
 class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
@@ -152,6 +159,23 @@ class NodePowerChanged(Struct, tag_field="type", tag=snake_case, gc=False):
     state: PowerState
 
 
+class SignalChanged(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A signal has a new value or a new forecast.
+
+    Attributes:
+        time_s: time of the event, s.
+        name: name of the signal, such as `co2_g_per_kwh`, `price_per_kwh` or `power_cap_w`.
+        value: value from now on, in the unit of the signal.
+        forecast: the next changes, at most `MAX_FORECAST`: time, s, and value from then on. The
+            times are after `time_s` and ascending.
+    """
+
+    time_s: float
+    name: Annotated[str, Meta(max_length=200)]
+    value: float
+    forecast: Annotated[list[tuple[float, float]], Meta(max_length=MAX_FORECAST)] = []
+
+
 class NodeFailed(Struct, tag_field="type", tag=snake_case, gc=False):
     """A node failed and is unavailable. The end of a job on it is a separate event."""
 
@@ -202,6 +226,7 @@ Event = (
     | JobCompleted
     | Alarm
     | NodePowerChanged
+    | SignalChanged
     | NodeFailed
     | NodeRepaired
     | NoMoreJobs
@@ -214,6 +239,7 @@ DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
         "job_submitted",
         "job_completed",
         "node_power_changed",
+        "signal_changed",
         "node_failed",
         "node_repaired",
         "no_more_jobs",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from hpcosim_scenarios.shipped import find_scenario, shipped_scenarios
+from hpcosim_scenarios.shipped import find_scenario, shipped_experiments, shipped_scenarios
 
 EXAMPLE = "tcp://127.0.0.1:28080"
 MAX_PORT = 65535
@@ -33,6 +33,23 @@ def scenario_file(path: Path) -> Path:
     if other := _other_format(path):
         raise typer.BadParameter(f"{path}: {other}")
     return path
+
+
+def experiment_file(path: Path) -> Path:
+    """Return the file of an experiment that is named by its path or, if shipped, by its name."""
+    if path.is_file():
+        return path
+    shipped = shipped_experiments()
+    if not path.exists() and str(path) in shipped:
+        return shipped[str(path)]
+    if path.exists():
+        raise typer.BadParameter(
+            f"{path} is not a regular file; expected an experiment file (YAML)"
+        )
+    files = [str(file) for file in _scenarios_in(path.parent)]
+    near = difflib.get_close_matches(str(path), [*files, *shipped], n=1)
+    advice = f"did you mean {near[0]}?" if near else f"shipped are {', '.join(shipped) or 'none'}"
+    raise typer.BadParameter(f"{path}: no such file or shipped experiment; {advice}")
 
 
 def optional_scenario_file(path: Path | None) -> Path | None:

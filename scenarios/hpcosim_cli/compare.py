@@ -25,43 +25,70 @@ from hpcosim_cli.options import (
 def compare(
     scenario: ScenarioFile,
     schedulers: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
-            help="Comma-separated schedulers or groups; `hpcosim schedulers` lists them.",
+            help="Comma-separated schedulers or groups; `hpcosim schedulers` lists them. "
+            "Default: the scenario's scheduler.",
         ),
-    ],
+    ] = None,
+    power: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MANAGERS",
+            help="Comma-separated power managers, by name or as YAML or JSON mappings: "
+            '"always-on, {name: timeout, timeout_s: 900}". Default: the scenario\'s manager.',
+        ),
+    ] = None,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Also print what the other policies save against this one, and how much longer "
+            "jobs wait: a name in the table, or that of its scheduler or power manager.",
+        ),
+    ] = "",
     transport: TransportOption = "inproc",
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for results, with a subfolder per scheduler. Default: none."),
+        typer.Option(help="Folder for results, with a subfolder per policy. Default: none."),
     ] = None,
     force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
-    """Run a scenario under several schedulers and print their metrics side by side."""
+    """Run a scenario under several schedulers and power managers, and compare the metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.report import Metrics, print_comparison, print_warning
-        from hpcosim_scenarios.running.compare import compare_schedulers
+        from hpcosim_cli.report import print_comparison, print_warning
+        from hpcosim_client import PolicyError
+        from hpcosim_scenarios.model.file import load_scenario
+        from hpcosim_scenarios.running.compare import Comparison, compare_policies
+        from hpcosim_scenarios.running.compared import parse_power_list
 
-        metrics: dict[str, Metrics] = {}
+        if schedulers is None and power is None:
+            raise PolicyError("nothing to compare; expected --schedulers, --power or both")
+        overrides = overrides_of(changes, seed, lenient)
+        currency = load_scenario(scenario, overrides).currency
+        metrics: dict[str, dict[str, int | float]] = {}
+        compared = Comparison(metrics)
         try:
-            compare_schedulers(
+            compared = compare_policies(
                 scenario,
-                names_of(schedulers),
+                None if schedulers is None else names_of(schedulers),
+                power=() if power is None else parse_power_list(power),
+                baseline=baseline,
                 transport=transport,
                 out=out,
                 force=force,
-                overrides=overrides_of(changes, seed, lenient),
+                overrides=overrides,
                 formats=formats_of(formats),
                 warn=print_warning,
-                on_result=metrics.__setitem__,
+                on_result=lambda name, found: metrics.update({name: dict(found)}),
             )
         finally:  # a run that fails must not cost the metrics of the others
             if metrics:
-                print_comparison(metrics, as_json=as_json)
+                print_comparison(compared, currency, as_json=as_json)

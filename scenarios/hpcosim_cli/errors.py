@@ -61,6 +61,8 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_batsim.errors import RunFailedError
     from hpcosim_client import AddressError, ClientError, PolicyError
     from hpcosim_conformance import NoServerError
+    from hpcosim_executors import LostTaskError
+    from hpcosim_experiments.errors import StoreError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
@@ -71,8 +73,8 @@ def _exit_status(error: Exception) -> int:
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED
     failed = (
-        *(BindError, ClientError, NoServerError, ProtocolError),
-        *(ResultsError, RunError, RunFailedError),
+        *(BindError, ClientError, LostTaskError, NoServerError, ProtocolError),
+        *(ResultsError, RunError, RunFailedError, StoreError),
     )
     return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 

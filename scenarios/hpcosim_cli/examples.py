@@ -19,6 +19,12 @@ EXAMPLES: Mapping[str, str] = {
     "compare": _examples(
         "hpcosim compare demo --schedulers fcfs,sjf,easy",
         "hpcosim compare demo --schedulers all-heuristics --json",
+        "hpcosim compare office-hours --baseline always-on \\\n"
+        "    --power 'always-on, {name: timeout, timeout_s: 900}'",
+    ),
+    "experiment": _examples(
+        "hpcosim experiment backfilling --dry-run",
+        "hpcosim experiment my_study.yaml --out results/study -j 8",
     ),
     "serve": _examples(
         "hpcosim serve demo --once --out results/mine",

@@ -16,6 +16,7 @@ from hpcosim_cli.compare import compare
 from hpcosim_cli.conformance import conformance
 from hpcosim_cli.draw import draw
 from hpcosim_cli.examples import EXAMPLES
+from hpcosim_cli.experiment import experiment
 from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.reproduce import reproduce
@@ -48,7 +49,7 @@ LEARN = "Learn and reproduce"
 BATSIM = "Batsim"
 
 PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    SIMULATE: (run, compare, oracle),
+    SIMULATE: (run, compare, experiment, oracle),
     CONNECT: (serve, schedule, ping, conformance),
     INSPECT: (scenarios, schedulers, validate, draw),
 }

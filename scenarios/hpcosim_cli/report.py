@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
+from hpcosim_scenarios.running.compare import Comparison
+from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.results import to_json
 
 Metrics = Mapping[str, int | float]
 
 MAX_COLUMNS = 8
-MAIN_METRICS = ("makespan_s", "mean_wait_s", "mean_bounded_slowdown", "energy_j", "edp_js")
+MAIN_METRICS = (
+    "makespan_s",
+    "mean_wait_s",
+    "mean_bounded_slowdown",
+    "energy_kwh",
+    "energy_cost",
+    "co2_kg",
+    "edp_js",
+)
+MAIN_SAVINGS = (
+    "saved_energy_kwh",
+    "saved_energy_cost",
+    "saved_co2_kg",
+    "extra_mean_wait_s",
+    "jobs_delayed",
+    "longest_delay_s",
+)
+UNITS = {"s": "s", "w": "W", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
+DAY_S = 86_400.0
 UNBOUNDED = 10_000  # characters: wider than any table
 
 
-def print_metrics(metrics: Metrics, *, as_json: bool) -> None:
-    """Print the metrics of a run."""
+def print_metrics(metrics: Metrics, currency: str = "", *, as_json: bool) -> None:
+    """Print the metrics of a run; the currency is the unit of costs."""
     if as_json:
         sys.stdout.write(to_json(metrics))
     else:
-        print_table(_by_metric({"value": metrics}))
+        print_table(_by_metric({"value": metrics}, currency))
 
 
 def print_warning(warning: str) -> None:
@@ -36,6 +56,7 @@ def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
+        "wasted_energy_kwh": plan.wasted_j / J_PER_KWH,
         "idle_energy_j": plan.idle_j,
         "sleeping_energy_j": plan.sleeping_j,
         "switching_on_energy_j": plan.switching_on_j,
@@ -45,18 +66,33 @@ def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     print_metrics(metrics, as_json=as_json)
 
 
-def print_comparison(metrics: Mapping[str, Metrics], *, as_json: bool) -> None:
-    """Print the metrics of several runs.
+def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool) -> None:
+    """Print the metrics of several runs, and their savings if there is a baseline.
 
-    The table has a column per run. For many runs, or a terminal that is too narrow, it has a row
-    per run with the main metrics.
+    The tables have a column per run. For many runs, or a terminal that is too narrow, a table has a
+    row per run with the main metrics. In JSON, savings are beside the metrics.
+
+    Args:
+        compared: the comparison.
+        currency: unit of costs.
+        as_json: print JSON instead of tables.
     """
+    metrics = compared.metrics
     if as_json:
-        sys.stdout.write(to_json(metrics))
+        both = {name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()}
+        sys.stdout.write(to_json(both))
         return
-    table = _by_metric(metrics)
-    fits = not sys.stdout.isatty() or _width(table) <= Console().width
-    print_table(table if fits and len(metrics) <= MAX_COLUMNS else _by_run(metrics))
+    _print_runs(metrics, MAIN_METRICS, currency)
+    if compared.savings:
+        sys.stdout.write(f"\n{_scaling(compared)}\n")
+        _print_runs(compared.savings, MAIN_SAVINGS, currency)
+
+
+def _print_runs(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> None:
+    """Print the table of all metrics if it fits, or that of the main ones if it is narrower."""
+    table, short = _by_metric(runs, currency), _by_run(runs, main, currency)
+    fits = not sys.stdout.isatty() or _width(table) <= max(Console().width, _width(short))
+    print_table(table if fits and len(runs) <= MAX_COLUMNS else short)
 
 
 def number(value: float) -> str:
@@ -70,28 +106,46 @@ def number(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def unit(metric: str) -> str:
-    """Return the unit that the suffix of a metric's name states; empty: it has none."""
-    return {"s": "s", "j": "J", "js": "J s"}.get(metric.rpartition("_")[2], "")
+def unit(metric: str, currency: str = "") -> str:
+    """Return the unit that the suffix of a metric's name states; empty: it has none.
+
+    Args:
+        metric: name of the metric.
+        currency: unit of costs.
+    """
+    total, yearly, _ = metric.partition("_per_year")
+    suffix = total.rpartition("_")[2]
+    return UNITS.get(suffix, currency if suffix == "cost" else "") + ("/year" if yearly else "")
 
 
-def _by_metric(columns: Mapping[str, Metrics]) -> Table:
+def _scaling(compared: Comparison) -> str:
+    """Return the sentence that says how savings are scaled to a year."""
+    days = compared.metrics[compared.baseline]["makespan_s"] / DAY_S
+    year = f"; a year is {365 / days:,.3g} times the {days:,.3g} days of its run" if days else ""
+    return f"Compared with {compared.baseline}, job by job{year}."
+
+
+def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
     """Return a table with a row per metric and a column per run."""
     table = Table("metric", "unit")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for metric in next(iter(columns.values())):
-        table.add_row(metric, unit(metric), *(number(run[metric]) for run in columns.values()))
+    for metric in dict.fromkeys(name for metrics in columns.values() for name in metrics):
+        shown = str if metric.endswith("_id") else number
+        values = (shown(run[metric]) if metric in run else "" for run in columns.values())
+        table.add_row(metric, unit(metric, currency), *values)
     return table
 
 
-def _by_run(runs: Mapping[str, Metrics]) -> Table:
+def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> Table:
     """Return a table with a row per run and a column per main metric."""
-    table = Table("scheduler")
-    for metric in MAIN_METRICS:
-        table.add_column(metric, justify="right", no_wrap=True)
+    table = Table("policy")
+    shown = [metric for metric in main if metric in next(iter(runs.values()))]
+    for metric in shown:
+        heading = f"{metric}, {currency}" if metric.endswith("_cost") else metric
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, metrics in runs.items():
-        table.add_row(name, *(number(metrics[metric]) for metric in MAIN_METRICS))
+        table.add_row(name, *(number(metrics[metric]) for metric in shown))
     return table
 
 

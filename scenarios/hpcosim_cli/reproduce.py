@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.executors import (
+    AddressOption,
+    ArraySizeOption,
+    ExecutorOption,
+    JobsFolderOption,
+    MemoryOption,
+    PartitionOption,
+    TimeOption,
+    WorkersOption,
+    executor_of,
+)
 from hpcosim_cli.options import Force
 
 
@@ -21,6 +33,14 @@ def reproduce(
         typer.Option(help="Folder for tables and figures. Default: results/STUDY."),
     ] = None,
     force: Force = False,
+    executor: ExecutorOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    partition: PartitionOption = None,
+    time: TimeOption = None,
+    memory: MemoryOption = None,
+    array_size: ArraySizeOption = None,
+    jobs_folder: JobsFolderOption = None,
     train: Annotated[
         bool,
         typer.Option(
@@ -28,11 +48,14 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Run the experiments of a paper, and write their tables and figures."""
+    """Run the experiments of a paper, and write their tables and figures.
+
+    Results of runs are stored in the folder: a second start simulates only what is missing.
+    """
     with errors_in_one_line():
+        from hpcosim_cli.report import print_warning
         from hpcosim_scenarios.errors import ScenariosError
-        from hpcosim_server.record.folder import prepare
-        from hpcosim_studies.catalogue import STUDIES, reproduce_study
+        from hpcosim_studies.catalogue import STUDIES, Request, reproduce_study
 
         if not study:
             typer.echo("\n".join(f"{name:18} {entry.about}" for name, entry in STUDIES.items()))
@@ -43,7 +66,17 @@ def reproduce(
             raise ScenariosError(
                 f"unknown study {study!r}; {advice}`hpcosim reproduce` lists all studies"
             )
+        settings = executor_of(
+            executor,
+            workers,
+            address,
+            partition=partition,
+            time=time,
+            memory=memory,
+            array_size=array_size,
+            jobs_folder=jobs_folder,
+        )
         folder = out or Path("results") / study
-        prepare(folder, force=force or train)  # a second training keeps the networks of the first
-        reproduce_study(study, folder, train=train)
+        say = partial(typer.echo, err=True)
+        reproduce_study(Request(study, folder, train, settings, force, print_warning, say))
         typer.echo(f"results: {folder}")

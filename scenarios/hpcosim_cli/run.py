@@ -41,9 +41,12 @@ def run(
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.report import print_metrics, print_warning
+        from hpcosim_scenarios.model.file import load_scenario
         from hpcosim_scenarios.running.run import run_scenario
         from hpcosim_server.errors import ResultsError
 
+        overrides = overrides_of(changes, seed, lenient)
+        currency = load_scenario(scenario, overrides).currency
         try:
             metrics, folder = run_scenario(
                 scenario,
@@ -51,14 +54,14 @@ def run(
                 transport=transport,
                 out=out,
                 force=force,
-                overrides=overrides_of(changes, seed, lenient),
+                overrides=overrides,
                 formats=formats_of(formats),
                 warn=print_warning,
             )
         except ResultsError as error:
             if error.metrics is not None:
-                print_metrics(error.metrics, as_json=as_json)
+                print_metrics(error.metrics, currency, as_json=as_json)
             raise
-        print_metrics(metrics, as_json=as_json)
+        print_metrics(metrics, currency, as_json=as_json)
         if not as_json:
             typer.echo(f"results: {folder}")

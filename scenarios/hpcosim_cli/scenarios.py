@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,7 +32,7 @@ def scenarios(
 
         shipped = shipped_scenarios()
         if name in shipped:
-            typer.echo(shipped[name].read_text(encoding="utf-8"), nl=False)
+            _print_scenario(shipped[name])
             return
         if name:
             near = difflib.get_close_matches(name, shipped, n=1)
@@ -48,3 +50,15 @@ def scenarios(
         for row in contents.items():
             table.add_row(*row)
         Console().print(table)
+
+
+def _print_scenario(path: Path) -> None:
+    """Print a scenario, and on standard error how to copy the files that it reads."""
+    from hpcosim_scenarios.model.file import load_scenario
+    from hpcosim_scenarios.model.files import named_files
+
+    typer.echo(path.read_text(encoding="utf-8"), nl=False)
+    files = named_files(load_scenario(path), path.parent).values()
+    if files:
+        paths = shlex.join(dict.fromkeys(map(str, files)))
+        typer.echo(f"note: the scenario reads more files; copy them, too: cp {paths} .", err=True)

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 
 from hpcosim_cli.report import print_table, print_warning
-from hpcosim_scenarios.model.load import drop_warnings, load_warnings, offered_load
+from hpcosim_scenarios.model.load import offered_load
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.progress import span
 from hpcosim_scenarios.running.run import Checked
@@ -38,7 +38,7 @@ def print_summary(checked: Checked, *, as_json: bool) -> None:
 
 def summary_of(checked: Checked) -> dict[str, Any]:
     """Return the content of a scenario by name; units are in the names."""
-    scenario, jobs, source, chosen = checked
+    scenario, jobs, source, chosen, _ = checked
     platform, skipped = scenario.platform, jobs.skipped
     infeasible = _infeasible(checked)
     return {
@@ -78,8 +78,7 @@ def _over_requested_time(jobs: JobTable) -> int:
 
 
 def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
-    found = load_warnings(checked.scenario, checked.jobs)
-    found += drop_warnings(checked.scenario, checked.jobs)
+    found = [*checked.warnings]
     if infeasible := summary["infeasible_jobs"]:
         named = ", ".join(map(str, summary["first_infeasible_jobs"]))
         more = ", ..." if infeasible > MOST_NAMED else ""

@@ -27,6 +27,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-walltime": "The option is set in the scenario.",
     "R-over": "The check `end` tests the end of a simulation, not each condition.",
     "R-stuck-rejected": "It requires a thousand requests.",
+    "R-stuck-signals": "It requires ten thousand changes of a signal.",
     "R-too-large-job": "It requires a workload with such a job.",
     "R-task-speed": _NEEDS_TRUE_RUN_TIMES,
     "R-contention": _NEEDS_TRUE_RUN_TIMES,

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from hpcosim_scenarios.figures.schedule import draw_schedule
     from hpcosim_scenarios.model.file import load_scenario
     from hpcosim_scenarios.model.scenario import Scenario
-    from hpcosim_scenarios.running.compare import compare_schedulers
+    from hpcosim_scenarios.running.compare import (
+        Comparison,
+        compare_policies,
+        compare_schedulers,
+    )
     from hpcosim_scenarios.running.oracle import plan_scenario
     from hpcosim_scenarios.running.run import check, run_scenario, simulate
     from hpcosim_scenarios.running.serving import serve_scenarios
@@ -32,11 +36,13 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Comparison",
     "RunError",
     "Scenario",
     "ScenarioError",
     "ScenariosError",
     "check",
+    "compare_policies",
     "compare_schedulers",
     "draw_schedule",
     "load_scenario",
@@ -51,7 +57,7 @@ _MODULES = (
     ("figures.schedule", ("draw_schedule",)),
     ("model.file", ("load_scenario",)),
     ("model.scenario", ("Scenario",)),
-    ("running.compare", ("compare_schedulers",)),
+    ("running.compare", ("Comparison", "compare_policies", "compare_schedulers")),
     ("running.oracle", ("plan_scenario",)),
     ("running.run", ("check", "run_scenario", "simulate")),
     ("running.serving", ("serve_scenarios",)),

@@ -9,14 +9,14 @@ class ScenariosError(Exception):
     """Base class of the errors of this package."""
 
 
-class ScenarioError(ScenariosError):
-    """The scenario is invalid.
+class FileError(ScenariosError):
+    """A YAML file is invalid.
 
     The message has the form `FILE:LINE: FIELD: WHAT`; unknown parts are left out.
 
     Args:
         what: the fault: what was expected, and what was found.
-        path: the scenario's file.
+        path: the file.
         line: line in the file, from 1.
         field: path of the field, such as `$.platform.nodes[0].count`, or `override PATH`.
         key: the unknown key in that field; empty: another fault.
@@ -42,6 +42,10 @@ class ScenarioError(ScenariosError):
         where += [] if self.line is None else [str(self.line)]
         parts = [":".join(where), self.field.removeprefix("$").removeprefix("."), self.what]
         return ": ".join(part for part in parts if part)
+
+
+class ScenarioError(FileError):
+    """The scenario is invalid."""
 
 
 class RunError(ScenariosError):

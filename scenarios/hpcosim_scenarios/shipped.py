@@ -9,6 +9,9 @@ from pathlib import Path
 PAPERS = "papers"
 """The folder of the papers' scenarios below `shipped_folder()`."""
 
+EXPERIMENTS = "experiments"
+"""The folder of the experiments below `shipped_folder()`, and below the folder of a paper."""
+
 
 def shipped_folder() -> Path:
     """Return the folder of the shipped scenarios, with the networks and job logs they read."""
@@ -34,6 +37,19 @@ def find_scenario(text: str) -> Path:
     """
     path = Path(text)
     return path if path.exists() else shipped_scenarios().get(text, path)
+
+
+def shipped_experiments() -> dict[str, Path]:
+    """Return the files of the shipped experiments by name, such as `backfilling`.
+
+    Those of the papers have the names of their studies, such as `power-radar`.
+    """
+    folder = shipped_folder()
+    files = [
+        *sorted((folder / EXPERIMENTS).glob("*.yaml")),
+        *sorted((folder / PAPERS).glob(f"*/{EXPERIMENTS}/*.yaml")),
+    ]
+    return {path.stem: path for path in files}
 
 
 def describe_scenario(path: Path) -> str:

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from hpcosim_experiments.statistics.rows import Row, read_rows, write_rows
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row, read_rows, write_rows
 
 TABLE = "agents.csv"
 

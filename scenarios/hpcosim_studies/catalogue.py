@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client.extras import rl_extra
+from hpcosim_executors import Local
+from hpcosim_experiments.output import MARKER
 from hpcosim_scenarios.figures.schedule import drawing
+from hpcosim_server.record.folder import prepare
 from hpcosim_studies.errors import StudyError
+from hpcosim_studies.study import Request
 
-__all__ = ["STUDIES", "Entry", "reproduce_study"]
+__all__ = ["STUDIES", "Entry", "Request", "reproduce_study"]
 
 
 class Entry(NamedTuple):
     """A study of the catalogue.
 
     Attributes:
-        module: module with `reproduce(name, out, *, train, workers)`, imported when the study runs.
+        module: module with `reproduce(request)`, imported when the study runs.
         about: description in one line.
         trains: whether the study trains networks.
     """
@@ -66,39 +69,41 @@ STUDIES: Mapping[str, Entry] = {
 """The studies by name."""
 
 
-def reproduce_study(
-    name: str, out: Path, *, train: bool = False, workers: int | None = None
-) -> None:
+def reproduce_study(request: Request) -> None:
     """Run the experiments of a study, and write their tables and figures.
 
-    Args:
-        name: a key of `STUDIES`.
-        out: the output folder. Existing files are replaced.
-        train: train the networks of the study into `out` first, which takes from half an hour to
-            many hours. Networks that are complete in `out` are kept. False: use the shipped ones.
-        workers: number of processes; 1: this process only; None: one per core.
+    Results of runs that are stored in the output folder are used again. Training takes from half
+    an hour to many hours; networks that are complete in the folder are kept.
 
     Raises:
-        StudyError: the study is unknown, it trains no network, its scenarios or results are
-            missing, or the folder cannot be written.
+        StudyError: the study is unknown, it trains no network or not with this executor, or
+            its scenarios or results are missing.
+        ResultsFolderError: the output folder has other files, or it cannot be written to.
+        ExperimentError: the output folder has the results of another study.
+        StoreError: the disk is full.
         ScenarioError, WorkloadError, PolicyError: a scenario, its job log, a model or a package is
             missing or invalid.
         OracleError: SciPy is missing.
         RunError: a simulation failed.
         FigureError: matplotlib is missing.
     """
+    name, out = request.name, request.out
     if name not in STUDIES:
         raise StudyError(f"unknown study {name!r}; expected one of {', '.join(STUDIES)}")
     entry = STUDIES[name]
-    if train and not entry.trains:
+    if request.train and not entry.trains:
         trained = ", ".join(name for name, other in STUDIES.items() if other.trains)
         raise StudyError(f"{name} trains no network; expected one of {trained}")
+    if request.train and not isinstance(request.executor, Local):
+        raise StudyError("trainings run on this machine only; use the executor local")
     drawing()  # reports a missing matplotlib before the simulations
+    # the results of another experiment are an error of `carry_out`
+    prepare(out, force=request.force or request.train or (out / MARKER).exists())
     try:
         out.mkdir(parents=True, exist_ok=True)
         with rl_extra(f"the study {name}"):
             module = import_module(entry.module)
-        module.reproduce(name, out, train=train, workers=workers)
+        module.reproduce(request)
     except OSError as error:
         where = error.filename or out
         raise StudyError(f"{where}: cannot be read or written: {error.strerror or error}") from None

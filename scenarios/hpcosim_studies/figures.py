@@ -3,92 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcosim_scenarios.errors import FigureError
+from hpcosim_experiments.report.panels import PALE, READABLE
 from hpcosim_scenarios.figures.gantt import JobRow, boxes
-from hpcosim_scenarios.figures.schedule import COLOURS, Floats, drawing
+from hpcosim_scenarios.figures.schedule import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.projections.polar import PolarAxes
-    from matplotlib.text import Text
 
     from hpcosim_server.engine.simulation import Simulation
-
-GREY = "#666666"
-PALE = "#dddddd"
-OPEN: Mapping[str, Any] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
-"""Style of panels without a frame at the top and at the right."""
 
 MAX_EDGED_CORES = 200
 """Maximum number of cores of a Gantt chart whose boxes have edges."""
 
 RADAR_LINES = ("-", "--", "-.", ":")
-RADAR_COLOURS = (*COLOURS[:6], COLOURS[7])
-"""Colours without yellow, which is invisible on white."""
-
-
-@contextmanager
-def panels(
-    path: Path,
-    rows: int,
-    columns: int,
-    size: tuple[float, float],
-    *,
-    style: Mapping[str, Any] = OPEN,
-    dpi: int = 130,
-    **more: Any,
-) -> Iterator[list[Any]]:
-    """Yield the panels of a figure, row by row, and write the figure on exit.
-
-    Args:
-        path: output file.
-        rows: number of rows of panels.
-        columns: number of columns of panels.
-        size: width and height, inches.
-        style: `rcParams` of matplotlib.
-        dpi: resolution, pixels per inch.
-        more: further arguments of `pyplot.subplots`.
-
-    Raises:
-        FigureError: matplotlib is missing, or the file is not writable.
-    """
-    mpl, pyplot = drawing()
-    with mpl.rc_context(dict(style)):
-        figure, grid = pyplot.subplots(
-            rows, columns, squeeze=False, figsize=size, layout="constrained", **more
-        )
-        try:
-            yield list(grid.flat)
-            figure.savefig(path, dpi=dpi)
-        except OSError as error:
-            raise FigureError(f"cannot write {path}: {error.strerror or error}") from None
-        finally:
-            pyplot.close(figure)
-
-
-def titled(axes: Axes, title: str) -> None:
-    """Draw the title and the horizontal grid lines of a panel."""
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.grid(axis="y", color=PALE, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def text_on_white(text: Text) -> None:
-    """Draw a white edge around a text, which makes it legible on lines."""
-    from matplotlib.patheffects import withStroke
-
-    text.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def horizontal_bars(
@@ -117,26 +50,6 @@ def horizontal_bars(
     axes.tick_params(axis="x", labelsize=7)
 
 
-def box_plots(axes: Axes, values: Sequence[Floats], colours: Sequence[str]) -> None:
-    """Draw quartiles, median, minimum and maximum of several samples.
-
-    The axis is logarithmic if the largest value exceeds 20 times the smallest median; with values
-    of 0 it is linear near 0.
-    """
-    drawn = axes.boxplot(
-        list(values), whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": "black"}
-    )
-    for box, colour in zip(drawn["boxes"], colours, strict=True):
-        box.set_facecolor(colour)
-    medians = [float(np.median(each)) for each in values]
-    most, least = (float(pick([pick(each) for each in values])) for pick in (np.max, np.min))
-    if most > 20 * min(medians) and least > 0:
-        axes.set_yscale("log")
-    elif most > 20 * min(medians) and max(medians) > 0:
-        axes.set_yscale("symlog", linthresh=max(medians) / 10, linscale=0.5)
-        axes.set_ylim(bottom=0)
-
-
 def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
     """Draw the mean of several curves and the range from their minimum to their maximum.
 
@@ -162,7 +75,7 @@ def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
     for number, (label, values) in enumerate(shapes.items()):
-        colour = RADAR_COLOURS[number % len(RADAR_COLOURS)]
+        colour = READABLE[number % len(READABLE)]
         around, closed = [*turns, turns[0]], [*values, values[0]]
         style = RADAR_LINES[number % len(RADAR_LINES)]
         axes.plot(around, closed, style, color=colour, linewidth=1.8, label=label)

@@ -1,28 +1,23 @@
-"""Parallel execution in a pool of processes."""
+"""Parallel execution of the runs of a study, with progress."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from hpcosim_executors import (
+    IN_THIS_PROCESS,
+    Local,
+    LostTaskError,
+    cores,
+    open_executor,
+    results_of,
+)
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_studies.errors import StudyError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables for the number of threads of linear algebra and PyTorch."""
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parallel(
@@ -42,40 +37,17 @@ def in_parallel(
         title: title of the progress bar.
 
     Raises:
-        StudyError: a process was killed, for example because memory ran out.
+        StudyError: the processes of a task were killed, for example because memory ran out.
         Exception: any exception of the function.
     """
     count = min(workers or cores(), len(tasks))
-    results = []
-    try:
-        with shown(title, "runs") as report, _mapped(function, tasks, count) as found:
-            for result in found:
-                results.append(result)
-                report(0.0, len(results), len(tasks))
-    except BrokenProcessPool:
-        raise StudyError(
-            f"{title}: one of {count} worker processes was killed after {len(results)} of "
-            f"{len(tasks)} tasks, probably because memory ran out; use fewer workers"
-        ) from None
-    return results
-
-
-@contextmanager
-def _mapped(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
-) -> Iterator[Iterator[Result]]:
-    if workers <= 1:
-        yield map(function, tasks)
-        return
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # before the processes start
-    pool = ProcessPoolExecutor(workers, get_context("spawn"))
-    try:
-        yield pool.map(function, tasks)
-    finally:
-        pool.shutdown(cancel_futures=True)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    settings = Local(workers=count) if count > 1 else IN_THIS_PROCESS
+    with shown(title, "runs") as report, open_executor(settings) as executor:
+        try:
+            return results_of(
+                executor, function, tasks, lambda completed, total: report(0.0, completed, total)
+            )
+        except LostTaskError as error:
+            raise StudyError(
+                f"{title}: after {error.completed} of {len(tasks)} tasks: {error}"
+            ) from None

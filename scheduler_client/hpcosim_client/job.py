@@ -50,6 +50,7 @@ class Job:
         placement, memory_mb, memory_volume_mb, profile: see `hpcosim_protocol.JobSubmitted`.
         order: number of jobs submitted before this one; breaks ties.
         max_energy_j: upper bound of the job's energy estimate, in J; infinity: none.
+        deadline_s: time by which the job should have ended, simulated seconds; infinity: none.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
         allocation: the allocated cores; None: the job waits.
     """
@@ -65,6 +66,7 @@ class Job:
     memory_volume_mb: float = 0.0
     max_energy_j: float = math.inf
     profile: str = ""
+    deadline_s: float = math.inf
     start_s: float = math.nan
     allocation: Allocation | None = None
 

@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.queue import JobQueue
+from hpcosim_client.signals import Signal
 from hpcosim_protocol import (
     Alarm,
     DecisionRejected,
@@ -24,6 +25,7 @@ from hpcosim_protocol import (
     Placement,
     Platform,
     PowerState,
+    SignalChanged,
 )
 
 
@@ -47,6 +49,7 @@ class SchedulerState:
         pending_alarms: simulated second of each alarm that is set, by number.
         rejected: decisions that the server rejected since the last decisions.
         placements: the kinds of placement that jobs have requested so far.
+        signals: value and forecast of each signal, by name, such as `power_cap_w`.
         no_more_jobs: whether the last job of the workload has been submitted.
     """
 
@@ -63,6 +66,7 @@ class SchedulerState:
         self.pending_alarms: dict[int, float] = {}
         self.rejected: list[DecisionRejected] = []
         self.placements: set[Placement] = set()
+        self.signals: dict[str, Signal] = {}
         self.no_more_jobs = False
         # Node of each decision to switch, by the index of the decision in the message.
         self._switched: dict[int, int] = {}
@@ -93,6 +97,7 @@ class SchedulerState:
             memory_volume_mb=event.memory_volume_mb,
             max_energy_j=math.inf if event.max_energy_j is None else event.max_energy_j,
             profile=event.profile,
+            deadline_s=math.inf if event.deadline_s is None else event.deadline_s,
         )
         self._submissions += 1
         self.placements.add(event.placement)
@@ -162,6 +167,9 @@ class SchedulerState:
         self.alarms.append(event.alarm_id)
         self.pending_alarms.pop(event.alarm_id, None)
 
+    def _on_signal(self, event: SignalChanged) -> None:
+        self.signals[event.name] = Signal(event.time_s, event.value, event.forecast)
+
     def _on_no_more_jobs(self, _: NoMoreJobs) -> None:
         self.no_more_jobs = True
 
@@ -177,5 +185,6 @@ _HANDLERS: dict[type, Callable[[SchedulerState, Any], None]] = {
     DecisionRejected: SchedulerState._on_rejected,
     NodePowerChanged: SchedulerState._on_power_changed,
     Alarm: SchedulerState._on_alarm,
+    SignalChanged: SchedulerState._on_signal,
     NoMoreJobs: SchedulerState._on_no_more_jobs,
 }

@@ -47,12 +47,13 @@ def select(table: JobTable, first: int, last: int) -> JobTable:
 def scale_load(table: JobTable, factor: float) -> JobTable:
     """Return the workload with an arrival rate `factor` times as high.
 
-    Times between submissions are divided by `factor`. Run times and sizes do not change.
+    Times between submissions are divided by `factor`. Run times and sizes do not change, nor do the
+    times from a submission to the deadline of the job.
     """
     if not len(table):
         return table
     first_s = table.submit_s[0]
-    return replace(table, submit_s=first_s + (table.submit_s - first_s) / factor)
+    return table.at(first_s + (table.submit_s - first_s) / factor)
 
 
 def divide_cores(table: JobTable, by: int) -> JobTable:
@@ -82,4 +83,4 @@ def _window(table: JobTable, first: int, last: int, rules: AppliedRules, which: 
             + (f"; jobs of this window were dropped: {drops}" if drops else "")
         )
     first_s = float(jobs.submit_s[0])
-    return replace(jobs, submit_s=jobs.submit_s - first_s, rules=rules.moved(first, first_s))
+    return replace(jobs.at(jobs.submit_s - first_s), rules=rules.moved(first, first_s))

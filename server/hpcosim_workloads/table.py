@@ -37,6 +37,8 @@ class JobSpec(NamedTuple):
     memory_volume_mb: float = 0.0
     max_energy_j: float = math.inf
     profile: str = ""
+    user: int = -1
+    deadline_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,9 @@ class JobTable:
         memory_volume_mb: float64, data that each task transfers to and from memory, MB.
         max_energy_j: float64, upper limit of the job's estimated energy, J; infinity: no limit.
         profile: int32, an index into `profiles`.
+        user: int64, number of the user who submitted the job; -1: unknown.
+        deadline_s: float64, time by which the job should have ended, s, on the clock of `submit_s`;
+            infinity: none.
         profiles: names of the job profiles; the first is "" for jobs without a profile.
         rules: the jobs of the source that reading and shaping dropped or changed.
     """
@@ -71,6 +76,8 @@ class JobTable:
     memory_volume_mb: NDArray[np.float64]
     max_energy_j: NDArray[np.float64]
     profile: NDArray[np.int32]
+    user: NDArray[np.int64]
+    deadline_s: NDArray[np.float64]
     profiles: tuple[str, ...] = ("",)
     rules: AppliedRules = field(default_factory=AppliedRules)
 
@@ -92,8 +99,12 @@ class JobTable:
         return replace(self, **columns, rules=self.rules.unplaced())
 
     def at(self, submit_s: NDArray[np.float64]) -> Self:
-        """Return the table with other submission times, float64, s, never decreasing."""
-        return replace(self, submit_s=submit_s)
+        """Return the table with other submission times, float64, s, never decreasing.
+
+        Each deadline moves with its job: the time from submission to deadline stays the same.
+        """
+        deadline_s = self.deadline_s + (submit_s - self.submit_s)
+        return replace(self, submit_s=submit_s, deadline_s=deadline_s)
 
     def rows(self) -> Iterator[JobSpec]:
         """Yield the jobs as plain Python numbers, converted block by block to save memory."""
@@ -119,6 +130,8 @@ COLUMNS: Mapping[str, tuple[type[np.generic], float]] = MappingProxyType(
         "memory_volume_mb": (np.float64, 0.0),
         "max_energy_j": (np.float64, math.inf),
         "profile": (np.int32, 0),
+        "user": (np.int64, -1),
+        "deadline_s": (np.float64, math.inf),
     }
 )
 

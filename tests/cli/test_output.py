@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -184,6 +185,16 @@ def test_scenarios_prints_a_scenario_that_runs(tmp_path: Path) -> None:
     """The printed YAML of a shipped scenario is a scenario file."""
     (tmp_path / "copy.yaml").write_text(invoke("scenarios", "demo").out)
     assert "32" in invoke("validate", "copy.yaml").out
+
+
+def test_scenarios_says_how_to_copy_the_files_that_a_scenario_reads(tmp_path: Path) -> None:
+    """On standard error; after the command the printed scenario is valid."""
+    done = invoke("scenarios", "office-hours")
+    (tmp_path / "copy.yaml").write_text(done.out)
+    note, copying = done.err.rsplit(": ", 1)
+    assert note == "note: the scenario reads more files; copy them, too"
+    subprocess.run(shlex.split(copying), check=True)
+    assert invoke("validate", "copy.yaml").status == 0
 
 
 def test_schedulers_lists_patterns_and_power_managers() -> None:

@@ -68,6 +68,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("small_buffer", "many_at_once", "R-batch"),
     ("deaf_to_rejections", "rejected_decision", "R-rejected-job-waits"),
     ("job_allocated", "wake_on", "R-no-job-allocated"),
+    ("signal_changed", "simulation", "R-no-signal-changed"),
     ("past_alarms", "alarms", "R-bad-time"),
     ("impatient", "late_welcome", "R-waits"),
     ("no_nonce", "late_welcome", "R-nonce"),

@@ -65,6 +65,8 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("no_power_path", "node_power", "R-power-states"),
     ("elsewhere", "allocation_of_a_sleeping_node", "R-allocated"),
     ("never_wakes", "allocation_of_a_sleeping_node", "R-wrong-power-state"),
+    ("no_signals", "signals", "R-signals"),
+    ("past_forecast", "signals", "R-forecast"),
     ("one_clock", "sessions_apart", "R-apart"),
     ("late_alarms", "alarms", "R-alarm"),
     ("sleepless", "wake_on", "R-always-wakes"),
@@ -122,7 +124,8 @@ def test_a_silent_server_fails_only_the_first_check() -> None:
 def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
     """`hpcosim serve` passes all checks that apply to its scenario, and continues to serve."""
     server = Server(processes, SCENARIO, NO_POWER, out=tmp_path / "out")
-    for scenario, not_tried in (("conformance", []), ("demo", ["allocation_of_a_sleeping_node"])):
+    missing = ["allocation_of_a_sleeping_node", "signals"]
+    for scenario, not_tried in (("conformance", []), ("demo", missing)):
         verdicts = list(try_server(server.address, scenario=scenario))
         assert [v for v in verdicts if v.outcome == "failed"] == []
         assert [v.check for v in verdicts if v.outcome == "not tried"] == not_tried

@@ -11,7 +11,8 @@ from msgspec import inspect
 
 from hpcosim_client import GROUPS
 from hpcosim_client.power.settings import MANAGERS
-from hpcosim_scenarios import simulate
+from hpcosim_experiments.model.experiment import KINDS as EXPERIMENT_KINDS
+from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
 from hpcosim_server.record.results import Run
@@ -20,16 +21,20 @@ from hpcosim_server.service.status import Cause
 from support.paths import ROOT, SCENARIOS
 
 pytest.importorskip("griffe")
-from docs.generate import commands, layers, metrics, results, scenario, schedulers
+from docs.generate import commands, experiment, layers, metrics, results, scenario, schedulers
 from docs.generate.docstrings import attributes
 from docs.generate.structs import Section, fields_of
 from docs.generate.types import described, number
 
-SECTIONS = [*scenario.scenario_file().sections, *scenario.power_settings().sections]
+SECTIONS = [
+    *scenario.scenario_file().sections,
+    *scenario.power_settings().sections,
+    *experiment.experiment_file().sections,
+]
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.kind.__name__)
-def test_each_key_of_a_scenario_has_a_meaning(section: Section) -> None:
+def test_each_key_of_a_file_has_a_meaning(section: Section) -> None:
     """Every key of every mapping has an entry under `Attributes:` in its class."""
     meanings = attributes(section.kind)
     missing = [field.name for field in fields_of(section) if not meanings.get(field.name)]
@@ -37,8 +42,9 @@ def test_each_key_of_a_scenario_has_a_meaning(section: Section) -> None:
 
 
 def test_each_kind_of_mapping_has_a_section() -> None:
-    """Every kind of mapping that a scenario may contain is described, power managers too."""
-    assert {section.kind for section in SECTIONS} >= {*KINDS, *MANAGERS.values()}
+    """Every kind of mapping in a scenario or an experiment is described, power managers too."""
+    kinds = {*KINDS, *EXPERIMENT_KINDS, *MANAGERS.values()}
+    assert {section.kind for section in SECTIONS} >= kinds
 
 
 def test_key_states_type_range_unit_and_default() -> None:
@@ -83,12 +89,27 @@ def test_example_scenario_is_valid(tmp_path: Path) -> None:
 
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
-    found = simulate(SCENARIOS / "demo.yaml", _fcfs, overrides={"workload.synthetic.jobs": 3})
+    # `office-hours` has metrics of cost, and jobs with deadlines have metrics of lateness.
+    job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "deadline_s": 9}
+    overrides = {"workload": {"inline": [job]}}
+    found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
     assert set(defined) == set(found)
     assert all(defined.values())
+
+
+def test_each_saving_has_a_definition() -> None:
+    """The metrics reference defines what a comparison with a baseline adds."""
+    compared = compare_policies(
+        SCENARIOS / "office-hours.yaml",
+        power=["always-on", {"name": "timeout", "timeout_s": 0}],
+        baseline="always-on",
+        overrides={"workload.synthetic.jobs": 20},
+    )
+    (found,) = compared.savings.values()
+    assert re.findall(r"^`(\w+)`", metrics.savings(), re.MULTILINE) == list(found)
 
 
 def _fcfs(view: object) -> None:

@@ -62,6 +62,8 @@ def strategy_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.lists(strategy_of(item), max_size=3)
         case inspect.VarTupleType(item_type=item, min_length=least):
             return st.lists(strategy_of(item), min_size=least or 0, max_size=3).map(tuple)
+        case inspect.TupleType(item_types=types):
+            return st.tuples(*map(strategy_of, types))
         case inspect.DictType(key_type=key, value_type=value):
             return st.dictionaries(strategy_of(key), strategy_of(value), max_size=3)
         case inspect.UnionType(types=types):

@@ -34,6 +34,19 @@ workload:
     {model: poisson, jobs: 300, mean_interarrival_s: 150, cores: [1, 18], run_s: [10, 2000]}
   reference_clock_ghz: 2.0
 """,
+    "signals": """
+platform:
+  nodes:
+    - {count: 8, processors: [{cores: 4, static_w: 9, dynamic_w: 1}]}
+workload:
+  inline:
+    - {job_id: 1, submit_s: 0, cores: 20, run_s: 900, user: 3, deadline_s: 4000}
+    - {job_id: 2, submit_s: 5, cores: 20, run_s: 900}
+    - {job_id: 3, submit_s: 9000, cores: 1, run_s: 50, deadline_s: 10000}
+signals:
+  price_per_kwh: {changes: [[0, 0.3], [60, 0.2]], repeat_s: 90, forecast_s: 300}
+  power_cap_w: {value: 500}
+""",
     "every_placement": f"""
 platform:
   nodes:

@@ -520,7 +520,7 @@ def test_swf_profiles(tmp_path: Path) -> None:
     kind = JobProfile(memory_mb=3.0, memory_volume_mb=4.0, max_energy_j=5.0, placement="one_node")
     path = swf_file(tmp_path, (-1, 1000, 14), (-1, -1, 14), (-1, -1, 15), (-1, -1, -1))
     rows = list(read_swf(path, placement="whole_nodes", profiles={"14": kind}).rows())
-    assert [tuple(row)[2:] for row in rows] == [
+    assert [tuple(row)[2:11] for row in rows] == [
         (60.0, 90.0, 2, "one_node", 0.0, 1.0, 4.0, 5.0, "14"),
         (60.0, 90.0, 2, "one_node", 0.0, 3.0, 4.0, 5.0, "14"),
         (60.0, 90.0, 2, "whole_nodes", 0.0, 0.0, 0.0, math.inf, ""),

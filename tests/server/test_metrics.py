@@ -7,9 +7,11 @@ import inspect
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hpcosim_client import make_policy
@@ -103,6 +105,9 @@ BY_HAND: dict[str, float] = {
     "switching_on_energy_j": 0.0,
     "switching_off_energy_j": 0.0,
     "wasted_energy_j": 5 * 50 + (4 + 8 + 5 + 4) * 50,
+    "energy_kwh": ENERGY_J / 3.6e6,
+    "peak_power_w": 120.0 + 110.0,
+    "wasted_energy_kwh": (5 * 50 + (4 + 8 + 5 + 4) * 50) / 3.6e6,
     "edp_js": ENERGY_J * 34,
     # Jobs 1 to 4: energy / requested time * response / requested time.
     "mean_normalised_edp": (
@@ -300,3 +305,19 @@ def test_plain_finite_numbers() -> None:
         values = measure(simulation.record()).values()
         assert {type(value) for value in values} <= {int, float}
         assert all(map(math.isfinite, values))
+
+
+def test_jobs_are_late_after_their_deadline() -> None:
+    """A job that ends at its deadline is in time; without deadlines there are no such metrics."""
+    table = jobs_of((0.0, 10.0, 1), (0.0, 10.0, 1), (0.0, 10.0, 1), (0.0, 10.0, 1))
+    table = replace(table, deadline_s=np.array([10.0, 15.0, np.inf, 100.0]))
+    metrics = measure(simulate(cluster_of(1), table).record())
+    assert (metrics["jobs_late"], metrics["max_lateness_s"]) == (1, 5.0)
+    assert "jobs_late" not in measure(small_run().record())
+
+
+def test_peak_power_ignores_power_that_is_drawn_for_no_time() -> None:
+    """Between the end of one job and the start of the next at one instant, and in zero runs."""
+    table = jobs_of((0.0, 10.0, 1), (10.0, 10.0, 2))
+    metrics = measure(simulate(cluster_of(2), table).record())
+    assert metrics["peak_power_w"] == 220.0

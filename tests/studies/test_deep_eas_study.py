@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.heuristics.node_keys import run_time_scale
-from hpcosim_studies.catalogue import reproduce_study
+from hpcosim_experiments.statistics.rows import Row, read_rows
+from hpcosim_studies.catalogue import Request, reproduce_study
 from hpcosim_studies.deep_eas import curves, optima, sweep
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
@@ -31,7 +33,7 @@ from hpcosim_studies.deep_eas.held_jobs import DecisionRecord, find_held_jobs
 from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.rows import Row, read_rows
+from hpcosim_studies.study import plan
 from hpcosim_training.environments.step_costs import weights
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import Machines
@@ -135,6 +137,21 @@ def test_a_job_that_is_held_twice_is_one_job() -> None:
     assert (found.held.tolist(), found.once.tolist(), found.steps) == ([12, 12], [12], 0.5)
 
 
+@pytest.mark.parametrize("name", SWEEPS)
+def test_an_experiment_has_the_cases_of_its_sweep(name: str, tmp_path: Path) -> None:
+    """The file has each case with its scenario, the heuristics, and the given agent elsewhere."""
+    model = tmp_path / "agent.safetensors"
+    shutil.copyfile(FOLDER / model_name(BUSIEST, "pairs"), model)
+    planned = plan(sweep.study_of(name, SWEEPS[name], [], model))
+    cases = {case.label: f"../{case.scenario}.yaml" for case in SWEEPS[name].cases}
+    assert {value.label: value.value for value in planned.axes["case"].values} == cases
+    assert len(planned.runs) == len(cases) * (len(sweep.HEURISTICS) + 1)
+    agents = {
+        run.task.chosen.name for run in planned.runs if run.labels["scheduler"] == "elsewhere"
+    }
+    assert agents == {f"deep-eas:{model}"}
+
+
 VALUES = ("lambda_0.9", "pairs", 0, 100.0, 50, 40, 500.0, 400.0, 150.0, 160.0)
 AGENT: Row = dict(zip(COLUMNS, VALUES, strict=True))
 
@@ -189,7 +206,7 @@ def test_shipped_models_have_the_published_values(scenario: str) -> None:
 @pytest.mark.slow
 def test_learning_curves_make_their_files(tmp_path: Path) -> None:
     """The summary is the published one, with a row for each training; the figure is a PNG."""
-    reproduce_study(CURVES, tmp_path)
+    reproduce_study(Request(CURVES, tmp_path))
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     rows = [line for line in summary.splitlines() if line.startswith("| lambda")]
     assert len(rows) == len(trainings(CURVES))

@@ -7,18 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.statistics.rows import Row, write_rows
 from hpcosim_studies.ineps import heuristics
-from hpcosim_studies.rows import Row
-from hpcosim_studies.study import Study, carry_out
+from hpcosim_studies.study import Request, rows_of
 from support.paths import SCENARIOS
 
 README = SCENARIOS / "papers" / "ineps" / "README.md"
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """Return the rows of Experiment 1."""
-    return heuristics.run_heuristics(["exp1"], workers=1)
+    out = tmp_path_factory.mktemp("exp1") / "out"
+    return rows_of(
+        heuristics.study_of({}, {}, ["exp1"]), Request("ineps", out, executor=IN_THIS_PROCESS)
+    )
 
 
 def as_every_experiment(rows: list[Row]) -> list[Row]:
@@ -30,31 +34,22 @@ def as_every_experiment(rows: list[Row]) -> list[Row]:
 def test_chance_is_run_with_many_seeds(rows: list[Row]) -> None:
     """A random scheduler is run once for each seed, a deterministic one once."""
     runs = Counter(row["scheduler"] for row in rows)
-    assert runs["random-high-cores"] == runs["first-random"] == len(heuristics.SEEDS)
+    assert runs["random-high-cores"] == runs["first-random-one"] == heuristics.SEEDS
+    random = {name for name, count in runs.items() if count > 1}
+    assert random == {name for name in runs if heuristics.is_random(name)}
     assert runs["none-none"] == runs["first-high-cores"] == runs["minmin-immediate"] == 1
     assert len({row["energy_j"] for row in rows if row["scheduler"] == heuristics.WORST}) > 1
 
 
 @pytest.mark.slow
-def test_runs_do_not_depend_on_the_number_of_processes(rows: list[Row]) -> None:
-    """One process and two give the same rows in the same order."""
-    assert heuristics.run_heuristics(["exp1"], workers=2) == rows
-
-
-@pytest.mark.slow
 def test_the_same_rows_give_the_same_files(rows: list[Row], tmp_path: Path) -> None:
     """The same rows give the same bytes of tables and figures."""
-    study = Study(
-        "ineps",
-        [],
-        heuristics.COLUMNS,
-        {"tables.md": heuristics.tables},
-        {"energy.png": lambda path, rows: heuristics.draw(path, rows, heuristics.ENERGY)},
-        digits=None,
-    )
+    every = as_every_experiment(rows)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        carry_out(study, tmp_path / name, known=as_every_experiment(rows))
+        write_rows(tmp_path / name / "results.csv", heuristics.COLUMNS, every, None)
+        (tmp_path / name / "tables.md").write_text(heuristics.tables(every))
+        heuristics.draw(tmp_path / name / "energy.png", every, heuristics.ENERGY)
     for file in ("results.csv", "tables.md", "energy.png"):
         content = (tmp_path / "a" / file).read_bytes()
         assert content == (tmp_path / "b" / file).read_bytes()

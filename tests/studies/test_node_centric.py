@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hpcosim_executors import Local
+from hpcosim_experiments.model.combinations import combinations_of
+from hpcosim_experiments.model.file import load_experiment
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.model.jobs import jobs_of
+from hpcosim_scenarios.running.chosen import chosen_by
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import LoadedScenario
+from hpcosim_scenarios.running.run import opened_with
+from hpcosim_server.record.run_record import RunRecord
 from hpcosim_studies.node_centric import comparison, paper, tables
-from hpcosim_studies.node_centric import runs as weeks
-from hpcosim_studies.node_centric.reproduce import compare_weeks
-from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import StudyRun, simulate
+from hpcosim_studies.node_centric.measures import energies_j, measured
+from hpcosim_studies.node_centric.reproduce import compare_weeks, study_of, whole_log
+from hpcosim_studies.papers import scenario_path
+from hpcosim_studies.study import Request, Study, only, plan
+from hpcosim_workloads import shaping
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
 ONE_NODE = PLACEMENTS.index("one_node")
+KIT = scenario_path("node_centric", "kit")
 FILES = {
+    "experiment.json",
+    "runs",
     "results.csv",
     "summary.md",
     *(f"{kind}-{cap}.png" for kind in ("boxes", "wins", "energy", "jobs") for cap in paper.CAPS),
@@ -45,9 +57,33 @@ def small_log(jobs: int = 60, weeks: float = 2.0, seed: int = 1) -> JobTable:
     )
 
 
-def run_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> StudyRun:
-    """Return a run of these jobs as one week."""
-    return StudyRun(paper.base(), {}, scheduler, paper.WHOLE_LOG, jobs=jobs)
+def measures_of(jobs: JobTable, scheduler: str = "first-high-gflops") -> dict[str, float]:
+    """Return the measures of these jobs as one week."""
+    return measured(record_of(jobs, scheduler), jobs)
+
+
+def record_of(jobs: JobTable, scheduler: str) -> RunRecord:
+    """Return the record of a run of these jobs."""
+    scenario = load_scenario(KIT)
+    chosen = chosen_by(scenario, KIT, scheduler)
+    with opened_with(chosen, LoadedScenario(scenario, jobs, {}, None)) as (opened, policy):
+        run_in_process(opened, policy)
+    return opened.simulation.record()
+
+
+def experiment_of(folder: Path, jobs: JobTable, weeks: int) -> Study:
+    """Return the study on the first weeks of another log."""
+    columns = (jobs.job_id, jobs.submit_s, jobs.run_s, jobs.requested_s, jobs.cores)
+    names = ("job_id", "submit_s", "run_s", "requested_s", "cores")
+    lines = [
+        json.dumps(dict(zip(names, (value.item() for value in line), strict=True)))
+        for line in zip(*columns, strict=True)
+    ]
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+    log = {"workload.trace": None, "workload.json": str(folder / "log.jsonl")}
+    return study_of()._replace(
+        overrides=log, changed=only(lambda labels: int(labels["week"]) < weeks)
+    )
 
 
 def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]]) -> list[Row]:
@@ -65,50 +101,39 @@ def rows_of(makespans: dict[str, list[float]], energies: dict[str, list[float]])
     return rows
 
 
-def test_every_job_is_in_just_one_week() -> None:
-    """A week starts with its first submission; a job at a boundary belongs to the later week."""
+def test_weeks_follow_each_other() -> None:
+    """The experiment has 41 weeks, each from the end of the one before, for each cap."""
+    axes = combinations_of(load_experiment(study_of().experiment)).axes
     week_s = paper.WEEK_S
-    at_s = [5.0, 5 + week_s / 2, 5 + week_s, 5 + 1.5 * week_s, 5 + 3.25 * week_s]
-    log = log_of(submit_s=at_s, run_s=1.0, requested_s=1.0)
-    parts = dict(weeks.weeks_of(log))
-    assert {week: part.job_id.tolist() for week, part in parts.items()} == {
-        0: [1, 2],
-        1: [3, 4],
-        3: [5],
-    }
-    assert parts[1].submit_s.tolist() == [0.0, week_s / 2]
+    windows = [value.value for value in axes["week"].values]
+    assert windows == [[week * week_s, (week + 1) * week_s] for week in range(41)]
+    assert [value.label for value in axes["week"].values] == [str(week) for week in range(41)]
+    assert [value.label for value in axes["cap"].values] == list(paper.CAPS)
+    assert [value.label for value in axes["scheduler"].values] == list(paper.SCHEDULERS)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_weeks_make_up_the_log(seed: int) -> None:
-    """Each job of the log is in exactly one week."""
-    log = small_log(jobs=300, weeks=7.5, seed=seed)
-    parts = [part.job_id for _, part in weeks.weeks_of(log)]
-    assert np.concatenate(parts).tolist() == log.job_id.tolist()
-
-
-def test_caps_cut_jobs_to_a_node() -> None:
+def test_caps_cut_jobs_to_a_node(tmp_path: Path) -> None:
     """Cores are clipped, or divided by 8, rounded up and clipped."""
     log = log_of(submit_s=[0.0] * 5, run_s=1.0, requested_s=1.0, cores=[1, 9, 64, 500, 1000])
-    assert weeks.capped(log, "clip").cores.tolist() == [1, 9, 64, 64, 64]
-    assert weeks.capped(log, "eighth").cores.tolist() == [1, 2, 8, 63, 64]
+    planned = plan(experiment_of(tmp_path, log, 1))
+    assert whole_log(planned, "clip").cores.tolist() == [1, 9, 64, 64, 64]
+    assert whole_log(planned, "eighth").cores.tolist() == [1, 2, 8, 63, 64]
 
 
 @pytest.mark.parametrize("scheduler", paper.SCHEDULERS)
 def test_energy_by_replay_is_the_metered_one(scheduler: str) -> None:
     """The energy of a replayed schedule equals the metered energy."""
-    log = weeks.capped(small_log(40, 0.5), "eighth")
-    simulation = simulate(run_of(log, scheduler)).simulation
-    platform = simulation.cluster.platform
-    all_on_j, untouched_off_j = weeks.energies_j(simulation, platform)
-    assert all_on_j == pytest.approx(simulation.record().energy_j, rel=1e-12)
+    log = shaping.cap_cores(shaping.divide_cores(small_log(40, 0.5), 8), 64)
+    record = record_of(log, scheduler)
+    all_on_j, untouched_off_j = energies_j(record, record.platform)
+    assert all_on_j == pytest.approx(record.energy_j, rel=1e-12)
     assert untouched_off_j <= all_on_j
 
 
 def test_readings_of_idle_power_differ_by_what_idle_nodes_draw() -> None:
     """Energies for each interpretation of idle power equal a hand calculation."""
     log = log_of(submit_s=[0.0, 7200.0], run_s=[14400.0, 14400.0], requested_s=14400.0, cores=64)
-    values = weeks.measured(run_of(log))
+    values = measures_of(log)
     static_w = [35.108 * (ghz / 3) ** 2 for ghz in (1, 2, 3, 4)]
     computing_j = 7200 * (static_w[3] + 64 * 3.313 * (4 / 3) ** 2)
     of_fifteen_s, between_s = 15 * 10800, 3600
@@ -130,7 +155,7 @@ def test_slowdown_by_hand() -> None:
     HighGFlops starts 16 of them, 4 at each clock rate, and the last when the first at 4 GHz ends.
     """
     log = log_of(submit_s=[0.0] * 17, run_s=3600.0, requested_s=7200.0, cores=64)
-    values = weeks.measured(run_of(log))
+    values = measures_of(log)
     responses_s = [4 * 3600 / ghz for ghz in (1, 2, 3, 4)]
     total_s = sum(responses_s) + 900 + 900
     assert values["mean_wait_s"] == pytest.approx(900 / 17)
@@ -141,7 +166,7 @@ def test_slowdown_by_hand() -> None:
 def test_jobs_of_no_run_time_are_left_out_of_the_slowdown() -> None:
     """A job without run time counts in all measures except the slowdown."""
     log = log_of(submit_s=[0.0, 1.0], run_s=[0.0, 3600.0], requested_s=[60.0, 3600.0])
-    assert weeks.measured(run_of(log))["slowdown_run"] == pytest.approx(0.25)
+    assert measures_of(log)["slowdown_run"] == pytest.approx(0.25)
 
 
 def test_ties_are_wins_of_all() -> None:
@@ -185,15 +210,15 @@ def test_the_drawn_week_resembles_the_paper() -> None:
 @pytest.mark.slow
 def test_study_writes_all_files(tmp_path: Path) -> None:
     """Two weeks of a small log with every scheduler give all files."""
-    log = replace(small_log(), profiles=("",))
-    compare_weeks(log, tmp_path, workers=2)
-    assert {path.name for path in tmp_path.iterdir()} == FILES
-    with (tmp_path / "results.csv").open(encoding="utf-8") as file:
+    study = experiment_of(tmp_path, small_log(), 2)
+    out = tmp_path / "out"
+    compare_weeks(study, Request("node-centric", out, executor=Local(workers=2)))
+    assert {path.name for path in out.iterdir()} == FILES
+    with (out / "results.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(paper.CAPS) * 2 * len(paper.SCHEDULERS)
-    assert {int(row["jobs"]) for row in rows if row["cap"] == "clip"} == {
-        len(part) for _, part in weeks.weeks_of(log)
-    }
+    jobs = {row["week"]: int(row["jobs"]) for row in rows}
+    assert sum(jobs.values()) == len(small_log())
     assert all(float(row[reading.column]) >= 0 for row in rows for reading in paper.READINGS)
 
 
@@ -203,9 +228,10 @@ def test_real_log_has_the_weeks_and_sizes_the_readme_names(
 ) -> None:
     """The log has the number of weeks and the mean cores that the README states."""
     monkeypatch.setenv("HPCOSIM_TRACES", str(traces))
-    whole = load_scenario(paper.base(), paper.WHOLE_LOG)
-    jobs = jobs_of(whole, paper.base().parent)
-    assert len(jobs) == 25326
-    assert sum(1 for _ in weeks.weeks_of(jobs)) == 41
-    means = [float(weeks.capped(jobs, cap).cores.mean()) for cap in paper.CAPS]
+    planned = plan(study_of())
+    logs = {cap: whole_log(planned, cap) for cap in paper.CAPS}
+    assert len(logs["clip"]) == 25326
+    submit_s = logs["clip"].submit_s
+    assert len(set((submit_s // paper.WEEK_S).astype(int).tolist())) == 41
+    means = [float(log.cores.mean()) for log in logs.values()]
     assert means == pytest.approx([48.8, 22.1], abs=0.05)

@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
+from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.statistics.rows import Row, read_rows, where
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_studies.agents import TABLE
-from hpcosim_studies.catalogue import reproduce_study
+from hpcosim_studies.catalogue import Request, reproduce_study
 from hpcosim_studies.ineps import experiments
 from hpcosim_studies.ineps.experiments import (
     EXPERIMENTS,
@@ -21,11 +23,11 @@ from hpcosim_studies.ineps.experiments import (
     PairingRun,
     trainings,
 )
-from hpcosim_studies.ineps.heuristics import ENERGY, indexed, run_heuristics
+from hpcosim_studies.ineps.heuristics import ENERGY, indexed, study_of
 from hpcosim_studies.ineps.pairing_tables import Results, Spread, sampled_spread, summary
 from hpcosim_studies.ineps.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.rows import Row, read_rows, where
+from hpcosim_studies.study import rows_of
 
 PAIRING = tuple(EXPERIMENTS)
 FOLDER = papers_folder() / "ineps"
@@ -103,7 +105,8 @@ def test_tables_have_all_lines(tmp_path: Path) -> None:
     find_optima("exp1", tmp_path / OPTIMA)
     seeds = [agent(seed, Spread(3000, 1, 2900, 3100)) for seed in (0, 1)]
     untrained = agent(0, Spread(1, 1, 1, 1), "untrained papers")
-    runs = indexed(run_heuristics(["exp1"], workers=1))
+    request = Request("pairing-exp1", tmp_path / "out", executor=IN_THIS_PROCESS)
+    runs = indexed(rows_of(study_of({}, {}, ["exp1"]), request))
     results = Results([*seeds, untrained], runs, read_rows(tmp_path / OPTIMA))
     said = summary(results, ["exp1"])
     for words in (
@@ -120,9 +123,15 @@ def test_tables_have_all_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("study", PAIRING)
 def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> None:
     """Without `--train` tables and figures come from the shipped results."""
-    reproduce_study(study, tmp_path)
+    reproduce_study(Request(study, tmp_path))
     experiments_tried = EXPERIMENTS[study].tested_on
-    names = {"summary.md", "bars.png", *(f"schedules-{name}.png" for name in experiments_tried)}
+    names = {
+        "runs",
+        "experiment.json",
+        "summary.md",
+        "bars.png",
+        *(f"schedules-{name}.png" for name in experiments_tried),
+    }
     assert {path.name for path in tmp_path.iterdir()} == names
     said = (tmp_path / "summary.md").read_text()
     shipped = (FOLDER / study / "summary.md").read_text()

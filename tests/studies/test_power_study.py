@@ -1,23 +1,36 @@
-"""The study of power management: its managers, the arithmetic of its tables, and its files."""
+"""The study of power management: its managers, clusters and files."""
 
 from __future__ import annotations
 
 import csv
+import importlib.util
+import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.runs.plan import Plan
+from hpcosim_experiments.statistics.rows import Labels
+from hpcosim_protocol import Platform
+from hpcosim_protocol.platform import PowerStates
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.power import claims, curricula, pareto, radar, sensitivity, timeouts
-from hpcosim_studies.power.agents import PowerAgent, agent_of, contenders, find_agents
-from hpcosim_studies.power.managers import RunSetup, always_on, run_of
-from hpcosim_studies.power.managers import timeouts as timeout_runs
-from hpcosim_studies.power.paper import CLUSTERS, FILLING, METRICS, UNTRAINED, WAIT, scenario_file
-from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import run_all
-from hpcosim_studies.study import carry_out
+from hpcosim_studies.papers import papers_folder
+from hpcosim_studies.power import curricula, managers
+from hpcosim_studies.power.paper import (
+    CLUSTERS,
+    FILLING,
+    METRICS,
+    NO_CL,
+    UNTRAINED,
+    WAIT,
+    agent_name,
+    scenario_file,
+)
+from hpcosim_studies.power.reproduce import study_of
+from hpcosim_studies.study import Request, Study, carry_out, only, plan, rows_of
 
 PNG = b"\x89PNG"
 TINY = """
@@ -40,185 +53,109 @@ scheduler: {name: easy, power: {name: timeout, timeout_s: 300}}
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """Return a scenario with three jobs on four nodes."""
-    path = tmp_path / "tiny.yaml"
-    path.write_text(TINY)
-    return path
+    """Return the folder of the study with a workload of three jobs on four nodes."""
+    folder = tmp_path / "power"
+    shutil.copytree(papers_folder() / "power", folder)
+    for name in ("test", "train"):
+        (folder / f"{name}.yaml").write_text(TINY)
+    return folder
 
 
-def row_of(
-    kind: str,
-    manager: str,
-    awareness: str = "aware",
-    *,
-    value: float | None = None,
-    seed: int | None = None,
-    cluster: str = "",
-    **metrics: float,
-) -> Row:
-    """Return a row whose other metrics are 1."""
-    place = RunSetup(Path("test.yaml"), cluster)
-    run = run_of(place, manager, {"name": kind}, awareness, value, seed=seed)
-    return {**run.labels, **dict.fromkeys(METRICS, 1.0), **metrics}
+def study_in(folder: Path, name: str, wanted: Callable[[Labels], bool] | None = None) -> Study:
+    """Return a part of the study in a folder, without agents."""
 
+    def kept(labels: Labels) -> bool:
+        learned = str(labels["manager"]).startswith(("A2C", "adaptive"))
+        return not learned and (wanted is None or wanted(labels))
 
-def timeout_row(minutes: float, wasted_gj: float, wait_s: float = 1.0, **more: Any) -> Row:
-    """Return the row of a timeout."""
-    manager = f"timeout {minutes:g} min"
-    wasted_j = wasted_gj * 1e9
-    return row_of(
-        "timeout", manager, value=minutes, wasted_energy_j=wasted_j, mean_wait_s=wait_s, **more
+    return study_of(name)._replace(
+        experiment=folder / "experiments" / f"{name}.yaml", changed=only(kept)
     )
 
 
-def test_a_file_says_which_agent_it_is(tmp_path: Path) -> None:
-    """Kind, curriculum and seed of an agent are read from its file name."""
-    best = agent_of(tmp_path / "a2c-sampled-real-synthetic-2.safetensors")
-    assert best is not None
-    assert best[:3] == ("a2c", "sampled-real-synthetic", 2)
-    assert best.label == "A2C sampled-real-synthetic"
-    assert best.power["name"] == "rl"
-    ours = agent_of(tmp_path / "adaptive-350-1.safetensors")
-    assert ours is not None
-    assert (ours.label, ours.power["name"]) == ("adaptive 350 W", "adaptive")
-    assert agent_of(tmp_path / "actor.safetensors") is None
-    other = PowerAgent("a2c", "real-sampled-synthetic", 1, tmp_path)
-    assert contenders([best, ours, other]) == [best, ours]
+def request_of(folder: Path, name: str = "power") -> Request:
+    """Return the request to write a study into a new folder, in this process."""
+    out = folder / f"results-{name}"
+    return Request(name, out, executor=IN_THIS_PROCESS)
 
 
-def test_what_is_no_agent_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    """A file that is no agent is left out with the reason."""
+def test_columns_of_every_manager(tiny: Path) -> None:
+    """Kind, value and awareness of a run are those of its manager."""
+    runs = {str(run.labels["manager"]): run for run in plan(study_in(tiny, "power-pareto")).runs}
+    found = {
+        name: tuple(managers.columns_of(runs[name])[column] for column in ("kind", "value"))
+        for name in ("always on", "timeout 15 min", "keep 4 idle", "slurm 15 min")
+    }
+    assert list(found.values()) == [
+        ("always-on", None),
+        ("timeout", 15),
+        ("keep-idle", 4),
+        ("slurm", None),
+    ]
+    priced = managers.columns_of(runs["timeout 60 min, wait at 350 W"])
+    assert (priced["kind"], priced["value"], priced["awareness"]) == ("priced", 350, "planned")
+    assert managers.columns_of(runs["always on"])["awareness"] == "any"
+
+
+def test_an_agent_has_a_name_and_a_seed(tiny: Path) -> None:
+    """Agents of one curriculum have the same name; the seed is that of the training."""
     pytest.importorskip("torch", reason="trained agents need the extra rl")
-    agents, why = find_agents(tmp_path)
-    assert not agents
-    assert why[0].startswith("No agent")
-    (tmp_path / "actor.safetensors").touch()
-    (tmp_path / "adaptive-350-1.safetensors").touch()
-    agents, why = find_agents(tmp_path)
-    assert [agent.seed for agent in agents] == [1]
-    assert why == ["`actor.safetensors` is left out: expected a name KIND-VARIANT-SEED."]
+    study = study_of("power-radar")._replace(experiment=tiny / "experiments/power-radar.yaml")
+    columns = [managers.columns_of(run) for run in plan(study).runs]
+    seeds = [row["seed"] for row in columns if row["manager"] == "adaptive 400 W"]
+    assert seeds == [1, 2, 3]
+    assert {row["manager"] for row in columns if row["kind"] == "a2c"} == {
+        "A2C sampled-real-synthetic",
+        agent_name(NO_CL),
+    }
+
+
+def test_a_manager_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the manager, the package and the extra; other managers stay."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert managers.missing("timeout 5 min") == ""
+    assert managers.missing("oracle, no wait") == (
+        "`oracle, no wait` is left out: it needs scipy (`pip install 'hpcosim[oracle]'`)."
+    )
+    assert "hpcosim[rl]" in managers.missing("A2C no curriculum, seed 2")
 
 
 def test_clusters_are_those_of_the_paper(tiny: Path) -> None:
     """The clusters have the paper's switching times, powers and numbers of nodes."""
+    planned = plan(study_in(tiny, "power-sensitivity"))
+    assert [label for family in CLUSTERS.values() for label in family] == [
+        value.label for value in planned.axes["cluster"].values
+    ]
     (group,) = load_scenario(scenario_file()).platform.nodes
     assert group.power_states is not None
     assert (group.power_states.switch_off_s, group.power_states.switch_on_s) == (1800, 2700)
     assert (group.power_states.sleep_w, group.processors[0].static_w) == (9, 190)
-    assert [next(iter(family.values())) for family in CLUSTERS.values()] == [{}] * 3
-    (fast,) = load_scenario(tiny, CLUSTERS["off/on"]["off/on 20/30 min"]).platform.nodes
-    assert fast.power_states is not None
-    assert (fast.power_states.switch_off_s, fast.power_states.switch_on_s) == (1200, 1800)
-    powers = CLUSTERS["sleep/active"]
-    (dozing,) = load_scenario(
-        tiny, CLUSTERS["sleep/active"]["sleep/active 90/190 W"]
-    ).platform.nodes
-    states = dozing.power_states
+    fast = states_on(planned, "off/on 20/30 min")
+    assert (fast.switch_off_s, fast.switch_on_s) == (1200, 1800)
+    dozing = states_on(planned, "sleep/active 90/190 W")
+    assert (dozing.sleep_w, dozing.switch_off_w, dozing.switch_on_w) == (90, 90, 190)
+    frugal = states_on(planned, "sleep/active 9/100 W")
+    assert (frugal.switch_on_w, frugal.sleep_w) == (100, 9)
+    assert platform_on(planned, "sleep/active 9/100 W").nodes[0].processors[0].static_w == 100
+    assert platform_on(planned, "256 nodes").node_count == 256
+
+
+def platform_on(planned: Plan, cluster: str) -> Platform:
+    """Return the platform of a cluster."""
+    return next(run for run in planned.runs if run.labels["cluster"] == cluster).scenario.platform
+
+
+def states_on(planned: Plan, cluster: str) -> PowerStates:
+    """Return the power states of the nodes of a cluster."""
+    states = platform_on(planned, cluster).nodes[0].power_states
     assert states is not None
-    assert (states.sleep_w, states.switch_off_w, states.switch_on_w) == (90, 90, 190)
-    (frugal,) = load_scenario(tiny, powers["sleep/active 9/100 W"]).platform.nodes
-    assert frugal.processors[0].static_w == 100
-    assert frugal.power_states is not None
-    assert (frugal.power_states.switch_on_w, frugal.power_states.sleep_w) == (100, 9)
-    assert load_scenario(tiny, CLUSTERS["nodes"]["256 nodes"]).platform.node_count == 256
-
-
-def test_timeouts_beside_the_paper() -> None:
-    """The table of timeouts equals a hand calculation for three timeouts."""
-    rows = [
-        row_of("always-on", "always on", "any", job_filling_rate=0.4),
-        timeout_row(10, 8.0, 300),
-        timeout_row(15, 9.0, 200, job_filling_rate=0.8),
-        timeout_row(20, 10.0, 100),
-    ]
-    table = claims.timeout_claims(rows, ["aware"])
-    assert [line.split(" | ")[-1].rstrip(" |") for line in table[2:]] == [
-        "timeout 10 min",
-        "8.00",
-        "9.00",
-        "200",
-        "40.00 %",
-        "80.0 %",
-    ]
-
-
-def test_the_best_agent_beside_the_paper() -> None:
-    """The table of agents equals a hand calculation for two seeds."""
-    best = [PowerAgent("a2c", "sampled-real-synthetic", seed, Path()) for seed in (1, 2)]
-    without = PowerAgent("a2c", "real", 1, Path())
-    gave = [(8e9, 90.0), (9e9, 110.0)]
-    rows = [
-        row_of("always-on", "always on", "any", job_filling_rate=0.5),
-        timeout_row(10, 9.0, 150, node_shutdowns=300, job_filling_rate=0.7),
-        timeout_row(15, 10.0, 125, node_shutdowns=200, job_filling_rate=0.7),
-        *(
-            row_of(
-                "a2c",
-                agent.label,
-                seed=agent.seed,
-                wasted_energy_j=wasted_j,
-                mean_wait_s=wait_s,
-                node_shutdowns=250,
-                job_filling_rate=0.75,
-            )
-            for agent, (wasted_j, wait_s) in zip(best, gave, strict=True)
-        ),
-        row_of("a2c", without.label, seed=1, wasted_energy_j=17e9, mean_wait_s=50),
-    ]
-    table = claims.agent_claims(rows, [*best, without])
-    assert [line.split(" | ")[-1].rstrip(" |") for line in table[2:]] == [
-        "-15.00 %",
-        "-5.56 %",
-        "-50.00 %",
-        "-20.00 %",
-        "+100.00 %",
-        "+25.00 points",
-        "+5.00 points",
-        "between 10 and 15 min",
-    ]
-    assert claims.agent_claims(rows, [without]) == []
-
-
-def test_the_best_is_1_on_every_spoke() -> None:
-    """Radar values equal a hand calculation: three metrics inverted, utilization not."""
-    shapes = radar.shapes_of(
-        [
-            row_of("timeout", "a", max_wait_s=10, mean_response_s=4),
-            row_of("a2c", "b", seed=1, max_wait_s=20, mean_response_s=1, job_filling_rate=0.5),
-        ]
-    )
-    assert shapes["a"] == pytest.approx([1.0, 0.25, 1.0, 1.0])
-    assert shapes["b"] == pytest.approx([0.5, 1.0, 1.0, 0.5])
-
-
-def test_the_front_is_what_nothing_beats() -> None:
-    """The Pareto front contains non-dominated runs, and the first of equal ones."""
-    points = [(5, 50), (4, 90), (5, 60), (6, 50), (7, 10), (7, 10), (9, 11)]
-    rows = [timeout_row(number, *point) for number, point in enumerate(points)]
-    assert [row["value"] for row in pareto.front(rows)] == [1, 0, 4]
-
-
-def test_the_front_leaves_out_the_oracle() -> None:
-    """The Pareto front leaves out the oracle."""
-    rows = [timeout_row(5, 8, 50), row_of("oracle", "oracle", wasted_energy_j=1e9, mean_wait_s=0)]
-    assert pareto.front(rows) == rows[:1]
-
-
-def test_the_two_best_timeouts_of_a_cluster_are_shown() -> None:
-    """The two timeouts with the least wasted energy on a cluster are shown."""
-    here, there = "128 nodes", "160 nodes"
-    rows = [timeout_row(minutes, wasted, cluster=here) for minutes, wasted in ((5, 3), (10, 1))]
-    rows += [timeout_row(15, 2, cluster=here), timeout_row(20, 0.5, cluster=there)]
-    rows += [row_of("a2c", "agent", seed=1, cluster=here)]
-    found = sensitivity.shown(rows, here, "aware")
-    assert list(found) == ["agent", *sensitivity.BEST_TIMEOUTS]
-    assert [found[name][0]["value"] for name in sensitivity.BEST_TIMEOUTS] == [10, 15]
+    return states
 
 
 def test_the_studys_own_cluster_is_simulated_once(tiny: Path) -> None:
     """The study's own cluster, in three families, is simulated once."""
-    runs = sensitivity.runs_of([], tiny, [5])
-    assert (len(runs), len({run.key for run in runs})) == (27, 21)
+    runs = plan(study_in(tiny, "power-sensitivity")).runs
+    assert (len(runs), len({run.key for run in runs})) == (9 * 36, 7 * 36)
 
 
 def test_a_run_has_the_metrics_of_its_manager(tiny: Path) -> None:
@@ -226,43 +163,43 @@ def test_a_run_has_the_metrics_of_its_manager(tiny: Path) -> None:
 
     With all nodes on: 4 nodes at 190 W for 4500 s, minus 3500 node-seconds of jobs.
     """
-    (row,) = run_all([always_on(RunSetup(tiny))], 1)
-    assert row["wasted_energy_j"] == pytest.approx(190 * (4 * 4500 - 3500))
-    assert FILLING.of(row) == pytest.approx(100 * 3500 / (4 * 4500))
-    (row,) = run_all(timeout_runs(RunSetup(tiny), [5], "unaware"), 1)
-    assert WAIT.of(row) == pytest.approx(60 / 3)
+    both = {("test", "unaware", "always on"), ("test", "unaware", "timeout 5 min")}
+    study = study_in(tiny, "power-timeouts", lambda labels: tuple(labels.values()) in both)
+    on, timeout = rows_of(study, request_of(tiny))
+    assert on["wasted_energy_j"] == pytest.approx(190 * (4 * 4500 - 3500))
+    assert FILLING.of(on) == pytest.approx(100 * 3500 / (4 * 4500))
+    assert WAIT.of(timeout) == pytest.approx(60 / 3)
 
 
 @pytest.mark.slow
-def test_timeouts_make_their_files(tiny: Path, tmp_path: Path) -> None:
+def test_timeouts_make_their_files(tiny: Path) -> None:
     """The study writes a row for each run, a summary and a figure."""
-    parts = {"all of it": RunSetup(tiny)}
-    study = timeouts.study([], ["No agent."], tiny, minutes=(5, 15), parts=parts)
-    carry_out(study, tmp_path, 1)
-    with (tmp_path / "results.csv").open() as file:
+    request = request_of(tiny)
+    carry_out(study_in(tiny, "power-timeouts"), request)
+    with (request.out / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
-    # Always on, twice; with three schedulers two timeouts and two keep-idle; Slurm with two.
-    assert len(rows) == 2 + 3 * (2 + 2) + 2
+    # Always on, also in three parts; with three schedulers twelve timeouts and two keep-idle;
+    # Slurm with two.
+    assert len(rows) == 1 + 3 * (12 + 2) + 2 + 3
     assert rows[0]["awareness"] == "any"
-    summary = (tmp_path / "summary.md").read_text()
-    assert "No agent." in summary
-    assert "| all of it | 19.44 % | 48.17 % |" in summary
-    assert (tmp_path / "timeouts.png").read_bytes().startswith(PNG)
+    assert [row["scenario"] for row in rows[-3:]] == ["test", "train", "test, whole log"]
+    summary = (request.out / "summary.md").read_text()
+    assert "| whole log | 19.44 % | 48.17 % |" in summary
+    assert (request.out / "timeouts.png").read_bytes().startswith(PNG)
 
 
 @pytest.mark.slow
-def test_the_other_parts_make_their_files(tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pareto", "radar", "sensitivity"])
+def test_the_other_parts_make_their_files(name: str, tiny: Path) -> None:
     """The Pareto, radar and sensitivity studies write their files."""
-    studies = {
-        "pareto": pareto.study([], [], tiny, minutes=(0, 5), warm=(1, 2), prices_w=(350,)),
-        "radar": radar.study([], [], tiny),
-        "sensitivity": sensitivity.study([], [], tiny, minutes=(5, 10, 15)),
-    }
-    for name, study in studies.items():
-        carry_out(study, tmp_path, 1)
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
-        if name == "pareto":
-            assert "oracle, no wait" in (tmp_path / "summary.md").read_text()
+    pytest.importorskip("scipy", reason="the oracle needs the extra oracle")
+    fewer = ("always", "timeout 5", "timeout 10 min", "timeout 15", "keep", "slurm", "oracle")
+    study = study_in(tiny, f"power-{name}", lambda labels: str(labels["manager"]).startswith(fewer))
+    request = request_of(tiny, name)
+    carry_out(study, request)
+    assert (request.out / f"{name}.png").read_bytes().startswith(PNG)
+    if name == "pareto":
+        assert "oracle, no wait" in (request.out / "summary.md").read_text()
 
 
 def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None:
@@ -273,18 +210,19 @@ def test_curricula_are_read_from_their_table(tiny: Path, tmp_path: Path) -> None
         ("a2c", "sampled-real-synthetic", 1, 40.0, 5e9),
         ("a2c", "sampled-real-synthetic", 2, 60.0, 7e9),
     ]
-    path = tmp_path / "curricula.csv"
+    path, request = tmp_path / "curricula.csv", request_of(tiny)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("algorithm", "curriculum", "seed", *METRICS))
         for *about, wait_s, wasted_j in lines:
             metrics = dict.fromkeys(METRICS, 1.0) | {"mean_wait_s": wait_s}
             writer.writerow((*about, *(metrics | {"wasted_energy_j": wasted_j}).values()))
-    curricula.compare_curricula(tmp_path, path, tiny, minutes=(5,), workers=1)
-    summary = (tmp_path / "summary.md").read_text()
+    study = study_in(tiny, "power-curricula", lambda labels: labels["manager"] == "timeout 5 min")
+    carry_out(study, request, curricula.read_trainings(path))
+    summary = (request.out / "summary.md").read_text()
     assert "6.00 (5.00 to 7.00) | 50 (40 to 60) | -25.00 % | -50.00 % |" in summary
     assert summary.index("sampled-real-synthetic |") < summary.index("real | no curriculum")
-    assert (tmp_path / "curricula.png").read_bytes().startswith(PNG)
+    assert (request.out / "curricula.png").read_bytes().startswith(PNG)
     path.write_text(path.read_text().splitlines()[0])
     with pytest.raises(StudyError, match=r"curricula.csv: expected at least one training"):
         curricula.read_trainings(path)

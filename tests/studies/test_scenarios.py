@@ -16,7 +16,7 @@ from support.golden import golden
 from support.paths import SCENARIOS, SHARED
 
 PAPERS = SCENARIOS / "papers"
-NAMES = [path.relative_to(PAPERS).as_posix() for path in sorted(PAPERS.rglob("*.yaml"))]
+NAMES = [path.relative_to(PAPERS).as_posix() for path in sorted(PAPERS.glob("*/*.yaml"))]
 GIVEN = {
     "ineps/exp1.yaml": "exp1.json",
     "ineps/exp2.yaml": "exp2.inputs.json",

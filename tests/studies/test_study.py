@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from hpcosim_scenarios.errors import RunError, ScenarioError
+from hpcosim_executors import IN_THIS_PROCESS, Local
+from hpcosim_experiments.statistics.rows import Row, read_rows
+from hpcosim_scenarios.errors import RunError
+from hpcosim_server.record.run_record import RunRecord
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.measures import Measure, change, document, table
+from hpcosim_studies.measures import change
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row, groups, read_rows, where, write_rows
-from hpcosim_studies.runs import StudyRun, metrics_of, run_all
-from hpcosim_studies.study import Study, carry_out
+from hpcosim_studies.runs import simulate, simulate_again
+from hpcosim_studies.study import Request, Study, carry_out, only, plan
+from hpcosim_workloads.table import JobTable
 
 TINY = """
 name: tiny
@@ -41,59 +43,108 @@ def tiny(tmp_path: Path) -> Path:
     return path
 
 
+EXPERIMENT = """
+name: tiny
+scenario: tiny.yaml
+axes:
+  nodes: {path: platform.nodes.0.count, values: [2, 3]}
+  scheduler: [fcfs, easy]
+"""
+
+
+@pytest.fixture
+def experiment(tiny: Path) -> Path:
+    """Return an experiment of four runs."""
+    path = tiny.with_name("tiny-experiment.yaml")
+    path.write_text(EXPERIMENT)
+    return path
+
+
 def test_a_run_has_the_metrics_of_its_scenario(tiny: Path) -> None:
-    """The wait of the second job equals a hand calculation."""
-    assert metrics_of(StudyRun(tiny, {}))["mean_wait_s"] == 250
-
-
-def test_overrides_reach_into_lists(tiny: Path) -> None:
-    """An override of the node count removes the wait."""
-    run = StudyRun(tiny, {}, overrides={"platform.nodes.0.count": 3})
-    assert metrics_of(run)["mean_wait_s"] == 0
-
-
-@pytest.mark.parametrize("field", ["platform.nodes.1.count", "platform.nodes.first.count"])
-def test_an_override_of_no_place_is_an_error(tiny: Path, field: str) -> None:
-    """An override of a missing list element or field is an error."""
-    with pytest.raises(ScenarioError, match=rf"{field}.*expected a position"):
-        metrics_of(StudyRun(tiny, {}, overrides={field: 1}))
+    """The wait of the second job equals a hand calculation, also with an override."""
+    assert simulate(tiny).metrics["mean_wait_s"] == 250
+    assert simulate(tiny, "easy", {"platform.nodes.0.count": 3}).metrics["mean_wait_s"] == 0
 
 
 def test_a_job_left_incomplete_is_an_error(tiny: Path) -> None:
     """The message names the scenario and the number of completed jobs."""
     tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
-    run = StudyRun(tiny, {}, overrides={"kill_at_walltime": True})
-    with pytest.raises(RunError, match=r"tiny.yaml: only 1 of 2 jobs completed under fcfs"):
-        metrics_of(run)
+    with pytest.raises(RunError, match=r"tiny: only 1 of 2 jobs completed under fcfs"):
+        simulate(tiny, overrides={"kill_at_walltime": True})
 
 
-def test_equal_runs_are_simulated_once(tiny: Path) -> None:
-    """Runs that differ only in labels share their metrics."""
-    done = []
+def test_a_run_of_an_experiment_can_be_simulated_again(experiment: Path) -> None:
+    """It has the metrics of the stored result, and the schedule."""
+    run = plan(Study(experiment, (), {}, {})).runs[0]
+    again = simulate_again(run)
+    assert again.metrics["mean_wait_s"] == 250
+    assert list(again.simulation.recording.end_s) == [600, 900]
 
-    def measured(run: StudyRun) -> Mapping[str, float]:
-        done.append(run)
-        return {"value": float(len(done))}
 
-    runs = [
-        StudyRun(tiny, {"name": "a"}, overrides={"seed": 1, "name": "x"}),
-        StudyRun(tiny, {"name": "b"}, overrides={"name": "x", "seed": 1}),
-        StudyRun(tiny, {"name": "c"}, scheduler="easy"),
+def test_a_study_writes_its_files(experiment: Path, tmp_path: Path) -> None:
+    """Known rows precede those of runs in the results table, summary and figures."""
+    study = Study(
+        experiment,
+        ("name", "nodes", "mean_wait_s", "twice"),
+        {"summary.md": lambda rows: ",".join(row["name"] for row in rows)},
+        {"figure.png": lambda path, rows: path.touch()},
+        described=lambda run: {"name": str(run.labels["scheduler"]).upper()},
+        arranged=lambda rows: rows[::-1],
+        changed=only(lambda labels: labels["scheduler"] == "fcfs"),
+        measures=twice,
+    )
+    out = tmp_path / "out"
+    known = {"name": "known", "nodes": 3, "mean_wait_s": 1 / 3, "twice": None}
+    carry_out(study, Request("tiny", out, executor=IN_THIS_PROCESS), [known])
+    assert (out / "results.csv").read_text().splitlines() == [
+        "name,nodes,mean_wait_s,twice",
+        "known,3,0.3333333333,",
+        "FCFS,3,0,4",
+        "FCFS,2,250,4",
     ]
-    assert run_all(runs, 1, measured=measured) == [
-        {"name": "a", "value": 1.0},
-        {"name": "b", "value": 1.0},
-        {"name": "c", "value": 2.0},
-    ]
+    assert (out / "summary.md").read_text() == "known,FCFS,FCFS"
+    assert (out / "figure.png").exists()
+
+
+def twice(record: RunRecord, jobs: JobTable) -> dict[str, float]:
+    """Return a metric of a run: twice the number of its jobs."""
+    return {"twice": len(record.recording) + len(jobs)}
+
+
+def test_stored_runs_are_not_repeated(experiment: Path, tmp_path: Path) -> None:
+    """A second start takes the stored results, unless it is forced."""
+    said: list[str] = []
+    request = Request("tiny", tmp_path / "out", executor=IN_THIS_PROCESS, say=said.append)
+    study = Study(experiment, (), {}, {})
+    rows = carry_out(study, request)
+    assert carry_out(study, request) == rows
+    assert carry_out(study, request._replace(force=True)) == rows
+    assert ["4 stored results are used" in each for each in said] == [False, True, False]
+
+
+def test_a_run_that_leaves_jobs_is_an_error(experiment: Path, tiny: Path, tmp_path: Path) -> None:
+    """The message names the run and the number of completed jobs."""
+    tiny.write_text(TINY.replace("run_s: 300", "run_s: 300, requested_s: 60"))
+    study = Study(experiment, (), {}, {}, overrides={"kill_at_walltime": True})
+    with pytest.raises(RunError, match="2, fcfs: only 1 of 2 jobs completed"):
+        carry_out(study, Request("tiny", tmp_path / "out", executor=IN_THIS_PROCESS))
+
+
+def test_a_failed_run_is_an_error(experiment: Path, tmp_path: Path) -> None:
+    """The message has the number of failed runs, the first one and its error."""
+    experiment.with_name("broken.py").write_text("def decide(view): raise ValueError('lost')")
+    experiment.write_text(EXPERIMENT.replace("easy", "broken.py:decide"))
+    study = Study(experiment, (), {}, {})
+    with pytest.raises(RunError, match=r"2 runs failed, .* 2, broken.py:decide: .*lost"):
+        carry_out(study, Request("tiny", tmp_path / "out", executor=IN_THIS_PROCESS))
 
 
 @pytest.mark.slow
-def test_processes_do_not_change_results(tiny: Path) -> None:
-    """One process and two give the same rows in the same order."""
-    runs = [
-        StudyRun(tiny, {"count": n}, overrides={"platform.nodes.0.count": n}) for n in (2, 3, 4)
-    ]
-    assert run_all(runs, 2) == run_all(runs, 1)
+def test_processes_do_not_change_results(experiment: Path, tmp_path: Path) -> None:
+    """This process and two others give the same rows in the same order."""
+    study = Study(experiment, (), {}, {})
+    here = carry_out(study, Request("tiny", tmp_path / "a", executor=IN_THIS_PROCESS))
+    assert carry_out(study, Request("tiny", tmp_path / "b", executor=Local(workers=2))) == here
 
 
 @pytest.mark.slow
@@ -112,7 +163,9 @@ def environment(name: str) -> str | None:
 @pytest.mark.slow
 def test_a_killed_process_is_an_error() -> None:
     """The message names the study and its progress."""
-    with pytest.raises(StudyError, match="tiny: one of 2 worker processes was killed after 0 of 2"):
+    with pytest.raises(
+        StudyError, match=r"tiny: after 0 of 2 tasks: task . of 2 .* ended with exit"
+    ):
         in_parallel(killed, [1, 1], workers=2, title="tiny")
 
 
@@ -121,69 +174,10 @@ def killed(status: int) -> None:
     os._exit(status)
 
 
-def test_a_study_writes_its_files(tiny: Path, tmp_path: Path) -> None:
-    """Known rows precede those of runs in the results table, summary and figures."""
-    study = Study(
-        "tiny",
-        [StudyRun(tiny, {"name": "run", "seed": None})],
-        ("name", "seed", "mean_wait_s"),
-        {"summary.md": lambda rows: ",".join(row["name"] for row in rows)},
-        {"figure.png": lambda path, rows: path.touch()},
-    )
-    carry_out(study, tmp_path, 1, [{"name": "known", "seed": 3, "mean_wait_s": 1 / 3}])
-    assert (tmp_path / "results.csv").read_text().splitlines() == [
-        "name,seed,mean_wait_s",
-        "known,3,0.3333333333",
-        "run,,250",
-    ]
-    assert (tmp_path / "summary.md").read_text() == "known,run"
-    assert (tmp_path / "figure.png").exists()
-
-
-def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Strings, integers and floats keep their types."""
-    rows: list[Row] = [{"a": "x, y", "b": 3, "c": 1.5}, {"a": "", "b": -1, "c": 1e-9}]
-    write_rows(tmp_path / "rows.csv", ("a", "b", "c"), rows)
-    assert read_rows(tmp_path / "rows.csv") == rows
-
-
-def test_a_table_that_lacks_columns_is_an_error(tmp_path: Path) -> None:
-    """The message names the file and the missing columns, or the missing file."""
-    path = tmp_path / "rows.csv"
-    path.write_text("a\n1\n")
-    with pytest.raises(StudyError, match=r"rows.csv: expected the columns a, b; missing: \['b'\]"):
-        read_rows(path, ("a", "b"))
-    with pytest.raises(StudyError, match=r"none.csv: cannot be read: No such file"):
-        read_rows(tmp_path / "none.csv")
-
-
-def test_rows_are_selected_and_grouped() -> None:
-    """Rows are selected and grouped by column values and keep their order."""
-    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "y"}]
-    assert where(rows, a=1, b="y") == [rows[2]]
-    assert groups(rows, "b") == {("x",): [rows[0]], ("y",): [rows[1], rows[2]]}
-
-
-def test_a_measure_converts_units() -> None:
-    """Values, means and spreads are in the unit of the measure."""
-    energy = Measure("energy_j", "energy", "kJ", 1e3, 1)
-    rows = [{"energy_j": 1000.0}, {"energy_j": 2000.0}, {"energy_j": 6000.0}]
-    assert energy.named == "energy (kJ)"
-    assert energy.mean(rows) == 3.0
-    assert energy.spread(rows) == "3.0 (1.0 to 6.0)"
-    assert energy.spread(rows[:1]) == "1.0"
-
-
 def test_change_is_relative_to_a_base() -> None:
     """A change is in percent, and has no value for a base of 0."""
     assert change(50.0, 100.0) == -50.0
     assert change(1.0, 0.0) != change(1.0, 0.0)
-
-
-def test_a_document_is_made_of_parts() -> None:
-    """Parts are separated by an empty line, and empty parts are left out."""
-    said = document(["# Title"], [], table(["a", "b"], [["1", "2"]]))
-    assert said == "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 
 
 class Task(NamedTuple):

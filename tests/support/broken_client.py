@@ -142,6 +142,8 @@ class Scheduler:
         """Return the field `wake_on` if the fault sends it."""
         if self.fault == "job_allocated":
             return {"wake_on": ["job_submitted", "job_completed", "job_allocated", "no_more_jobs"]}
+        if self.fault == "signal_changed":
+            return {"wake_on": ["job_submitted", "job_completed", "signal_changed"]}
         return {"wake_on": ["boredom"]} if self.fault == "unknown_kind" else {}
 
     def cores(self, welcome: Map) -> Iterator[int]:

@@ -289,6 +289,8 @@ FAULTS: Mapping[str, Fault] = {
     "no_starts": events_without("job_started"),
     "state_unknown": _in_event("job_completed", state="killed"),
     "no_power_path": events_without("node_power_changed"),
+    "no_signals": events_without("signal_changed"),
+    "past_forecast": _in_event("signal_changed", forecast=[[0.0, 1.0]]),
     "late_alarms": _in_event("alarm", alarm_id=99),
     "sleepless": on("decisions", wake_on=None),
     "deaf_to_thinking": on("decisions", elapsed_s=0.0),

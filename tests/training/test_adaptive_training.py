@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 
+from hpcosim_executors import Local
 from hpcosim_training.learners.power.cross_entropy import (
     AdaptiveSearch,
     next_distribution,
@@ -50,8 +51,10 @@ def test_the_same_seed_learns_the_same_bytes(tmp_path: Path) -> None:
     path = tmp_path / "tiny.yaml"
     path.write_text(SCENARIO)
 
-    def learned(name: str, seed: int, workers: int = 1) -> bytes:
-        search = AdaptiveSearch(generations=2, candidates=3, elite=1, seed=seed, workers=workers)
+    def learned(name: str, seed: int, workers: int = 0) -> bytes:
+        search = AdaptiveSearch(
+            generations=2, candidates=3, elite=1, seed=seed, executor=Local(workers=workers)
+        )
         return train_adaptive(path, tmp_path / name, search).read_bytes()
 
     assert learned("a", 1) == learned("b", 1, workers=2) != learned("c", 2)

@@ -18,6 +18,7 @@ from hpcosim_client.agents.networks_file import CHECKPOINT
 from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.agents.pairing.networks import PaperActor
 from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_executors import Local
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
@@ -106,10 +107,27 @@ def test_a_pair_above_the_jobs_most_energy_is_not_offered(sees: str) -> None:
 def test_same_seed_same_weights(tmp_path: Path) -> None:
     """The same seed writes the same bytes with one or two workers; another seed writes others."""
     trained = train_pairing(EXPERIMENT_1, tmp_path / "first", QUICK)
-    again = train_pairing(EXPERIMENT_1, tmp_path / "a", dataclasses.replace(QUICK, workers=2))
+    again = train_pairing(
+        EXPERIMENT_1, tmp_path / "a", dataclasses.replace(QUICK, executor=Local(workers=2))
+    )
     other = train_pairing(EXPERIMENT_1, tmp_path / "b", dataclasses.replace(QUICK, seed=1))
     assert again.read_bytes() == trained.read_bytes()
     assert other.read_bytes() != trained.read_bytes()
+
+
+@pytest.mark.slow
+def test_same_seed_same_weights_if_batches_are_large(tmp_path: Path) -> None:
+    """The weights do not depend on how many episodes there are for each worker."""
+    training = dataclasses.replace(QUICK, iterations=1, episodes=6)
+    one, two = (
+        train_pairing(
+            EXPERIMENT_1,
+            tmp_path / str(workers),
+            dataclasses.replace(training, executor=Local(workers=workers)),
+        ).read_bytes()
+        for workers in (0, 2)
+    )
+    assert one == two
 
 
 @pytest.mark.slow

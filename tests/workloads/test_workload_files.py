@@ -720,3 +720,46 @@ def test_rows_past_the_first_block() -> None:
     rows = list(table.rows())
     assert [row.job_id for row in rows] == list(range(1, count + 1))
     assert [row.placement for row in rows] == [PLACEMENTS[i % 3] for i in range(count)]
+
+
+def test_swf_has_the_user_of_each_job(log: Log) -> None:
+    """Field 12 of a log is the user, and a number below 0 means unknown."""
+    path = log(swf_line(1), swf_line(2).replace("782", "-1"), swf_line(3).replace("782", "-7"))
+    assert read_swf(path).user.tolist() == [782, -1, -1]
+
+
+def test_swf_rejects_a_user_that_is_no_integer(log: Log) -> None:
+    """The error for a corrupt user names the line and the field."""
+    with pytest.raises(WorkloadError, match=r"log.swf:1: field 12 \(user number\): expected"):
+        read_swf(log(swf_line().replace("782", "root")))
+
+
+def test_json_lines_have_users_and_deadlines(tmp_path: Path) -> None:
+    """A line may state user and deadline; without them they are -1 and infinity."""
+    path = tmp_path / "jobs.jsonl"
+    job = {"submit_s": 5, "cores": 1, "run_s": 1}
+    lines = [{"job_id": 1, "user": 7, "deadline_s": 60, **job}, {"job_id": 2, **job}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    table = read_jsonl(path)
+    assert (table.user.tolist(), table.deadline_s.tolist()) == ([7, -1], [60.0, np.inf])
+
+
+def test_a_deadline_is_after_the_submission(tmp_path: Path) -> None:
+    """A deadline at the submission is an error that says what was expected."""
+    path = tmp_path / "jobs.jsonl"
+    path.write_text('{"job_id": 1, "submit_s": 5, "cores": 1, "run_s": 1, "deadline_s": 5}')
+    with pytest.raises(WorkloadError, match="expected a time after submit_s, 5 s, got 5 s"):
+        read_jsonl(path)
+
+
+@given(
+    factor=st.floats(0.1, 10.0),
+    slack_s=st.lists(st.floats(1.0, 1e6) | st.just(np.inf), min_size=4, max_size=4),
+    first=st.integers(0, 3),
+)
+def test_deadlines_move_with_submissions(factor: float, slack_s: list[float], first: int) -> None:
+    """Windows and load keep the time from a submission to its deadline."""
+    table = jobs_of(*[(10.0 * row, 1.0, 1) for row in range(4)])
+    table = replace(table, deadline_s=table.submit_s + slack_s)
+    moved = scale_load(window_by_number(table, first, 4), factor)
+    assert moved.deadline_s - moved.submit_s == pytest.approx(np.array(slack_s[first:]))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcosim_cli.executors import AddressOption, executor_of
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
-from hpcosim_cli.train.options import Out, TrainingSeed, Workers, training_into
+from hpcosim_cli.train.options import (
+    Out,
+    TrainingExecutor,
+    TrainingSeed,
+    Workers,
+    rollout_executor,
+    training_into,
+)
+from hpcosim_cli.train.seeds import Seeds, seeds_of, train_each
 
 if TYPE_CHECKING:
     from hpcosim_training.learners.power.cross_entropy import Generation
@@ -33,14 +43,18 @@ def adaptive(
     candidates: Annotated[int, typer.Option(min=5, help="Candidates per generation.")] = 12,
     changes: Set = None,
     lenient: Lenient = False,
-    seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    seed: TrainingSeed = None,
+    seeds: Seeds = None,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
 ) -> None:
     """Search timeouts for the power manager `adaptive` by the cross-entropy method.
 
     The timeouts depend on the time of the week and on the load.
     """
-    with training_into(out, force=force):
+    several = seeds_of(seed, seeds)
+    with training_into(out, several, force=force):
         from hpcosim_training.learners.power.cross_entropy import AdaptiveSearch, train_adaptive
 
         search = AdaptiveSearch(
@@ -48,13 +62,15 @@ def adaptive(
             origin_s=origin_s,
             generations=generations,
             candidates=candidates,
-            seed=seed,
-            workers=workers,
+            seed=seed or 0,
+            executor=rollout_executor(executor, workers, address),
         )
         overrides = overrides_of(changes, None, lenient)
-        rule = train_adaptive(
-            scenario, out, search, overrides=overrides, on_generation=_print_generation
-        )
+        train = partial(train_adaptive, scenario, overrides=overrides)
+        if several is not None:
+            train_each(train, search, several, out, executor_of(executor, workers, address))
+            return
+        rule = train(out, search, on_generation=_print_generation)
         typer.echo(f"rule: {rule}")
 
 

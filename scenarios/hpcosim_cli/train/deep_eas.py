@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
+from hpcosim_cli.executors import AddressOption, executor_of
 from hpcosim_cli.options import Force, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
@@ -15,13 +17,16 @@ from hpcosim_cli.train.options import (
     Out,
     Patience,
     Resume,
+    TrainingExecutor,
     TrainingSeed,
     ValidateEvery,
     Workers,
     print_iteration,
+    rollout_executor,
     training_into,
     with_options,
 )
+from hpcosim_cli.train.seeds import Seeds, seeds_of, train_each
 
 Form = Annotated[
     Literal["pairs", "picture", "paper"],
@@ -54,8 +59,11 @@ def deep_eas(
     force: Force = False,
     form: Form = "pairs",
     changes: Set = None,
-    seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    seed: TrainingSeed = None,
+    seeds: Seeds = None,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
     resume: Resume = False,
     pool: Pool = None,
     sequences: Sequences = None,
@@ -71,7 +79,8 @@ def deep_eas(
     The form sets the defaults of the training options. Default: 50 iterations (pairs), 40
     (picture), 1000 (paper).
     """
-    with training_into(out, force=force, resume=resume):
+    several = seeds_of(seed, seeds)
+    with training_into(out, several, force=force, resume=resume):
         from hpcosim_training.learners.deep_eas.settings import FORMS
         from hpcosim_training.learners.deep_eas.train import train_deep_eas
 
@@ -85,16 +94,14 @@ def deep_eas(
             validate_every=validate_every,
             patience=patience,
             seed=seed,
-            workers=workers,
+            executor=rollout_executor(executor, workers, address),
             checkpoint_every=checkpoint_every,
         )
         overrides = overrides_of(changes, None, lenient=False)
-        network = train_deep_eas(
-            scenario,
-            out,
-            training,
-            resume=resume,
-            overrides=overrides,
-            on_iteration=print_iteration,
-        )
+        train = partial(train_deep_eas, scenario, overrides=overrides)
+        if several is not None:
+            trainings = executor_of(executor, workers, address)
+            train_each(train, training, several, out, trainings, resume=resume)
+            return
+        network = train(out, training, resume=resume, on_iteration=print_iteration)
         typer.echo(f"network: {network}")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.executors import EXECUTION, executor_of
 
 if TYPE_CHECKING:
+    from hpcosim_executors import ExecutorSettings
     from hpcosim_training.learning.curve import Iteration
     from hpcosim_training.learning.settings import TrainingSettings
 
@@ -22,12 +24,33 @@ TRAINING = "Training"
 
 Out = Annotated[Path, typer.Option(help="Folder for the network, checkpoint and learning curve.")]
 TrainingSeed = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--seed", min=0, help="Random seed of the training. `--set seed=N` sets the scenario's."
+        "--seed",
+        min=0,
+        help="Random seed of the training. `--set seed=N` sets the scenario's. Default: 0.",
     ),
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Processes that simulate rollouts.")]
+TrainingExecutor = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor",
+        rich_help_panel=EXECUTION,
+        help="Where rollouts are simulated or, with --seeds, trainings run. local: on this "
+        "machine; ray: on a Ray cluster (extra `ray`). The results are identical.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "-j",
+        min=1,
+        rich_help_panel=EXECUTION,
+        help="Workers that simulate rollouts. Default: 1, in this process; with ray, one per CPU "
+        "of the cluster. With --seeds: trainings at a time. Default: one per CPU.",
+    ),
+]
 Iterations = Annotated[
     int | None,
     typer.Option(
@@ -64,6 +87,25 @@ Resume = Annotated[
 ]
 
 
+def rollout_executor(
+    executor: Literal["local", "ray"], workers: int | None, address: str | None
+) -> ExecutorSettings:
+    """Return the settings of the executor of a training's rollouts.
+
+    Args:
+        executor: value of `--executor`.
+        workers: value of `--workers`. A single local worker is this process.
+        address: value of `--address`.
+
+    Raises:
+        BadParameter: an address is given for the local executor.
+    """
+    from hpcosim_executors import IN_THIS_PROCESS, Local
+
+    settings = executor_of(executor, workers, address)
+    return IN_THIS_PROCESS if settings in (Local(), Local(workers=1)) else settings
+
+
 def with_options(training: T, **options: Any) -> T:
     """Return training settings with the options that were given.
 
@@ -76,28 +118,34 @@ def with_options(training: T, **options: Any) -> T:
 
 
 @contextmanager
-def training_into(out: Path, *, force: bool, resume: bool | None = None) -> Iterator[None]:
+def training_into(
+    out: Path, seeds: Sequence[int] | None = None, *, force: bool, resume: bool | None = None
+) -> Iterator[None]:
     """Check the folder of a training, and report the errors of the training in one line.
 
     If the training is interrupted, print how to continue it.
 
     Args:
         out: the folder.
+        seeds: seeds of the trainings, each with a folder in `out`; None: one training.
         force: accept a folder that holds files.
-        resume: continue from the checkpoint in the folder; None: the trainer writes none.
+        resume: continue from the checkpoint in the folder; None: the trainer writes none. With
+            several seeds, those without a checkpoint start anew.
     """
     from hpcosim_client.extras import rl_extra
     from hpcosim_server.errors import ResultsError
     from hpcosim_server.record.folder import prepare
 
     with errors_in_one_line(), rl_extra("training"):
+        folders = folders_of(out, seeds)
         if resume is not None:
-            _check_checkpoint(out, force=force, resume=resume)
-        prepare(out, force=force or bool(resume))
+            _check_checkpoints(out, folders, force=force, resume=resume)
+        for folder in folders:
+            prepare(folder, force=force or bool(resume))
         try:
             yield
         except KeyboardInterrupt:
-            if resume is not None and has_checkpoint(out):
+            if resume is not None and any(map(has_checkpoint, folders)):
                 typer.echo(f"{out}: repeat the command with --resume to continue", err=True)
             raise
         except OSError as error:
@@ -112,22 +160,27 @@ def has_checkpoint(out: Path) -> bool:
     return (out / CHECKPOINT).is_file()
 
 
-def _check_checkpoint(out: Path, *, force: bool, resume: bool) -> None:
+def folders_of(out: Path, seeds: Sequence[int] | None) -> list[Path]:
+    """Return the folders of the trainings: `out`, or one in it for each seed."""
+    return [out] if seeds is None else [out / f"seed-{seed}" for seed in seeds]
+
+
+def _check_checkpoints(out: Path, folders: Sequence[Path], *, force: bool, resume: bool) -> None:
     from hpcosim_training.errors import CheckpointError
 
     if resume and force:
         raise CheckpointError(
             "--resume continues the training in --out, --force replaces it; remove one of them"
         )
-    found = has_checkpoint(out)
+    found = [folder for folder in folders if has_checkpoint(folder)]
     if found and not resume and not force:
         raise CheckpointError(
-            f"{out}: the folder holds the checkpoint of a training; --resume continues it, --force "
-            "replaces it"
+            f"{found[0]}: the folder holds the checkpoint of a training; --resume continues it, "
+            "--force replaces it"
         )
     if resume and not found and (not out.exists() or out.is_dir()):
         raise CheckpointError(
-            f"{out}: no checkpoint.safetensors to resume from; train without --resume"
+            f"{folders[0]}: no checkpoint.safetensors to resume from; train without --resume"
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from hpcosim_cli.checks import optional_scenario_file
+from hpcosim_cli.executors import AddressOption, executor_of
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
@@ -17,13 +19,16 @@ from hpcosim_cli.train.options import (
     Out,
     Patience,
     Resume,
+    TrainingExecutor,
     TrainingSeed,
     ValidateEvery,
     Workers,
     print_iteration,
+    rollout_executor,
     training_into,
     with_options,
 )
+from hpcosim_cli.train.seeds import Seeds, seeds_of, train_each
 from hpcosim_client.agents.pairing.settings import Objective, Sees
 
 AGENT = "Agent"
@@ -113,8 +118,11 @@ def pairing(
     force: Force = False,
     changes: Set = None,
     lenient: Lenient = False,
-    seed: TrainingSeed = 0,
-    workers: Workers = 1,
+    seed: TrainingSeed = None,
+    seeds: Seeds = None,
+    executor: TrainingExecutor = "local",
+    workers: Workers = None,
+    address: AddressOption = None,
     resume: Resume = False,
     objective: ObjectiveOption = "energy",
     sees: Observation = "foreseen",
@@ -138,7 +146,8 @@ def pairing(
     The defaults of iterations, episodes and learning rate depend on --sees: 30, 16 and 0.0003 for
     foreseen; 100, 5 and 0.001 otherwise.
     """
-    with training_into(out, force=force, resume=resume):
+    several = seeds_of(seed, seeds)
+    with training_into(out, several, force=force, resume=resume):
         from hpcosim_client.agents.pairing.settings import Pairing
         from hpcosim_training.environments.pairing_task import default_reward
         from hpcosim_training.learners.pairing.settings import Windows, training_for
@@ -163,16 +172,14 @@ def pairing(
             validate_every=validate_every,
             patience=patience,
             seed=seed,
-            workers=workers,
+            executor=rollout_executor(executor, workers, address),
             checkpoint_every=checkpoint_every,
         )
-        network = train_pairing(
-            scenario,
-            out,
-            training,
-            validation=validation,
-            resume=resume,
-            overrides=overrides_of(changes, None, lenient),
-            on_iteration=print_iteration,
-        )
+        overrides = overrides_of(changes, None, lenient)
+        train = partial(train_pairing, scenario, validation=validation, overrides=overrides)
+        if several is not None:
+            trainings = executor_of(executor, workers, address)
+            train_each(train, training, several, out, trainings, resume=resume)
+            return
+        network = train(out, training, resume=resume, on_iteration=print_iteration)
         typer.echo(f"network: {network}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
+from hpcosim_cli.executors import AddressOption, executor_of
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, names_of, overrides_of
 from hpcosim_cli.train.options import (
     TRAINING,
@@ -17,6 +19,14 @@ from hpcosim_cli.train.options import (
     print_iteration,
     training_into,
     with_options,
+)
+from hpcosim_cli.train.seeds import (
+    Seeds,
+    SeedsExecutor,
+    SeedsWorkers,
+    check_alone,
+    seeds_of,
+    train_each,
 )
 
 Curriculum = Annotated[
@@ -55,14 +65,22 @@ def power(
     calendar: Calendar = False,
     changes: Set = None,
     lenient: Lenient = False,
-    seed: TrainingSeed = 0,
+    seed: TrainingSeed = None,
+    seeds: Seeds = None,
+    executor: SeedsExecutor = "local",
+    workers: SeedsWorkers = None,
+    address: AddressOption = None,
     resume: Resume = False,
     iterations: Passes = 10,
     learning_rate: LearningRate = None,
     checkpoint_every: CheckpointEvery = 1,
 ) -> None:
     """Train the power manager `rl` for a scenario's nodes and scheduler."""
-    with training_into(out, force=force, resume=resume):
+    several = seeds_of(seed, seeds)
+    settings = executor_of(executor, workers, address)
+    if several is None:
+        check_alone(executor, workers)
+    with training_into(out, several, force=force, resume=resume):
         from hpcosim_training.learners.power.settings import ALGORITHMS
         from hpcosim_training.learners.power.train import train_power
 
@@ -78,14 +96,11 @@ def power(
             checkpoint_every=checkpoint_every,
         )
         overrides = overrides_of(changes, None, lenient)
-        network = train_power(
-            scenario,
-            out,
-            training,
-            resume=resume,
-            overrides=overrides,
-            on_iteration=print_iteration,
-        )
+        train = partial(train_power, scenario, overrides=overrides)
+        if several is not None:
+            train_each(train, training, several, out, settings, resume=resume)
+            return
+        network = train(out, training, resume=resume, on_iteration=print_iteration)
         typer.echo(f"network: {network}")
 
 

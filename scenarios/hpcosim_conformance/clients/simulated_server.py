@@ -118,6 +118,8 @@ class SimulatedServer:
         expect(message.seq > 1 or not message.decisions, "R-first-request", what)
         what = "wake_on names job_allocated although wake_on_allocation is false"
         expect("job_allocated" not in (message.wake_on or ()), "R-no-job-allocated", what)
+        what = "wake_on names signal_changed although signals is false"
+        expect("signal_changed" not in (message.wake_on or ()), "R-no-signal-changed", what)
         now_s = self._now_s + message.elapsed_s
         for decision in message.decisions:
             if isinstance(decision, SetAlarm):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hpcosim_conformance.errors import BrokenRuleError, NoServerError, NotTriedError
 from hpcosim_conformance.rules import rules
-from hpcosim_conformance.servers import decisions, messages, power, sessions, timing
+from hpcosim_conformance.servers import decisions, messages, power, sessions, signals, timing
 from hpcosim_conformance.servers.server import ServerUnderTest, connected
 from hpcosim_conformance.verdict import Verdict, run_checks
 
@@ -60,6 +60,7 @@ CHECKS: Sequence[Check] = (
     Check("submit_job", "R-submit-job", decisions.submit_job),
     Check("node_power", "R-power-states", power.node_power),
     Check("allocation_of_a_sleeping_node", "R-allocated", power.allocation_of_a_sleeping_node),
+    Check("signals", "R-signals", signals.signals),
     Check("alarms", "R-alarm", timing.alarms),
     Check("wake_on", "R-not-lost", timing.wake_on),
     Check("elapsed", "R-elapsed", timing.elapsed),

@@ -20,4 +20,6 @@ Days = Annotated[int, Meta(gt=0, le=36_525)]
 Steps = Annotated[int, Meta(gt=0, le=100_000_000)]
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+CURRENCY_PATTERN = r"^[A-Z]{3}$"
+Currency = Annotated[str, Meta(pattern=CURRENCY_PATTERN)]
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
@@ -14,10 +14,9 @@ from hpcosim_scenarios.model.messages import scenario_error
 from hpcosim_scenarios.model.overrides import Overrides, apply, blame_override, expand_names
 from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scenario
-from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, line_of, parse_yaml
+from hpcosim_scenarios.model.yaml_file import read_text, read_tree
+from hpcosim_scenarios.model.yaml_lines import line_of
 from hpcosim_workloads.logs.job_line import JobProfile
-
-MOST_BYTES = 2**20
 
 
 def load_scenario(path: Path, overrides: Overrides | None = None) -> Scenario:
@@ -34,11 +33,35 @@ def load_scenario(path: Path, overrides: Overrides | None = None) -> Scenario:
         ScenarioError: the file cannot be read, or its content is no scenario. The error has the
             line and the field.
     """
-    tree = _tree(path)
+    return scenario_of(scenario_tree(path), path, overrides)
+
+
+def scenario_tree(path: Path) -> Any:
+    """Return the plain data of a scenario, before overrides.
+
+    Raises:
+        ScenarioError: the file cannot be read, or is not YAML.
+    """
+    tree = read_tree(path, "scenario")
     expand_names(tree)
-    apply(tree, overrides or {})
+    return tree
+
+
+def scenario_of(tree: Any, path: Path, overrides: Overrides | None = None) -> Scenario:
+    """Return the scenario of plain data.
+
+    Args:
+        tree: the data of `scenario_tree`; they are not changed.
+        path: the file that they are from, for errors.
+        overrides: values to change, by dotted path.
+
+    Raises:
+        ScenarioError: as `load_scenario`.
+    """
+    changed = deepcopy(tree) if overrides else tree
+    apply(changed, overrides or {})
     try:
-        return _scenario(tree)
+        return _scenario(changed)
     except ScenarioError as error:
         raise located(error, path, overrides) from None
 
@@ -47,7 +70,7 @@ def located(error: ScenarioError, path: Path, overrides: Overrides | None = None
     """Return an error with its origin: the override, or the file and the line of its field."""
     if overridden := blame_override(error, overrides or {}):
         return overridden
-    line = line_of(_read(path), error.field, error.key or None)
+    line = line_of(read_text(path, "scenario"), error.field, error.key or None)
     return ScenarioError(error.what, path, line, error.field, error.key)
 
 
@@ -66,40 +89,6 @@ def _scenario(tree: Any) -> Scenario:
     check_log_settings(scenario.workload)
     inline_jobs(scenario.workload)
     return scenario
-
-
-def _tree(path: Path) -> Any:
-    """Return the plain data in a YAML file.
-
-    Raises:
-        ScenarioError: the file cannot be read, or is not YAML.
-    """
-    text = _read(path)
-    try:
-        return parse_yaml(text)
-    except DuplicateKeyError as error:
-        raise ScenarioError(str(error.problem), path, error.problem_mark.line + 1) from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise ScenarioError(f"is not YAML: {error.problem}", path, line) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ScenarioError(f"is not YAML: {' '.join(str(error).split())}", path) from None
-    except RecursionError:
-        raise ScenarioError("is nested too deeply for a scenario", path) from None
-
-
-def _read(path: Path) -> str:
-    try:
-        if (size := path.stat().st_size) > MOST_BYTES:
-            what = f"expected a scenario of at most {MOST_BYTES} bytes, got {size} bytes"
-            raise ScenarioError(what, path)
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"cannot be read: {error.strerror}", path) from None
-    except UnicodeDecodeError:
-        raise ScenarioError("expected text in UTF-8", path) from None
-    except ValueError as error:  # a null byte in the path
-        raise ScenarioError(f"cannot be read: {error}", path) from None
 
 
 def _with_profile(error: ScenarioError, tree: Any) -> ScenarioError:

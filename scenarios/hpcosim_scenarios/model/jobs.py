@@ -88,6 +88,23 @@ def shape(table: JobTable, workload: Workload) -> JobTable:
     return table
 
 
+def moved_s(table: JobTable, workload: Workload) -> float:
+    """Return how much earlier `shape` submits the first selected job than the source, s.
+
+    Args:
+        table: the jobs of the source.
+        workload: the workload section, which selects at least one job.
+    """
+    if workload.window_s is None and workload.jobs is None:
+        return 0.0
+    first = 0
+    if workload.window_s is not None:
+        first = int(np.searchsorted(table.submit_s, workload.window_s[0]))
+    if workload.jobs is not None:
+        first += workload.jobs[0]
+    return float(table.submit_s[first])
+
+
 def _drawn(model: Lublin | Poisson | Bernoulli, rng: np.random.Generator, most: int) -> JobTable:
     if isinstance(model, Lublin):
         return lublin(rng, jobs=model.jobs, processors=model.processors)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.signals import draws_forecasts
 from hpcosim_workloads.applied_rules import DROPS
 from hpcosim_workloads.table import JobTable
 
@@ -65,11 +66,15 @@ def drop_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
 
 
 def draws_numbers(scenario: Scenario) -> bool:
-    """Return whether jobs or times of switching nodes depend on the seed."""
+    """Return whether jobs, times of switching nodes or forecasts depend on the seed."""
     states = (group.power_states for group in scenario.platform.nodes)
-    return scenario.workload.synthetic is not None or any(
-        each is not None and (each.switch_on_sd_s > 0.0 or each.switch_off_sd_s > 0.0)
-        for each in states
+    return (
+        scenario.workload.synthetic is not None
+        or any(
+            each is not None and (each.switch_on_sd_s > 0.0 or each.switch_off_sd_s > 0.0)
+            for each in states
+        )
+        or draws_forecasts(scenario.signals)
     )
 
 

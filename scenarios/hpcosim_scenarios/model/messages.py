@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.bounds import NAME_PATTERN
-from hpcosim_scenarios.model.units import unit_hint
+from hpcosim_scenarios.model.bounds import CURRENCY_PATTERN, NAME_PATTERN
 from hpcosim_scenarios.model.yaml_lines import steps_of
 
 Kinds = Sequence[type[Struct]]
@@ -173,6 +173,8 @@ def _in_plain_words(expected: str) -> str:
     """Return msgspec's description of a type, such as "`int | null` >= 1", in plain words."""
     if NAME_PATTERN in expected:
         return "a name of 1 to 100 letters, digits, '.', '_' and '-', the first no punctuation mark"
+    if CURRENCY_PATTERN in expected:
+        return "a currency of three capital letters, such as EUR"
     kind, _, bound = expected.removeprefix("`").partition("`")
     names = [TYPES.get(name, name) for name in kind.split(" | ")]
     return " or ".join(names) + bound.removesuffix(".0")

@@ -6,7 +6,9 @@ from msgspec import Struct
 
 from hpcosim_protocol import Contention, NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.model.bounds import Count, Name
+from hpcosim_scenarios.model.economics import Economics
 from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.signals import Signals, SignalSource
 from hpcosim_scenarios.model.workload import (
     Bernoulli,
     Lublin,
@@ -31,12 +33,15 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         platform: the simulated cluster.
         workload: the jobs.
         scheduler: the scheduler of `hpcosim run`: a mapping, or the name of a job scheduler.
+        economics: price and carbon intensity of electricity. Null: no metrics of cost and CO2.
         kill_at_walltime: kill a job when it has run for its requested time. False: jobs run to
             their end.
         dynamic_jobs: allow the scheduler to submit jobs during the simulation.
         wake_on_allocation: allow the scheduler to allocate nodes that are asleep or being switched.
             They are switched on, and the job starts when the last of them is on. False: such an
             allocation is rejected.
+        signals: carbon intensity, electricity price and power cap over time, of which the scheduler
+            is told with forecasts. Null: none.
     """
 
     name: Name
@@ -44,9 +49,16 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     platform: Platform
     workload: Workload
     scheduler: Scheduler = Scheduler()
+    economics: Economics | None = None
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
+    signals: Signals | None = None
+
+    @property
+    def currency(self) -> str:
+        """Currency of the metrics of cost; empty: the scenario has no `economics`."""
+        return self.economics.currency if self.economics else ""
 
 
 KINDS: tuple[type[Struct], ...] = (
@@ -65,5 +77,8 @@ KINDS: tuple[type[Struct], ...] = (
     Sampled,
     Seasonal,
     Scheduler,
+    Economics,
+    Signals,
+    SignalSource,
 )
 """The types of all mappings in a scenario, for messages; the first is that of the whole file."""

@@ -29,7 +29,7 @@ def source_of(
     return WorkloadSource(
         kind=next(kind for kind in SOURCES if getattr(workload, kind) is not None),
         file=name,
-        sha256=None if path is None else _sha256(path),
+        sha256=None if path is None else sha256_of(path),
         jobs_read=jobs_read,
         jobs_selected=jobs_selected,
     )
@@ -44,7 +44,12 @@ def _file_of(workload: Workload, folder: Path) -> tuple[str | None, Path | None]
     return name, None if name is None else log_path(log, folder)
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, 64 hexadecimal digits.
+
+    Raises:
+        WorkloadError: the file cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

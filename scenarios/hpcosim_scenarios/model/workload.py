@@ -184,8 +184,8 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
             submitted at 0. Null: all jobs.
         divide_cores: divisor of the cores of every job; the result is rounded up.
         max_cores: largest number of cores of a job; larger jobs are reduced to it. Null: no limit.
-        load: factor on the arrival rate. Times between submissions are divided by it; run times and
-            sizes do not change.
+        load: factor on the arrival rate. Times between submissions are divided by it; run times,
+            sizes and the times from submissions to deadlines do not change.
         reference_clock_ghz: clock at which the run times of the source hold, GHz. A job on nodes
             with another speed runs for proportionally longer or shorter. Null: run times are the
             same on every node.

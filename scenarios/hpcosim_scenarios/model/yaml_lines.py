@@ -33,6 +33,7 @@ def _text(loader: Any, node: yaml.ScalarNode) -> str:
 
 
 _Loader.add_constructor("tag:yaml.org,2002:str", _text)
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _text)  # YAML 1.2 has no dates
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:

@@ -6,17 +6,24 @@ plain data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from hpcosim_client import Policy, PolicyError, make_policy
 from hpcosim_client.catalogue import policy_files
-from hpcosim_client.catalogue.description import describe
+from hpcosim_client.catalogue.description import describe, policy_file
+from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
+from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_client.catalogue.schedulers import canonical_name
+from hpcosim_client.catalogue.signal_policies import check_signal, follows_signal
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
+    PATHS,
     AlwaysOn,
     Oracle,
     Power,
@@ -25,12 +32,13 @@ from hpcosim_client.power.settings import (
     parse_power,
 )
 from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
-from hpcosim_scenarios.model.units import unit_hint
+from hpcosim_scenarios.model.signals import Signals, names_of
 from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"
@@ -47,12 +55,14 @@ class Chosen:
         awareness: treatment of nodes that are not on, by the job scheduler.
         called: name that the user gave: for a trained scheduler of the scenario, its key in
             `scheduler.agents`.
+        signals: names of the signals of the scenario.
     """
 
     name: str
     power: Power
     awareness: Awareness
     called: str
+    signals: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -81,12 +91,48 @@ class Chosen:
         """
         return describe(self.name, self.power, self.awareness)
 
+    def files(self) -> list[Path]:
+        """Return the files of the policy: those of its names and settings, and imported modules.
+
+        Raises:
+            PolicyError: the scheduler's name is incomplete.
+        """
+        files = []
+        if (own := policy_file(self.name)) is not None:
+            files.append(own)
+            if is_policy_file(self.name):
+                files += modules_beside(own).values()
+        return files + [Path(getattr(self.power, name)) for name in self._power_files()]
+
+    def moved(self, moved: Callable[[Path], Path]) -> Chosen:
+        """Return the same policy with its files at other places.
+
+        Args:
+            moved: returns the place of a file.
+        """
+        name = self.name
+        if (own := policy_file(name)) is not None:
+            place = moved(own)
+            if is_policy_file(name):
+                name = f"{place}:{split_name(name)[1]}"
+            else:
+                name = f"{name.partition(':')[0]}:{place}"
+        places = {key: str(moved(Path(getattr(self.power, key)))) for key in self._power_files()}
+        power = msgspec.structs.replace(self.power, **places)
+        return replace(self, name=name, power=power)
+
+    def _power_files(self) -> list[str]:
+        """Return the settings of the power manager that name a file."""
+        return [name for name in PATHS if getattr(self.power, name, "")]
+
     def check(self) -> None:
         """Check that the policy can be made, apart from the plan of an oracle.
 
         Raises:
-            PolicyError: as `policy`.
+            PolicyError: as `policy`, or the scenario lacks the signal of the scheduler.
         """
+        if follows_signal(self.name):
+            check_signal(self.name, self.signals, Signals.__struct_fields__)
         if self.needs_plan:
             make_policy(self.name)
         else:
@@ -131,7 +177,8 @@ def chosen_by(
         name = f"{kind}:{path.parent / model}"
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
-    return Chosen(name, from_folder(power, path.parent), awareness, called)
+    signals = names_of(scenario.signals)
+    return Chosen(name, from_folder(power, path.parent), awareness, called, signals)
 
 
 def power_of(scheduler: Scheduler) -> Power:

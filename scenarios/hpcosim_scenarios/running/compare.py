@@ -1,24 +1,31 @@
-"""Run a scenario with several schedulers."""
+"""Run a scenario with several schedulers and power managers."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from hpcosim_client import PolicyError, expand
-from hpcosim_client.catalogue.schedulers import folder_name
-from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
-from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by
+from hpcosim_scenarios.running.compared import (
+    ComparedPolicy,
+    PowerSettings,
+    baseline_warnings,
+    compared_policies,
+    find_policy,
+    switching_warnings,
+)
 from hpcosim_scenarios.running.formats import Format
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
 from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.run import default_folder, run_chosen, run_scenario
+from hpcosim_scenarios.running.savings import outcome_of, savings_of
+from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_server.errors import ResultsError
@@ -26,13 +33,44 @@ from hpcosim_server.record.folder import prepare
 
 Metrics = dict[str, int | float]
 OnResult = Callable[[str, Mapping[str, int | float]], None]
-"""Takes the name of a scheduler in results and its metrics."""
+"""Takes the name of a policy in the comparison and its metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The results of a comparison.
+
+    Attributes:
+        metrics: the metrics of each policy, by its name.
+        baseline: name of the policy with which the others are compared; empty: none.
+        savings: what each other policy saves and how much longer jobs wait, by name; see
+            `savings_of`. Empty without a baseline.
+    """
+
+    metrics: dict[str, Metrics]
+    baseline: str = ""
+    savings: Mapping[str, Metrics] = field(default_factory=dict)
 
 
 def compare_schedulers(
+    path: Path, schedulers: Sequence[str] | None = None, **options: Any
+) -> dict[str, Metrics]:
+    """Run a scenario with several schedulers, and return the metrics by name.
+
+    Args:
+        path: the scenario's file.
+        schedulers: names of schedulers or of groups of them; None: the scenario's.
+        options: as for `compare_policies`, whose errors it raises.
+    """
+    return compare_policies(path, schedulers, **options).metrics
+
+
+def compare_policies(
     path: Path,
-    schedulers: Sequence[str],
+    schedulers: Sequence[str] | None = None,
     *,
+    power: Sequence[PowerSettings] = (),
+    baseline: str = "",
     transport: Transport = "inproc",
     out: Path | None = None,
     force: bool = False,
@@ -40,103 +78,156 @@ def compare_schedulers(
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
     on_result: OnResult = lambda name, metrics: None,
-) -> dict[str, Metrics]:
-    """Run a scenario with several schedulers, and return the metrics by scheduler.
+) -> Comparison:
+    """Run a scenario with several schedulers, each with several power managers.
 
     Args:
         path: the scenario's file.
-        schedulers: names of schedulers or of groups of them.
+        schedulers: names of schedulers or of groups of them; None: the scenario's.
+        power: power managers, by name or as mappings of `name` and settings; empty: the scenario's.
+            Paths in them are relative to the scenario's folder.
+        baseline: the policy with which the others are compared: its name in the comparison, or the
+            name of a scheduler or power manager that only it has. Empty: none.
         transport: as for `run_scenario`.
-        out: folder for the results, with a folder for each scheduler. None: with `inproc` no
-            results are written, with `ipc` and `tcp` they are written to
-            `results/SCENARIO-SCHEDULER`.
+        out: folder for the results, with a folder for each policy. None: with `inproc` no results
+            are written, with `ipc` and `tcp` they are written to `results/SCENARIO-POLICY`.
         force: replace the results in folders that are not empty; not needed for the results of a
             run that did not complete.
         overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
-        warn: called with each warning; a warning about several schedulers comes once.
-        on_result: called with the name and the metrics of a scheduler when its run has ended, even
-            if its results cannot be written.
+        warn: called with each warning; a warning about several policies comes once.
+        on_result: called with the name and the metrics of a policy when its run has ended, even if
+            its results cannot be written.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError, OracleError, RunError, ResultsFolderError,
-        ResultsError: as `run_scenario`.
+        PolicyError: a policy cannot be made, or the baseline is not one of them.
+        ScenarioError, WorkloadError, OracleError, RunError, ResultsFolderError, ResultsError: as
+            `run_scenario`.
     """
-    if not schedulers:
-        raise PolicyError("no scheduler is named; expected names separated by commas")
-    scenario = load_scenario(path, overrides)
-    compared = [chosen_by(scenario, path, name, overrides) for name in expand(schedulers)]
-    for chosen in compared:
-        chosen.check()
-    keep = out is not None or transport != "inproc"
-    folders = _folders(out, scenario, compared) if keep else [None] * len(compared)
-    for folder in folders:
-        if folder is not None:
-            prepare(folder, force=force or is_incomplete(folder))
-    run: Callable[[Chosen, Path | None], Metrics]
+    policies = compared_policies(path, schedulers, power, overrides or {})
+    base = find_policy(baseline, policies) if baseline else ""
+    warn = once(warn)
+    for warning in [*_warnings(path, policies), *baseline_warnings(base, policies)]:
+        warn(warning)
+    run = _runner(path, transport, overrides, formats, warn, keeps=out is not None)
+    metrics, outcomes = {}, {}
+    with _folders(policies, out, transport, force=force, needed=bool(base)) as folders:
+        for policy, folder in zip(policies, folders, strict=True):
+            try:
+                metrics[policy.name] = run(policy, folder)
+            except ResultsError as error:
+                if error.metrics is not None:
+                    on_result(policy.name, error.metrics)
+                raise
+            on_result(policy.name, metrics[policy.name])
+            if base and folder is not None:
+                outcomes[policy.name] = outcome_of(folder, metrics[policy.name])
+    savings = {
+        name: savings_of(outcome, outcomes[base])
+        for name, outcome in outcomes.items()
+        if name != base
+    }
+    return Comparison(metrics, base, savings)
+
+
+def _warnings(path: Path, policies: Sequence[ComparedPolicy]) -> Iterator[str]:
+    """Yield the warnings about the policies, before the first run."""
+    yield from switching_warnings(policies)
+    for policy in policies:
+        yield from signal_warnings(policy.scenario, path, policy.chosen, policy.overrides)
+
+
+Run = Callable[[ComparedPolicy, Path | None], Metrics]
+
+
+def _runner(
+    path: Path,
+    transport: Transport,
+    overrides: Overrides | None,
+    formats: Sequence[Format],
+    warn: Warn,
+    *,
+    keeps: bool,
+) -> Run:
+    """Return the function that runs a policy and returns its metrics.
+
+    `keeps` states that the user has named a folder; with `inproc`, others are temporary.
+    """
     if transport == "inproc":
         loaded = Library([path], overrides).default
-        run = partial(_run_in_process, loaded, formats, once(warn))
-    else:
-        run = partial(_run_over, transport, path, overrides, formats, once(warn))
-    metrics = {}
-    for chosen, folder in zip(compared, folders, strict=True):
-        try:
-            metrics[chosen.called] = run(chosen, folder)
-        except ResultsError as error:
-            if error.metrics is not None:
-                on_result(chosen.called, error.metrics)
-            raise
-        on_result(chosen.called, metrics[chosen.called])
-    return metrics
+        return partial(_run_in_process, loaded, formats, warn, keeps)
+    return partial(_run_over, transport, path, formats, warn)
 
 
 def _run_in_process(
     loaded: LoadedScenario,
     formats: Sequence[Format],
     warn: Warn,
-    chosen: Chosen,
+    keeps: bool,
+    policy: ComparedPolicy,
     folder: Path | None,
 ) -> Metrics:
-    check_seed(loaded.scenario, loaded.overrides, chosen.name, warn)
+    scenario, overrides = policy.scenario, policy.overrides
+    check_seed(scenario, overrides, policy.chosen.name, warn)
     with (
-        incomplete_results_named(folder, warn) if folder is not None else nullcontext(),
-        shown(f"{loaded.scenario.name} {chosen.called}") as report,
+        incomplete_results_named(folder, warn) if folder and keeps else nullcontext(),
+        shown(f"{scenario.name} {policy.name}") as report,
     ):
-        return run_chosen(chosen, loaded, folder, report, formats, warn)
+        # The power manager has no effect on the jobs.
+        own = loaded._replace(scenario=scenario, overrides=overrides)
+        return run_chosen(policy.chosen, own, folder, report, formats, warn)
 
 
 def _run_over(
     transport: Transport,
     path: Path,
-    overrides: Overrides | None,
     formats: Sequence[Format],
     warn: Warn,
-    chosen: Chosen,
+    policy: ComparedPolicy,
     folder: Path | None,
 ) -> Metrics:
     metrics, _ = run_scenario(
         path,
-        scheduler=chosen.called,
+        scheduler=policy.scheduler,
         transport=transport,
         out=folder,
         force=True,  # the folders are checked before the first run
-        overrides=overrides,
+        overrides=policy.overrides,
         formats=formats,
         warn=warn,
     )
     return metrics
 
 
-def _folders(out: Path | None, scenario: Scenario, compared: Sequence[Chosen]) -> list[Path | None]:
-    """Return a results folder for each scheduler, all different."""
-    names = list(_unique(folder_name(chosen.called) for chosen in compared))
-    return [default_folder(scenario, name) if out is None else out / name for name in names]
+@contextmanager
+def _folders(
+    policies: Sequence[ComparedPolicy],
+    out: Path | None,
+    transport: Transport,
+    *,
+    force: bool,
+    needed: bool,
+) -> Iterator[list[Path] | list[None]]:
+    """Check and yield the results folder of each policy; None: no results are written.
 
-
-def _unique(names: Iterable[str]) -> Iterator[str]:
-    """Yield each name, numbered from its second occurrence on."""
-    used: Counter[str] = Counter()
-    for name in names:
-        used[name] += 1
-        yield name if used[name] == 1 else f"{name}-{used[name]}"
+    Args:
+        policies: the policies.
+        out: the folder that contains those folders; None: the user named none.
+        transport: the transport.
+        force: accept folders with results.
+        needed: results must be written, at least to temporary folders.
+    """
+    if out is None and transport == "inproc":
+        if not needed:
+            yield [None] * len(policies)
+            return
+        with TemporaryDirectory(prefix="hpcosim-") as scratch:
+            yield [Path(scratch) / policy.folder for policy in policies]
+        return
+    folders = [
+        default_folder(policy.scenario, policy.folder) if out is None else out / policy.folder
+        for policy in policies
+    ]
+    for folder in folders:
+        prepare(folder, force=force or is_incomplete(folder))
+    yield folders

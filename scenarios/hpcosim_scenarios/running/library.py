@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,16 +11,22 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.dates import check_dates, moved_warnings, series_of
+from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
 from hpcosim_scenarios.model.file import load_scenario, located
-from hpcosim_scenarios.model.jobs import shape, source_jobs
+from hpcosim_scenarios.model.jobs import moved_s, shape, source_jobs
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.signals import FILES, signals_of
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
+from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.results import Run, WorkloadSource
+from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
@@ -36,6 +41,9 @@ SERVER_ONLY = (
     "workload.trace",
     "workload.synthetic.swf",
     "workload.synthetic.trace",
+    "economics.tariff",
+    "economics.series",
+    *FILES,
 )
 SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
 
@@ -47,13 +55,19 @@ class LoadedScenario(NamedTuple):
         scenario: the scenario after overrides.
         jobs: its jobs.
         overrides: the overrides.
-        source: the origin of the jobs.
+        source: the origin of the jobs; None: they are not those of the scenario.
+        economics: price and carbon intensity of electricity; None: unknown.
+        signals: its signals.
+        moved_s: time of the first selected job in the source, before the selection moved it to 0.
     """
 
     scenario: Scenario
     jobs: JobTable
     overrides: Overrides
-    source: WorkloadSource
+    source: WorkloadSource | None
+    economics: LoadedEconomics | None = None
+    signals: tuple[Signal, ...] = ()
+    moved_s: float = 0.0
 
 
 class Library:
@@ -143,19 +157,54 @@ class Library:
             self._check_count(workload.synthetic.jobs, path)
         try:
             table = source_jobs(scenario, path.parent, self._max_jobs)
-            jobs = shape(table, workload)
+            loaded = load_with(scenario, path.parent, table)
         except ScenarioError as error:
             raise located(error, path, overrides) from None
-        if not len(jobs):
-            raise ScenarioError("workload: expected at least one job, got 0", path)
-        self._check_count(len(jobs), path)
-        source = source_of(workload, path.parent, len(table), len(jobs))
-        return LoadedScenario(scenario, jobs, overrides, source)
+        self._check_count(len(loaded.jobs), path)
+        source = source_of(workload, path.parent, len(table), len(loaded.jobs))
+        return loaded._replace(overrides=overrides, source=source)
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
             what = f"workload: expected at most {self._max_jobs} jobs (--max-jobs), got {jobs}"
             raise ScenarioError(what, path)
+
+
+def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenario:
+    """Return a scenario with its jobs and the content of its files, without their origin.
+
+    Args:
+        scenario: the scenario after overrides.
+        folder: the folder of the scenario's file.
+        table: the jobs of the source, as of `source_jobs`.
+
+    Raises:
+        ScenarioError: a file is invalid, or no job is left; has the field, not file and line.
+        WorkloadError: a file cannot be read, or no job is selected.
+    """
+    jobs = shape(table, scenario.workload)
+    if not len(jobs):
+        raise ScenarioError("expected at least one job, got 0", field="$.workload")
+    section = scenario.economics
+    economics = load_economics(section, folder) if section else None
+    rates = economics.rates if economics else UNKNOWN
+    start = section.start if section else None
+    signals = signals_of(scenario.signals, folder, scenario.seed, rates, start)
+    check_dates(scenario, series_of(scenario, rates, signals))
+    moved = moved_s(table, scenario.workload)
+    return LoadedScenario(scenario, jobs, {}, None, economics, signals, moved)
+
+
+def scenario_warnings(loaded: LoadedScenario) -> list[str]:
+    """Return the warnings about a scenario that is probably not what the user wanted."""
+    scenario, jobs, rates = loaded.scenario, loaded.jobs, UNKNOWN
+    if loaded.economics is not None:
+        rates = loaded.economics.rates
+    return [
+        *load_warnings(scenario, jobs),
+        *drop_warnings(scenario, jobs),
+        *moved_warnings(scenario, series_of(scenario, rates, loaded.signals), loaded.moved_s),
+    ]
 
 
 def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_000) -> Opened:
@@ -166,18 +215,22 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """
-    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs)
+    rates, source = loaded.economics or (UNKNOWN, None)
+    opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals)
+    opened.run.economics = source
     opened.run.overrides = loaded.overrides
     opened.run.workload_source = loaded.source
-    opened.run.warnings = [
-        *load_warnings(loaded.scenario, loaded.jobs),
-        *drop_warnings(loaded.scenario, loaded.jobs),
-    ]
+    opened.run.warnings = scenario_warnings(loaded)
     return opened
 
 
 def open_scenario(
-    scenario: Scenario, jobs: JobTable, scheduler: str, max_jobs: int = 2_000_000
+    scenario: Scenario,
+    jobs: JobTable,
+    scheduler: str,
+    max_jobs: int = 2_000_000,
+    rates: Rates = UNKNOWN,
+    signals: Iterable[Signal] = (),
 ) -> Opened:
     """Return a new simulation of a scenario.
 
@@ -186,9 +239,11 @@ def open_scenario(
         jobs: the jobs to simulate; the workload section is not read.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
+        rates: price and carbon intensity of electricity; the economics section is not read.
+        signals: the signals to simulate; the signals section is not read.
     """
     run = Run(
-        hpcosim=importlib.metadata.version("hpcosim"),
+        hpcosim=hpcosim_version(),
         scenario=scenario.name,
         scheduler=scheduler,
         seed=scenario.seed,
@@ -196,7 +251,7 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance)
+    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
     return Opened(simulation, run, len(jobs))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from hpcosim_scenarios.planning.schedule import schedule_of, starts_of
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_server.engine.signals import Signal
 from hpcosim_workloads.table import JobTable
 
 PLAN = "plan.json"
@@ -58,14 +59,21 @@ def plan_scenario(
         PolicyError: the scheduler is unknown, or the plan cannot be written.
     """
     library = Library([path], overrides)
-    name = chosen_by(library.first, path, scheduler, overrides).name
-    optimal = plan_of(library.first, library.first_jobs, name)
+    chosen = replace(chosen_by(library.first, path, scheduler, overrides), power=Oracle())
+    chosen.check()
+    signals = library.default.signals
+    optimal = plan_of(library.first, library.first_jobs, chosen.name, signals)
     if out is not None:
         write_plan(optimal.plan, out)
     return optimal.cheapest
 
 
-def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) -> OraclePlan:
+def plan_of(
+    scenario: Scenario,
+    jobs: JobTable,
+    scheduler: str | None = None,
+    signals: Iterable[Signal] = (),
+) -> OraclePlan:
     """Return the plan that wastes the least energy without delaying a job.
 
     The jobs are run once with all nodes always on. The plan is the optimum for that schedule, over
@@ -76,6 +84,7 @@ def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) ->
         scenario: platform, rules and seed; its power manager is ignored.
         jobs: the jobs.
         scheduler: the job scheduler; None: the scenario's.
+        signals: the signals of the scenario.
 
     Raises:
         OracleError: the nodes differ, cannot be switched, have random switching times, or draw less
@@ -85,7 +94,7 @@ def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) ->
     """
     idle_w, states = every_node(scenario.platform)  # checks the platform before a long run
     name = scheduler or scenario.scheduler.name
-    opened = open_scenario(scenario, jobs, name)
+    opened = open_scenario(scenario, jobs, name, signals=signals)
     run_in_process(opened, make_policy(name))
     cheapest = cheapest_switching(schedule_of(opened.simulation), idle_w, states)
     starts_s, switches = starts_of(opened.simulation), tuple(cheapest.switches)
@@ -94,7 +103,11 @@ def plan_of(scenario: Scenario, jobs: JobTable, scheduler: str | None = None) ->
 
 @contextmanager
 def with_plan(
-    chosen: Chosen, scenario: Scenario, jobs: JobTable, out: Path | None
+    chosen: Chosen,
+    scenario: Scenario,
+    jobs: JobTable,
+    out: Path | None,
+    signals: Iterable[Signal] = (),
 ) -> Iterator[Chosen]:
     """Make the plan of an oracle without one, and keep it with the results of a complete run.
 
@@ -103,6 +116,7 @@ def with_plan(
         scenario: the scenario.
         jobs: its jobs.
         out: the results folder; None: the plan is not kept.
+        signals: the signals of the scenario.
 
     Raises:
         OracleError, RunError: as `plan_of`.
@@ -111,7 +125,7 @@ def with_plan(
     if not chosen.needs_plan:
         yield chosen
         return
-    plan = plan_of(scenario, jobs, chosen.name).plan
+    plan = plan_of(scenario, jobs, chosen.name, signals).plan
     with TemporaryDirectory(prefix="hpcosim-") as scratch:
         file = Path(scratch) / PLAN
         write_plan(plan, file)

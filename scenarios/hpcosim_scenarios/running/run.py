@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +17,16 @@ from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.formats import as_options as formats_as_options
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
-from hpcosim_scenarios.running.library import Library, LoadedScenario, open_loaded
+from hpcosim_scenarios.running.library import (
+    Library,
+    LoadedScenario,
+    open_loaded,
+    scenario_warnings,
+)
 from hpcosim_scenarios.running.oracle import with_plan
 from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
+from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport as Transport
 from hpcosim_scenarios.running.transport import Wire
 from hpcosim_scenarios.running.warnings import (
@@ -30,6 +37,7 @@ from hpcosim_scenarios.running.warnings import (
 )
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import WorkloadSource
+from hpcosim_server.service.session import Opened
 from hpcosim_workloads.table import JobTable
 
 
@@ -72,6 +80,8 @@ def run_scenario(
     chosen = chosen_by(scenario, path, scheduler, overrides)
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
+    for warning in signal_warnings(scenario, path, chosen, overrides):
+        warn(warning)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force or is_incomplete(folder))
     with (
@@ -114,10 +124,28 @@ def run_chosen(
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
-    with with_plan(chosen, loaded.scenario, loaded.jobs, out) as ready:
+    with opened_with(chosen, loaded, out) as (opened, policy):
+        return run_in_process(opened, policy, out, report, writers_of(formats), warn)
+
+
+@contextmanager
+def opened_with(
+    chosen: Chosen, loaded: LoadedScenario, out: Path | None = None
+) -> Iterator[tuple[Opened, Policy]]:
+    """Open the simulation of a scenario, and make its policy.
+
+    Args:
+        chosen: the policy; an oracle without a plan gets one.
+        loaded: the scenario with its jobs.
+        out: the results folder for the plan of an oracle; None: the plan is not kept.
+
+    Raises:
+        PolicyError, OracleError, RunError: as `run_scenario`.
+    """
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
         opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
-        return run_in_process(opened, ready.policy(), out, report, writers_of(formats), warn)
+        yield opened, ready.policy()
 
 
 def simulate(
@@ -176,8 +204,8 @@ def _run_processes(
 
     if not chosen.needs_plan:  # then only the server reads the jobs
         return run(chosen)
-    library = Library([path], overrides)
-    with with_plan(chosen, library.first, library.first_jobs, out) as ready:
+    loaded = Library([path], overrides).default
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
         return run(ready)
 
 
@@ -189,12 +217,14 @@ class Checked(NamedTuple):
         jobs: its jobs.
         source: the origin of the jobs.
         chosen: its scheduler and power manager.
+        warnings: warnings about them.
     """
 
     scenario: Scenario
     jobs: JobTable
     source: WorkloadSource
     chosen: Chosen
+    warnings: Sequence[str]
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
@@ -211,4 +241,9 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     loaded = Library([path], overrides).default
     chosen = chosen_by(loaded.scenario, path, None, overrides)
     chosen.check()
-    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen)
+    assert loaded.source is not None
+    warnings = [
+        *scenario_warnings(loaded),
+        *signal_warnings(loaded.scenario, path, chosen, overrides),
+    ]
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings)

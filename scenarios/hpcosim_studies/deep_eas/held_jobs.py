@@ -20,11 +20,11 @@ from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene, joined
 from hpcosim_client.job import Floats
 from hpcosim_client.view import Policy
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import document, table
 
 Steps = NDArray[np.int16]
 

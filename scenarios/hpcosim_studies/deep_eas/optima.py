@@ -10,14 +10,15 @@ import msgspec
 import numpy as np
 
 from hpcosim_client.agents.deep_eas.network import load_deep_eas
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.deep_eas.cases import Case
 from hpcosim_studies.deep_eas.optimum import SequenceBound, optimum
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import change, document, table
+from hpcosim_studies.measures import change
 from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.rows import Row, Rows
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_costs import mean_edp
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs

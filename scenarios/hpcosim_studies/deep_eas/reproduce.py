@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_experiments.statistics.rows import read_rows
+from hpcosim_server.record.folder import prepare
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.deep_eas import curves, held_jobs, optima
 from hpcosim_studies.deep_eas.cases import (
@@ -19,28 +19,22 @@ from hpcosim_studies.deep_eas.cases import (
 from hpcosim_studies.deep_eas.sweep import study_of
 from hpcosim_studies.deep_eas.training import train_study
 from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.rows import read_rows
-from hpcosim_studies.study import carry_out
+from hpcosim_studies.study import Request, carry_out
 
 
-def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
-    """Write `summary.md` and a figure of a study into a folder.
-
-    Args:
-        name: a key of `SWEEPS`, or `CURVES`, `HELD` or `OPTIMUM`.
-        out: the output folder, which exists.
-        train: train the agents into the folder first; otherwise use the shipped agents.
-        workers: number of processes.
-    """
+def reproduce(request: Request) -> None:
+    """Write `summary.md` and a figure of a study."""
     use_one_thread()
-    source = out if train else papers_folder() / "deep_eas"
-    if train:
-        train_study(trainings(name), out, workers)
+    name, out = request.name, request.out
+    source = out if request.train else papers_folder() / "deep_eas"
+    if request.train:
+        train_study(trainings(name), out, request.workers)
     busiest, ours = Case(BUSIEST, BUSIEST), source / model_name(BUSIEST, "pairs")
     if name in SWEEPS:
         agents = read_rows(source / TABLE)
-        carry_out(study_of(name, SWEEPS[name], agents, ours), out, workers)
+        carry_out(study_of(name, SWEEPS[name], agents, ours), request)
         return
+    prepare(out, force=request.force or request.train)  # there is no experiment to continue
     figure = out / f"{name}.png"
     if name == CURVES:
         text = curves.summary(trainings(name), source)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcosim_experiments.model.axes import AxisValue
+from hpcosim_experiments.model.combinations import Combination, Combinations
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.deep_eas.cases import BUSIEST, Case, Sweep
 from hpcosim_studies.deep_eas.training import MEASURE
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import change, document, table
-from hpcosim_studies.rows import Row, Rows, where
-from hpcosim_studies.runs import StudyRun
-from hpcosim_studies.study import Study
+from hpcosim_studies.measures import change
+from hpcosim_studies.study import Study, experiment_file
 
 ESJF = "esjf"
 BEST = "shortest-low-power"
@@ -63,23 +66,28 @@ def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
         agents: the rows of agents, of any scenarios.
         busiest: the file of our agent of the busiest scenario.
     """
-    schedulers = {**{name: name for name in HEURISTICS}, TRANSFERRED: f"deep-eas:{busiest}"}
-    runs = [
-        StudyRun(case.path, {"case": case, "scheduler": label}, scheduler)
-        for case in sweep.cases
-        for label, scheduler in schedulers.items()
-    ]
 
     def found(rows: Rows) -> list[CaseComparison]:
-        return [compared(case, where(rows, case=case), agents) for case in sweep.cases]
+        return [compared(case, where(rows, case=case.label), agents) for case in sweep.cases]
 
     return Study(
-        name,
-        runs,
+        experiment_file("deep_eas", name),
         (),
         {"summary.md": lambda rows: summary(sweep, found(rows))},
         {f"{name}.png": lambda path, rows: draw(path, sweep, found(rows))},
+        changed=partial(_with_agent, model=busiest.absolute()),
     )
+
+
+def _with_agent(found: Combinations, model: Path) -> Combinations:
+    """Let the scheduler `TRANSFERRED` read another model than the shipped one."""
+    settings = {"scheduler.name": f"deep-eas:{model}"}
+
+    def moved(value: AxisValue) -> AxisValue:
+        return value._replace(settings=settings) if value.label == TRANSFERRED else value
+
+    runs = [Combination(tuple(map(moved, run.values))) for run in found.runs]
+    return found._replace(runs=runs)
 
 
 def compared(case: Case, rows: Rows, agents: Rows) -> CaseComparison:

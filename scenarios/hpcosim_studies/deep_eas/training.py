@@ -17,11 +17,11 @@ from hpcosim_client.agents.deep_eas.network import (
     network_of,
     save_deep_eas,
 )
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.deep_eas.cases import DeepEasTask
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import StudyRun, metrics_of
+from hpcosim_studies.runs import simulate
 from hpcosim_training.learners.deep_eas.settings import FORMS
 from hpcosim_training.learners.deep_eas.train import NETWORK, train_deep_eas
 from hpcosim_training.learning.curve import CURVE, read_curve
@@ -78,7 +78,7 @@ def train_one(task: DeepEasTask, folder: Path) -> list[Row]:
 
 def normalised_edp(path: Path, scheduler: str) -> float:
     """Return the mean normalised energy-delay product of a scheduler on a scenario."""
-    return metrics_of(StudyRun(path, {}, scheduler))[MEASURE]
+    return simulate(path, scheduler).metrics[MEASURE]
 
 
 def validation_of(folder: Path) -> float:

@@ -12,22 +12,31 @@ from functools import partial
 from pathlib import Path
 
 from hpcosim_client import expand
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.statistics.rows import Row, Rows, groups
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.figures import horizontal_bars, panels
-from hpcosim_studies.measures import Measure, deviation, document, table
-from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row, Rows, groups
-from hpcosim_studies.runs import StudyRun, run_all
-from hpcosim_studies.study import Study, carry_out
+from hpcosim_studies.figures import horizontal_bars
+from hpcosim_studies.measures import deviation
+from hpcosim_studies.study import (
+    Figures,
+    Request,
+    Study,
+    Tables,
+    carry_out,
+    experiment_file,
+    only,
+)
 
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
-SEEDS = range(30)
-"""Seeds of randomised schedulers. Deterministic ones run with the first seed only."""
+SEEDS = 30
+"""Number of seeds of randomised schedulers. Deterministic ones run with the first seed only."""
 
 TIE = 1e-9
 """Relative difference below which two means are a tie."""
 
-PAPERS, REFERENCE, ONE, REFERENCE_ONE, MINMIN = GROUPS = (
+PAPERS, REFERENCE, ONE, REFERENCE_ONE, MINMIN = (
     "all-heuristics",
     "reference-heuristics",
     "one-per-event",
@@ -53,40 +62,34 @@ Index = Mapping[tuple[str, str], list[Row]]
 """The runs by experiment and scheduler; a randomised scheduler has one run per seed."""
 
 
-def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
+def reproduce(request: Request) -> None:
     """Run every heuristic on every experiment; write `results.csv`, `tables.md` and figures."""
-    del name, train
-    study = Study(
-        "ineps",
-        runs_of(EXPERIMENTS),
+    figures = {
+        f"{measure.title.lower()}.png": partial(draw, measure=measure) for measure in MEASURES
+    }
+    carry_out(study_of({"tables.md": tables}, figures), request)
+
+
+def study_of(tables: Tables, figures: Figures, experiments: Sequence[str] = EXPERIMENTS) -> Study:
+    """Return the study of every heuristic on some experiments."""
+    return Study(
+        experiment_file("ineps", "ineps"),
         COLUMNS,
-        {"tables.md": tables},
-        {
-            f"{measure.title.lower()}.png": partial(draw, measure=measure)
-            for measure in (ENERGY, EDP)
-        },
+        tables,
+        figures,
+        arranged=by_scheduler,
+        changed=only(lambda labels: labels["experiment"] in experiments),
         digits=None,
     )
-    carry_out(study, out, workers)
 
 
-def run_heuristics(experiments: Sequence[str], workers: int | None = None) -> list[Row]:
-    """Return the rows of every scheduler on some experiments."""
-    return run_all(runs_of(experiments), workers, "heuristics")
-
-
-def runs_of(experiments: Sequence[str]) -> list[StudyRun]:
-    """Return a run for each experiment, scheduler and seed."""
+def by_scheduler(rows: Rows) -> list[Row]:
+    """Return the rows by experiment, in it by scheduler, and in it by seed."""
     return [
-        StudyRun(
-            scenario_path("ineps", experiment),
-            {"experiment": experiment, "scheduler": scheduler, "seed": seed},
-            scheduler,
-            seed=seed,
-        )
-        for experiment in experiments
-        for scheduler in expand(GROUPS)
-        for seed in (SEEDS if is_random(scheduler) else SEEDS[:1])
+        row
+        for here in groups(rows, "experiment").values()
+        for same in groups(here, "scheduler").values()
+        for row in same
     ]
 
 
@@ -176,7 +179,7 @@ def _random_table(runs: Index) -> tuple[list[str], list[str]]:
             of = (measure.mean(runs[experiment, WORST]), deviation(found), min(found), max(found))
             cells += map(measure.text, of)
         lines.append(cells)
-    return [f"### {WORST}, {len(SEEDS)} seeds"], table(["experiment", *head], lines)
+    return [f"### {WORST}, {SEEDS} seeds"], table(["experiment", *head], lines)
 
 
 def _reduction_table(runs: Index) -> tuple[list[str], list[str]]:
@@ -210,7 +213,7 @@ def draw(path: Path, rows: Rows, measure: Measure) -> None:
             horizontal_bars(axes, list(bars), means, list(bars.values()), deviations, ticks=3)
             axes.set_title(experiment, loc="left", fontsize=9)
         all_axes[0].figure.suptitle(
-            f"{measure.title}, {measure.unit}; with chance: mean of {len(SEEDS)} seeds "
+            f"{measure.title}, {measure.unit}; with chance: mean of {SEEDS} seeds "
             "and standard deviation",
             fontsize=10,
         )

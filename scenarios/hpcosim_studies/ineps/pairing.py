@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_studies.agents import TABLE
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
-from hpcosim_studies.ineps.heuristics import indexed, run_heuristics
+from hpcosim_studies.ineps.heuristics import indexed, study_of
 from hpcosim_studies.ineps.pairing_figures import draw_bars, draw_curves, draw_schedules
 from hpcosim_studies.ineps.pairing_tables import Results, summary
 from hpcosim_studies.ineps.pairing_training import OPTIMA, train_study
 from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.rows import read_rows
+from hpcosim_studies.study import Request, rows_of
 
 
-def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
-    """Write `summary.md` and figures of an experiment into a folder.
-
-    Args:
-        name: a key of `EXPERIMENTS`.
-        out: the existing output folder.
-        train: train the agents into `out` and draw their learning curves. False: use the shipped
-            agents and results.
-        workers: number of processes; None: one per core.
-    """
-    source = out if train else papers_folder() / "ineps" / name
-    if train:
-        train_study(name, out, workers)
+def reproduce(request: Request) -> None:
+    """Write `summary.md` and figures of an experiment; of a training also learning curves."""
+    name, out = request.name, request.out
+    source = out if request.train else papers_folder() / "ineps" / name
+    if request.train:
+        train_study(name, out, request.workers)
         draw_curves(out / "curves.png", name, out)
     experiments = EXPERIMENTS[name].tested_on
+    runs = rows_of(study_of({}, {}, experiments), request)
     optima = source / OPTIMA
     results = Results(
         read_rows(source / TABLE),
-        indexed(run_heuristics(experiments, workers)),
+        indexed(runs),
         read_rows(optima) if optima.exists() else [],
     )
     (out / "summary.md").write_text(summary(results, experiments), encoding="utf-8")

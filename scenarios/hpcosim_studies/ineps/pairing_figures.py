@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcosim_client.agents.pairing.settings import Objective
+from hpcosim_experiments.report.panels import panels
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_server.record.metrics import energies
-from hpcosim_studies.figures import band, gantt, horizontal_bars, panels
+from hpcosim_studies.figures import band, gantt, horizontal_bars
 from hpcosim_studies.ineps.experiments import (
     OBJECTIVES,
     OURS,
@@ -22,7 +23,7 @@ from hpcosim_studies.ineps.heuristics import SHOWN, WORST, best_of, contenders
 from hpcosim_studies.ineps.pairing_tables import MEASURES, Results, Spread, sampled_spread
 from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.runs import Simulated, StudyRun, simulate
+from hpcosim_studies.runs import Simulated, simulate
 from hpcosim_training.learning.curve import Iteration, read_curve
 
 if TYPE_CHECKING:
@@ -197,6 +198,4 @@ def _simulated(
         title = f"{variant}, for {MEASURES[objective].title}"
         schedulers[title] = f"pairing:{models / model_name(variant, objective)}"
     path = scenario_path("ineps", experiment)
-    return {
-        title: simulate(StudyRun(path, {}, scheduler)) for title, scheduler in schedulers.items()
-    }
+    return {title: simulate(path, scheduler) for title, scheduler in schedulers.items()}

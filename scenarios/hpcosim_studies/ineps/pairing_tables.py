@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hpcosim_client.agents.pairing.settings import Objective
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_studies.ineps.experiments import OBJECTIVES, UNTRAINED
 from hpcosim_studies.ineps.heuristics import (
     EDP,
@@ -22,8 +25,6 @@ from hpcosim_studies.ineps.heuristics import (
     with_others,
 )
 from hpcosim_studies.ineps.published import PUBLISHED, Published
-from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.rows import Row, Rows, where
 
 MEASURES: Mapping[Objective, Measure] = {"energy": ENERGY, "edp": EDP}
 CLASSES = {

@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 
 from hpcosim_client.agents.pairing.model import load_pairing
+from hpcosim_experiments.statistics.rows import Row, write_rows
 from hpcosim_scenarios.planning.optimum import find_optimum
 from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
@@ -25,7 +26,6 @@ from hpcosim_studies.ineps.experiments import (
     trainings_of,
 )
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.rows import Row, write_rows
 from hpcosim_training.environments.arguments import totals
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask

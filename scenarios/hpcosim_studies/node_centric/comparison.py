@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_experiments.statistics.rows import Rows, groups, where
 from hpcosim_studies.node_centric.paper import (
     CAPS,
     CHAINED,
@@ -19,8 +20,6 @@ from hpcosim_studies.node_centric.paper import (
     Floats,
     Reading,
 )
-from hpcosim_studies.node_centric.runs import capped
-from hpcosim_studies.rows import Rows, groups, where
 from hpcosim_workloads.table import JobTable
 
 
@@ -84,8 +83,15 @@ def resembles_figures(rows: Rows) -> NDArray[np.bool_]:
     )
 
 
-def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
-    """Return the properties of the workload, one sentence each."""
+def facts(logs: Mapping[str, JobTable], rows: Rows, drawn: Mapping[str, int]) -> list[str]:
+    """Return the properties of the workload, one sentence each.
+
+    Args:
+        logs: the jobs of all weeks, by cap.
+        rows: the rows of all runs.
+        drawn: the week to draw, by cap.
+    """
+    jobs = next(iter(logs.values()))
     days = float(jobs.submit_s[-1] - jobs.submit_s[0]) / 86400
     found = [
         f"{len(jobs)} jobs in {days:.0f} days, {len(jobs) / max(days, 1):.0f} a day (paper: 199), "
@@ -97,7 +103,7 @@ def facts(jobs: JobTable, rows: Rows, drawn: Mapping[str, int]) -> list[str]:
         f"{7 * 199}). Weeks are counted from 0."
     )
     for cap, says in CAPS.items():
-        cores = capped(jobs, cap).cores.mean()
+        cores = logs[cap].cores.mean()
         alike = int(resembles_figures(where(rows, cap=cap)).sum())
         found.append(
             f"`{cap}`, {says}: {cores:.1f} cores a job on average (paper: 24.6). Weeks that go as "

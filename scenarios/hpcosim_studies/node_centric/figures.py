@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hpcosim_experiments.report.panels import PALE, box_plots, panels
+from hpcosim_experiments.runs.plan import PlannedRun
+from hpcosim_experiments.statistics.rows import Label, Rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS, steps
 from hpcosim_server.record.timeline import node_spans
-from hpcosim_studies.figures import PALE, box_plots, panels
 from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
+from hpcosim_studies.node_centric.measures import platforms
 from hpcosim_studies.node_centric.paper import (
     CAPS,
     DRAWN,
@@ -25,9 +28,7 @@ from hpcosim_studies.node_centric.paper import (
     Floats,
     Reading,
 )
-from hpcosim_studies.node_centric.runs import platforms
-from hpcosim_studies.rows import Rows, where
-from hpcosim_studies.runs import StudyRun, simulate
+from hpcosim_studies.runs import simulate_again
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,18 +100,18 @@ def _draw_counts(axes: Axes, counts: Any) -> list[Any]:
     return [five, every]
 
 
-def draw_week(out: Path, cap: str, runs: Sequence[StudyRun]) -> None:
-    """Draw the paper's figures 4 and 5 for the week of these runs."""
+def draw_week(out: Path, cap: str, runs: Mapping[Label, PlannedRun]) -> None:
+    """Draw the paper's figures 4 and 5 for the week of these runs, by scheduler."""
     shown = (PAPERS_DUPLEX, "duplex", *OURS)
-    curves = [curve_of(run) for name in shown for run in runs if run.scheduler == name]
-    title = f"week {runs[0].labels['week']}; {CAPS[cap]}"
+    curves = [curve_of(runs[scheduler]) for scheduler in shown]
+    title = f"week {runs[PAPERS_DUPLEX].labels['week']}; {CAPS[cap]}"
     _draw_energy(out / f"energy-{cap}.png", f"Energy so far, {title}", curves)
     _draw_jobs(out / f"jobs-{cap}.png", f"Jobs in the system, {title}", curves)
 
 
-def curve_of(run: StudyRun) -> WeekCurves:
+def curve_of(run: PlannedRun) -> WeekCurves:
     """Return the curves of a week under a scheduler."""
-    record = simulate(run).simulation.record()
+    record = simulate_again(run).simulation.record()
     recording, start_s, end_s = record.recording, record.start_s, record.end_s
     ones = np.ones(len(recording))
     came, began = np.array(recording.submit_s), np.array(recording.start_s)
@@ -128,7 +129,8 @@ def curve_of(run: StudyRun) -> WeekCurves:
     for state, more, fewer in (("running", began, ended), ("queued", came, began)):
         at_s, count = steps(np.concatenate([more, fewer]), np.concatenate([ones, -ones]))
         counts[state] = ((at_s - start_s) / 3600, count)
-    return WeekCurves(SCHEDULERS[run.scheduler], (end_s - start_s) / 3600, energy_kwh, counts)
+    label = SCHEDULERS[str(run.labels["scheduler"])]
+    return WeekCurves(label, (end_s - start_s) / 3600, energy_kwh, counts)
 
 
 def _draw_energy(path: Path, title: str, curves: Sequence[WeekCurves]) -> None:

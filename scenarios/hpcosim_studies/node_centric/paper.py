@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_studies.measures import Measure
-from hpcosim_studies.papers import scenario_path
+from hpcosim_experiments.report.measures import Measure
 
 Floats = NDArray[np.float64]
 
-WHOLE_LOG: Mapping[str, Scalar] = {"workload.window_s": None, "workload.max_cores": None}
 WEEK_S = 7 * 86400.0
 MOST_CORES = 64  # of a job and of a node
 DIVISOR = 8
@@ -106,8 +102,3 @@ READINGS: tuple[Reading, ...] = (
 DRAWN = tuple(reading for reading in READINGS if "untouched" not in reading.column)
 COLUMNS = ("cap", "week", "scheduler", "jobs", *(reading.column for reading in READINGS))
 """Columns of `results.csv`, which has a row per cap, week and scheduler; weeks count from 0."""
-
-
-def base() -> Path:
-    """Return the scenario file of the study."""
-    return scenario_path("node_centric", "kit")

@@ -6,43 +6,65 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hpcosim_scenarios.model.file import load_scenario
+from msgspec.structs import replace
+
+from hpcosim_experiments.runs.plan import Plan, PlannedRun
+from hpcosim_experiments.statistics.rows import Label, Rows, where
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_studies.node_centric.comparison import facts, representative_week
 from hpcosim_studies.node_centric.figures import draw_boxes, draw_week, draw_wins
-from hpcosim_studies.node_centric.paper import CAPS, COLUMNS, WHOLE_LOG, base
-from hpcosim_studies.node_centric.runs import measured, runs_of
+from hpcosim_studies.node_centric.measures import measured
+from hpcosim_studies.node_centric.paper import CAPS, COLUMNS
 from hpcosim_studies.node_centric.tables import summary
-from hpcosim_studies.rows import Row, Rows, where
-from hpcosim_studies.study import Study, carry_out
+from hpcosim_studies.study import Request, Study, carry_out, experiment_file, plan
 from hpcosim_workloads.table import JobTable
 
 
-def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
-    """Run the study on the KIT log, and write tables and figures into a folder."""
-    del name, train
-    scenario = load_scenario(base(), WHOLE_LOG)
-    compare_weeks(jobs_of(scenario, base().parent), out, workers)
+def reproduce(request: Request) -> None:
+    """Run the study on the KIT log, and write tables and figures."""
+    compare_weeks(study_of(), request)
 
 
-def compare_weeks(jobs: JobTable, out: Path, workers: int | None = None) -> list[Row]:
-    """Run the study on a job log, and return the rows of `results.csv`.
-
-    Args:
-        jobs: the jobs of the log.
-        out: the existing output folder.
-        workers: number of processes; None: one per core.
-    """
-    runs = [run for cap in CAPS for run in runs_of(jobs, cap)]
+def study_of() -> Study:
+    """Return the study."""
     figures: dict[str, Callable[[Path, Rows], None]] = {}
     for cap in CAPS:
         figures[f"boxes-{cap}.png"] = partial(draw_boxes, cap=cap)
         figures[f"wins-{cap}.png"] = partial(draw_wins, cap=cap)
-    study = Study("node-centric", runs, COLUMNS, {}, figures, measured)
-    rows = carry_out(study, out, workers)
+    return Study(
+        experiment_file("node_centric", "node-centric"),
+        COLUMNS,
+        {},
+        figures,
+        described=lambda run: {"week": int(run.labels["week"])},
+        measures=measured,
+    )
+
+
+def compare_weeks(study: Study, request: Request) -> Rows:
+    """Carry out the study, and return the rows of `results.csv`."""
+    rows = carry_out(study, request)
+    planned = plan(study)
     drawn = {cap: representative_week(where(rows, cap=cap)) for cap in CAPS}
     for cap, week in drawn.items():
-        here = [run for run in runs if (run.labels["cap"], run.labels["week"]) == (cap, week)]
-        draw_week(out, cap, here)
-    (out / "summary.md").write_text(summary(rows, facts(jobs, rows, drawn)), encoding="utf-8")
+        draw_week(request.out, cap, runs_of_week(planned, cap, week))
+    logs = {cap: whole_log(planned, cap) for cap in CAPS}
+    text = summary(rows, facts(logs, rows, drawn))
+    (request.out / "summary.md").write_text(text, encoding="utf-8")
     return rows
+
+
+def runs_of_week(planned: Plan, cap: str, week: int) -> dict[Label, PlannedRun]:
+    """Return the runs of a week by scheduler."""
+    return {
+        run.labels["scheduler"]: run
+        for run in planned.runs
+        if (run.labels["cap"], run.labels["week"]) == (cap, str(week))
+    }
+
+
+def whole_log(planned: Plan, cap: str) -> JobTable:
+    """Return the jobs of all weeks with a cap."""
+    scenario = next(run.scenario for run in planned.runs if run.labels["cap"] == cap)
+    workload = replace(scenario.workload, window_s=None)
+    return jobs_of(replace(scenario, workload=workload), Path())

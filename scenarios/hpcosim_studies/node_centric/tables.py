@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.statistics.rows import Rows, where
 from hpcosim_studies import measures
-from hpcosim_studies.measures import document, table
 from hpcosim_studies.node_centric import paper
 from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
 from hpcosim_studies.node_centric.paper import CAPS, OURS, READINGS, SCHEDULERS, Reading
-from hpcosim_studies.rows import Rows, where
 
 
 def summary(rows: Rows, known: Sequence[str]) -> str:

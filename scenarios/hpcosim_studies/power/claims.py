@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcosim_studies.measures import Measure, change, table
-from hpcosim_studies.power.agents import PowerAgent, of_curriculum, rows_of
+from hpcosim_experiments.report.markdown import table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.statistics.rows import Row, Rows, where
+from hpcosim_studies.measures import change
 from hpcosim_studies.power.managers import ALWAYS_ON, RULE, TIMEOUT
 from hpcosim_studies.power.paper import (
     BEST,
@@ -16,8 +18,8 @@ from hpcosim_studies.power.paper import (
     SHUTDOWNS,
     WAIT,
     WASTED,
+    agent_name,
 )
-from hpcosim_studies.rows import Row, Rows, where
 
 GAP = "-"
 
@@ -57,16 +59,16 @@ def timeout_claims(rows: Rows, awarenesses: Sequence[str]) -> list[str]:
     )
 
 
-def agent_claims(rows: Rows, agents: Sequence[PowerAgent]) -> list[str]:
+def agent_claims(rows: Rows) -> list[str]:
     """Return the paper's claims on its Best Agent beside ours, as means over seeds.
 
     Agents and timeouts are compared with the same job scheduler, as in the paper. Without an agent
     of the paper's best curriculum the table is empty.
     """
-    best = rows_of(rows, of_curriculum(agents, BEST))
+    best = where(rows, manager=agent_name(BEST))
     if not best:
         return []
-    without = rows_of(rows, of_curriculum(agents, NO_CL))
+    without = where(rows, manager=agent_name(NO_CL))
     among = where(rows, kind=TIMEOUT, awareness=best[0]["awareness"])
     same, least = [_at_papers_timeout(among)], [min(among, key=WASTED.of)]
     gain = FILLING.mean(best) - FILLING.mean(where(rows, kind=ALWAYS_ON))

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import PALE, panels
+from hpcosim_experiments.statistics.rows import Row, Rows, groups, read_rows, where
 from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.errors import StudyError
-from hpcosim_studies.figures import PALE, panels
-from hpcosim_studies.measures import Measure, change, document, table
-from hpcosim_studies.power.agents import TRAINED_WITH
+from hpcosim_studies.measures import change
 from hpcosim_studies.power.claims import percent
-from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, timeouts
+from hpcosim_studies.power.managers import RULE, TEST, TIMEOUT
 from hpcosim_studies.power.paper import (
+    AGENTS_AWARENESS,
     BEST,
-    COLUMNS,
     CURRICULA,
     ENERGY,
     METRICS,
     NO_CL,
     PAPER,
-    TIMEOUTS_MIN,
     UNTRAINED,
     WAIT,
     WASTED,
 )
-from hpcosim_studies.rows import Row, Rows, groups, read_rows, where
-from hpcosim_studies.study import Study, carry_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,32 +47,6 @@ SHADES: Mapping[str, str] = {
 }
 
 
-def compare_curricula(
-    out: Path,
-    trained: Path,
-    path: Path,
-    minutes: Sequence[float] = TIMEOUTS_MIN,
-    workers: int | None = None,
-) -> None:
-    """Write `results.csv`, `summary.md` and `curricula.png` from a table of trainings.
-
-    Args:
-        out: the output folder, which exists.
-        trained: the table of trainings, all with the same algorithm.
-        path: the scenario, to run the timeouts.
-        minutes: timeouts, of which the best is shown.
-        workers: number of processes.
-
-    Raises:
-        StudyError: the table is missing or has no trainings.
-    """
-    known = read_trainings(trained)
-    runs = timeouts(RunSetup(path), minutes, known[0]["awareness"])
-    tables, figures = {"summary.md": summary}, {"curricula.png": draw}
-    study = Study("power-curricula", runs, COLUMNS, tables, figures)
-    carry_out(study, out, workers, known)
-
-
 def read_trainings(path: Path) -> list[Row]:
     """Return the trainings of a table, in the order of the paper's curricula.
 
@@ -88,11 +61,11 @@ def read_trainings(path: Path) -> list[Row]:
     rows = [
         {
             **line,
-            "scenario": "test",
+            "scenario": TEST,
             "cluster": "",
             "kind": line["algorithm"],
             "manager": line["curriculum"],
-            "awareness": TRAINED_WITH[line["algorithm"]],
+            "awareness": AGENTS_AWARENESS,
         }
         for line in lines
     ]

@@ -1,18 +1,17 @@
-"""The runs of the power managers."""
+"""The power managers of the study, and the columns of their runs."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+import re
+from collections.abc import Mapping, Sequence
 
+from hpcosim_client.power.settings import KeepIdle, Power, Rl, Timeout
+from hpcosim_experiments.report.markdown import table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.runs.plan import PlannedRun
+from hpcosim_experiments.statistics.rows import Row, Rows, groups
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.measures import Measure, table
-from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent
-from hpcosim_studies.power.paper import Cluster
-from hpcosim_studies.rows import Rows, groups
-from hpcosim_studies.runs import NO_OVERRIDES, StudyRun
 
 ALWAYS_ON = "always-on"
 TIMEOUT = "timeout"
@@ -20,17 +19,13 @@ PRICED = "priced"
 KEEP_IDLE = "keep-idle"
 SLURM = "slurm"
 ORACLE = "oracle"
+A2C = "a2c"
+ADAPTIVE = "adaptive"
+TEST = "test"
+"""Label of the runs on the test part of the log."""
+
 ANY = "any"
 """Label of runs that do not depend on the job scheduler's power awareness."""
-
-PRICED_MIN = (0, 15, 60)
-"""Timeouts for each price of waiting, min."""
-
-SLURM_S = 900.0
-"""SuspendTime of Slurm, s: the paper's timeout of 15 min."""
-
-SLURM_AWARENESSES = ("unaware", "aware")
-"""Slurm's power saving excludes `planned` schedulers, because these switch nodes themselves."""
 
 AWARENESS_COLOURS: Mapping[str, str] = {
     "unaware": COLOURS[0],
@@ -44,8 +39,8 @@ KIND_MARKERS: Mapping[str, str] = {
     TIMEOUT: "o",
     KEEP_IDLE: "s",
     SLURM: "^",
-    "a2c": "D",
-    "adaptive": "P",
+    A2C: "D",
+    ADAPTIVE: "P",
     PRICED: "v",
     ORACLE: "*",
     ALWAYS_ON: "X",
@@ -53,121 +48,53 @@ KIND_MARKERS: Mapping[str, str] = {
 """Markers of figures, by kind of manager."""
 
 
-class RunSetup(NamedTuple):
-    """The scenario of a run, with changes of its cluster.
+NEEDS: Mapping[str, tuple[str, str]] = {
+    "A2C": ("torch", "rl"),
+    "adaptive": ("safetensors", "rl"),
+    "oracle": ("scipy", "oracle"),
+}
+"""Packages that managers need, with the extra that has them, by first word of the label."""
 
-    Attributes:
-        scenario: the scenario file.
-        cluster: name of the changed cluster; empty: the scenario's own.
-        overrides: changes of the cluster, by dotted path.
-        whole: run all jobs of the log instead of the scenario's selection.
+
+def missing(label: str) -> str:
+    """Return a sentence about the package that a manager needs and that is missing, or nothing."""
+    package, extra = NEEDS.get(re.split(r"\W", label)[0], ("", ""))
+    if not package or importlib.util.find_spec(package):
+        return ""
+    return f"`{label}` is left out: it needs {package} (`pip install 'hpcosim[{extra}]'`)."
+
+
+def columns_of(run: PlannedRun) -> Row:
+    """Return the columns of a run of a manager, in addition to its metrics.
+
+    `value` is the parameter of the manager within its kind, such as minutes, and `seed` that of
+    the training of an agent.
     """
-
-    scenario: Path
-    cluster: str = ""
-    overrides: Cluster = NO_OVERRIDES
-    whole: bool = False
-
-
-def run_of(
-    setup: RunSetup,
-    manager: str,
-    power: Mapping[str, Any],
-    awareness: str = ANY,
-    value: float | None = None,
-    *,
-    kind: str = "",
-    seed: int | None = None,
-) -> StudyRun:
-    """Return a run of a manager.
-
-    Args:
-        setup: scenario and cluster.
-        manager: its name in tables, the same for all seeds of an agent.
-        power: the manager as in a scenario file.
-        awareness: the job scheduler's power awareness, or `ANY`.
-        value: parameter of the manager within its kind, such as minutes; None: no parameter.
-        kind: kind of manager, such as `timeout` or `a2c`; empty: its name in `power`.
-        seed: seed of the agent's training; None: no agent.
-    """
-    name = setup.scenario.stem
-    labels = {
-        "scenario": f"{name}, whole log" if setup.whole else name,
-        "cluster": setup.cluster,
-        "kind": kind or power["name"],
+    power = run.task.chosen.power
+    manager, _, seed = str(run.labels["manager"]).partition(", seed ")
+    kind, value = _kind_of(power)
+    return {
+        "scenario": run.labels.get("part", TEST),
+        "cluster": run.labels.get("cluster", ""),
+        "kind": kind,
         "manager": manager,
-        "awareness": awareness,
-        "seed": seed,
+        "awareness": ANY if kind in (ALWAYS_ON, ORACLE) else run.task.chosen.awareness,
+        "seed": int(seed) if seed else None,
         "value": value,
     }
-    overrides = {
-        "scheduler.power": power,
-        "scheduler.power_awareness": "unaware" if awareness == ANY else awareness,
-        **setup.overrides,
-        **({"workload.jobs": None} if setup.whole else {}),
-    }
-    return StudyRun(setup.scenario, labels, overrides=overrides)
 
 
-def always_on(setup: RunSetup) -> StudyRun:
-    """Return the run without switching."""
-    return run_of(setup, "always on", {"name": ALWAYS_ON})
-
-
-def timeouts(setup: RunSetup, minutes: Iterable[float], awareness: str) -> list[StudyRun]:
-    """Return a run for each timeout, in minutes."""
-    runs = []
-    for each in minutes:
-        power = {"name": TIMEOUT, "timeout_s": 60.0 * each}
-        runs.append(run_of(setup, f"timeout {each:g} min", power, awareness, each))
-    return runs
-
-
-def priced(setup: RunSetup, prices_w: Iterable[float]) -> list[StudyRun]:
-    """Return timeouts with planned schedulers that delay jobs if that saves enough energy.
-
-    A price is the energy per second of a job's wait, J/s.
-    """
-    runs = []
-    for price_w in prices_w:
-        for each in PRICED_MIN:
-            power = {"name": TIMEOUT, "timeout_s": 60.0 * each, "wait_price_w": price_w}
-            manager = f"timeout {each:g} min, wait at {price_w:g} W"
-            runs.append(run_of(setup, manager, power, "planned", price_w, kind=PRICED))
-    return runs
-
-
-def keep_idle(setup: RunSetup, warm: Iterable[int], awareness: str) -> list[StudyRun]:
-    """Return a run for each number of idle nodes kept on; others switch off immediately."""
-    return [
-        run_of(setup, f"keep {each} idle", {"name": KEEP_IDLE, "warm": each}, awareness, each)
-        for each in warm
-    ]
-
-
-def slurm(setup: RunSetup, awareness: str) -> list[StudyRun]:
-    """Return the run of Slurm's power saving, if it supports this power awareness."""
-    if awareness not in SLURM_AWARENESSES:
-        return []
-    power = {"name": SLURM, "suspend_time_s": SLURM_S}
-    return [run_of(setup, f"slurm {SLURM_S / 60:g} min", power, awareness)]
-
-
-def oracle(setup: RunSetup) -> tuple[list[StudyRun], list[str]]:
-    """Return the run of the oracle, or the reason why it is missing."""
-    if not importlib.util.find_spec("scipy"):
-        return [], ["No oracle: SciPy is missing (`pip install 'hpcosim[oracle]'`)."]
-    return [run_of(setup, "oracle, no wait", {"name": ORACLE})], []
-
-
-def of_agents(setup: RunSetup, agents: Sequence[PowerAgent]) -> list[StudyRun]:
-    """Return a run for each agent, with the job scheduler of its training."""
-    runs = []
-    for agent in agents:
-        power, awareness = agent.power, TRAINED_WITH[agent.kind]
-        kind, seed = agent.kind, agent.seed
-        runs.append(run_of(setup, agent.label, power, awareness, kind=kind, seed=seed))
-    return runs
+def _kind_of(power: Power) -> tuple[str, float | None]:
+    match power:
+        case Timeout(timeout_s, None):
+            return TIMEOUT, timeout_s / 60
+        case Timeout(_, price_w):
+            return PRICED, price_w
+        case KeepIdle(warm):
+            return KEEP_IDLE, warm
+        case Rl():
+            return A2C, None
+    return str(power.__struct_config__.tag), None
 
 
 def run_table(rows: Rows, measures: Sequence[Measure]) -> list[str]:

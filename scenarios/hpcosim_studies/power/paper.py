@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_studies.measures import Measure
-from hpcosim_studies.papers import papers_folder, scenario_path
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_studies.papers import scenario_path
 
 AWARENESSES: tuple[Awareness, ...] = ("unaware", "aware", "planned")
 """Power awareness of the job schedulers. The paper does not specify it."""
 
-TIMEOUTS_MIN = tuple(range(5, 65, 5))
-"""Timeouts, min. The paper has twelve and lists eleven (section 4.2), without 45."""
+AGENTS_AWARENESS: Awareness = "aware"
+"""Power awareness of the job scheduler in training and test of the paper's agents."""
 
 PAPERS_TIMEOUT_MIN = 15
 """Timeout with the least wasted energy in the paper (figure 12), min."""
@@ -47,11 +47,6 @@ COLUMNS = ("scenario", "cluster", "kind", "manager", "awareness", "seed", *METRI
 def scenario_file() -> Path:
     """Return the scenario of the last 20 % of the log."""
     return scenario_path("power", "test")
-
-
-def models() -> Path:
-    """Return the folder of the shipped networks."""
-    return papers_folder() / "power" / "models"
 
 
 class Paper(NamedTuple):
@@ -103,47 +98,15 @@ BEST = "sampled-real-synthetic"
 NO_CL = "real"
 UNTRAINED = "untrained"
 
-_GROUP = "platform.nodes.0"
+
+def agent_name(curriculum: str) -> str:
+    """Return the name of the agents of a curriculum in tables, the same for all seeds."""
+    return f"A2C {CURRICULA[curriculum] if curriculum == NO_CL else curriculum}"
 
 
-def _switching(off_s: float, on_s: float) -> Mapping[str, float]:
-    states = f"{_GROUP}.power_states"
-    return {f"{states}.switch_off_s": off_s, f"{states}.switch_on_s": on_s}
-
-
-def _power(sleep_w: float, active_w: float) -> Mapping[str, float]:
-    """Return power overrides: switching on draws the active power, switching off that of sleep."""
-    states, processor = f"{_GROUP}.power_states", f"{_GROUP}.processors.0"
-    return {
-        f"{states}.sleep_w": sleep_w,
-        f"{states}.switch_off_w": sleep_w,
-        f"{states}.switch_on_w": active_w,
-        f"{processor}.static_w": active_w,
-        f"{processor}.dynamic_w": 0.0,
-        f"{processor}.idle_fraction": 1.0,
-    }
-
-
-Cluster = Mapping[str, float]
-CLUSTERS: Mapping[str, Mapping[str, Cluster]] = {
-    "off/on": {
-        "off/on 30/45 min": {},
-        "off/on 20/30 min": _switching(1200, 1800),
-        "off/on 10/15 min": _switching(600, 900),
-    },
-    "sleep/active": {
-        "sleep/active 9/190 W": {},
-        "sleep/active 90/190 W": _power(90, 190),
-        "sleep/active 9/100 W": _power(9, 100),
-    },
-    "nodes": {
-        "128 nodes": {},
-        "160 nodes": {f"{_GROUP}.count": 160},
-        "256 nodes": {f"{_GROUP}.count": 256},
-    },
+CLUSTERS: Mapping[str, Sequence[str]] = {
+    "off/on": ("off/on 30/45 min", "off/on 20/30 min", "off/on 10/15 min"),
+    "sleep/active": ("sleep/active 9/190 W", "sleep/active 90/190 W", "sleep/active 9/100 W"),
+    "nodes": ("128 nodes", "160 nodes", "256 nodes"),
 }
-"""The clusters of figure 17 (section 5.5), as overrides; the first of each family is the study's.
-
-The paper writes "switch-on/off times" of 30/45 and the like, but its nodes take 45 min to be
-switched on and 30 min off (section 4.1), so its pairs are off/on.
-"""
+"""The clusters of figure 17 (section 5.5) by family; the first of each family is the study's."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_studies.figures import GREY, PALE, panels, text_on_white
+from hpcosim_experiments.report.panels import GREY, PALE, panels, text_on_white
+from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_studies.power.managers import (
     ALWAYS_ON,
     AWARENESS_COLOURS,
@@ -18,7 +19,6 @@ from hpcosim_studies.power.managers import (
     TIMEOUT,
 )
 from hpcosim_studies.power.paper import AWARENESSES, PEER, WAIT, WASTED
-from hpcosim_studies.rows import Row, Rows, groups, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

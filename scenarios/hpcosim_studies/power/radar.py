@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
-from hpcosim_studies.figures import panels, radar
-from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import PowerAgent, contenders
-from hpcosim_studies.power.managers import RULE, RunSetup, of_agents, run_table, timeouts
-from hpcosim_studies.power.paper import AWARENESSES, COLUMNS, PAPERS_TIMEOUT_MIN
-from hpcosim_studies.rows import Rows, groups
-from hpcosim_studies.study import Study
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.statistics.rows import Rows, groups
+from hpcosim_studies.figures import radar
+from hpcosim_studies.power.managers import RULE, run_table
 
 INVERTED = (
     Measure("max_wait_s", "longest wait", "s"),
@@ -31,22 +29,6 @@ SCHEDULERS = "the timeout, by the job scheduler"
 
 Shapes = Mapping[str, Sequence[float]]
 """A value in [0, 1] for each of `SPOKES`, by manager."""
-
-
-def study(agents: Sequence[PowerAgent], left_out: Sequence[str], path: Path) -> Study:
-    """Return the study: the paper's timeout with every job scheduler, and the agents.
-
-    Args:
-        agents: trained networks to compare.
-        left_out: reasons for agents that are not compared; for the summary.
-        path: the scenario.
-    """
-    setup = RunSetup(path)
-    runs = of_agents(setup, contenders(agents))
-    for awareness in AWARENESSES:
-        runs += timeouts(setup, [PAPERS_TIMEOUT_MIN], awareness)
-    text = partial(summary, left_out=left_out)
-    return Study("power-radar", runs, COLUMNS, {"summary.md": text}, {"radar.png": draw})
 
 
 def radars_of(rows: Rows) -> dict[str, Shapes]:

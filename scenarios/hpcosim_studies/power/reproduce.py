@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+from hpcosim_experiments.model.combinations import combinations_of
+from hpcosim_experiments.model.file import load_experiment
+from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.power import pareto, radar, sensitivity, timeouts
-from hpcosim_studies.power.agents import find_agents
-from hpcosim_studies.power.curricula import TABLE, compare_curricula
-from hpcosim_studies.power.paper import models, scenario_file
-from hpcosim_studies.study import Study, carry_out
+from hpcosim_studies.power import curricula, pareto, pareto_figure, radar, sensitivity, timeouts
+from hpcosim_studies.power.managers import columns_of, missing
+from hpcosim_studies.power.paper import COLUMNS
+from hpcosim_studies.study import Figures, Request, Study, carry_out, experiment_file, only
 
-PARTS: Mapping[str, Callable[..., Study]] = {
-    "power-timeouts": timeouts.study,
-    "power-radar": radar.study,
-    "power-sensitivity": sensitivity.study,
-    "power-pareto": pareto.study,
-}
-"""Parts that compare managers; `power-curricula` compares trainings."""
+CURRICULA = "power-curricula"
 
 
-def reproduce(name: str, out: Path, *, train: bool = False, workers: int | None = None) -> None:
-    """Run a part of the study; write `results.csv`, `summary.md` and figures into a folder.
+class Part(NamedTuple):
+    """The output files of a part of the study.
 
-    Args:
-        name: `power-curricula`, or a key of `PARTS`.
-        out: the output folder, which exists.
-        train: train the networks of `power-curricula` into the folder first; otherwise use the
-            shipped table of trainings.
-        workers: number of processes.
+    Attributes:
+        summary: returns the Markdown text for the rows and the reasons for managers left out.
+        figures: functions that draw the rows into a file, by file name.
+        arranged: returns the rows of all runs as the output files have them.
     """
-    if name in PARTS:
-        agents, left_out = find_agents(models())
-        carry_out(PARTS[name](agents, left_out, scenario_file()), out, workers)
-        return
-    trained = papers_folder() / "power" / TABLE
-    if train:
-        from hpcosim_studies.power.training import train_grid
 
-        trained = train_grid(out, workers)
-    compare_curricula(out, trained, scenario_file(), workers=workers)
+    summary: Callable[[Rows, Sequence[str]], str]
+    figures: Figures
+    arranged: Callable[[list[Row]], Rows] = lambda rows: rows
+
+
+PARTS: Mapping[str, Part] = {
+    "power-timeouts": Part(timeouts.summary, {"timeouts.png": timeouts.draw}, timeouts.arranged),
+    CURRICULA: Part(lambda rows, _: curricula.summary(rows), {"curricula.png": curricula.draw}),
+    "power-radar": Part(radar.summary, {"radar.png": radar.draw}),
+    "power-sensitivity": Part(
+        sensitivity.summary, {"sensitivity.png": sensitivity.draw}, sensitivity.arranged
+    ),
+    "power-pareto": Part(
+        pareto.summary,
+        {"pareto.png": lambda path, rows: pareto_figure.draw(path, rows, pareto.front(rows))},
+    ),
+}
+
+
+def reproduce(request: Request) -> None:
+    """Run a part of the study; write `results.csv`, `summary.md` and figures."""
+    known: Sequence[Row] = ()
+    if request.name == CURRICULA:
+        trained = papers_folder() / "power" / curricula.TABLE
+        if request.train:
+            from hpcosim_studies.power.training import train_grid
+
+            trained = train_grid(request.out, request.workers)
+        known = curricula.read_trainings(trained)
+    carry_out(study_of(request.name), request, known)
+
+
+def study_of(name: str) -> Study:
+    """Return a part of the study, without the managers whose packages are missing."""
+    part, file = PARTS[name], experiment_file("power", name)
+    managers = combinations_of(load_experiment(file)).axes["manager"].values
+    left_out = [reason for value in managers if (reason := missing(str(value.label)))]
+    return Study(
+        file,
+        COLUMNS,
+        {"summary.md": lambda rows: part.summary(rows, left_out)},
+        part.figures,
+        described=columns_of,
+        arranged=part.arranged,
+        changed=only(lambda labels: not missing(str(labels["manager"]))),
+    )

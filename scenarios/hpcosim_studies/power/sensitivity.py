@@ -4,64 +4,31 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_scenarios.figures.schedule import COLOURS
-from hpcosim_studies.figures import panels, titled
-from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import TRAINED_WITH, PowerAgent, contenders
-from hpcosim_studies.power.managers import RULE, TIMEOUT, RunSetup, of_agents, timeouts
-from hpcosim_studies.power.paper import AWARENESSES, CLUSTERS, COLUMNS, TIMEOUTS_MIN, WAIT, WASTED
-from hpcosim_studies.rows import Row, Rows, groups, where
-from hpcosim_studies.runs import StudyRun
-from hpcosim_studies.study import Study
+from hpcosim_studies.power.managers import RULE, TIMEOUT
+from hpcosim_studies.power.paper import AGENTS_AWARENESS, AWARENESSES, CLUSTERS, WAIT, WASTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEST_TIMEOUTS = ("best timeout", "second timeout")
 MEASURES = (WASTED, WAIT)
-AGENTS_AWARENESS = TRAINED_WITH["a2c"]
-"""Power awareness of the job scheduler in the figure, the same as for the agents."""
-
 SHADES = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3], COLOURS[5])
 TIMEOUT_SHADES = ("#555555", "#bbbbbb")
 WIDTH = 0.8
 """Width of a group of bars; groups are 1 apart."""
 
 
-def study(
-    agents: Sequence[PowerAgent],
-    left_out: Sequence[str],
-    path: Path,
-    minutes: Sequence[float] = TIMEOUTS_MIN,
-) -> Study:
-    """Return the study.
-
-    Args:
-        agents: trained networks to compare.
-        left_out: reasons for agents that are not compared; for the summary.
-        path: the scenario.
-        minutes: timeouts, min, of which the two best are shown.
-    """
-    text = partial(summary, left_out=left_out)
-    runs = runs_of(agents, path, minutes)
-    title = "power-sensitivity"
-    return Study(title, runs, COLUMNS, {"summary.md": text}, {"sensitivity.png": draw})
-
-
-def runs_of(agents: Sequence[PowerAgent], path: Path, minutes: Sequence[float]) -> list[StudyRun]:
-    """Return the runs on every cluster."""
-    runs = []
-    for family in CLUSTERS.values():
-        for cluster, overrides in family.items():
-            setup = RunSetup(path, cluster, overrides)
-            for awareness in AWARENESSES:
-                runs += timeouts(setup, minutes, awareness)
-            runs += of_agents(setup, contenders(agents))
-    return runs
+def arranged(rows: Rows) -> list[Row]:
+    """Return the rows by cluster."""
+    return [row for same in groups(rows, "cluster").values() for row in same]
 
 
 def shown(rows: Rows, cluster: str, awareness: str) -> dict[str, list[Row]]:

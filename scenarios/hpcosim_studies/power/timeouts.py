@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_studies.figures import GREY, PALE, panels, titled
-from hpcosim_studies.measures import Measure, document, table
-from hpcosim_studies.power.agents import PowerAgent, contenders
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.panels import GREY, PALE, panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_studies.power.claims import agent_claims, timeout_claims
 from hpcosim_studies.power.managers import (
     ALWAYS_ON,
     AWARENESS_COLOURS,
     KIND_MARKERS,
     RULE,
+    TEST,
     TIMEOUT,
-    RunSetup,
-    always_on,
-    keep_idle,
-    of_agents,
     run_table,
-    slurm,
-    timeouts,
 )
 from hpcosim_studies.power.paper import (
     AWARENESSES,
     BEST,
-    COLUMNS,
     CURRICULA,
     ENERGY,
     FILLING,
     MAX_WAIT,
     PAPER,
     SHUTDOWNS,
-    TIMEOUTS_MIN,
     WAIT,
     WASTED,
 )
-from hpcosim_studies.rows import Row, Rows, where
-from hpcosim_studies.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,87 +39,40 @@ if TYPE_CHECKING:
 MEASURES = (WASTED, WAIT, FILLING, SHUTDOWNS)
 """Measures of figures 12 to 15, in their order."""
 
-WARM = (4, 16)
-"""Numbers of idle nodes kept on in this comparison; `power-pareto` has more."""
+PARTS = ("test part", "training part", "whole log")
+"""Parts of the log whose job-filling rate is measured with all nodes on.
+
+The paper's rate does not match its test workload, so other parts are measured too.
+"""
 
 SPACING = 5.0
 """Distance on the axis between managers without a timeout, min."""
 
 
-def parts_of(test: Path) -> dict[str, RunSetup]:
-    """Return the parts of the log whose job-filling rate is measured with all nodes on.
-
-    The paper's rate does not match its test workload, so other parts are measured too.
-    """
-    return {
-        "test part": RunSetup(test),
-        "training part": RunSetup(test.with_name("train.yaml")),
-        "whole log": RunSetup(test, whole=True),
-    }
+def arranged(rows: Rows) -> list[Row]:
+    """Return the runs on the test part, then one with all nodes on for each of `PARTS`."""
+    return [*where(rows, scenario=TEST), *where(rows, kind=ALWAYS_ON)]
 
 
-def study(
-    agents: Sequence[PowerAgent],
-    left_out: Sequence[str],
-    path: Path,
-    minutes: Sequence[float] = TIMEOUTS_MIN,
-    parts: dict[str, RunSetup] | None = None,
-) -> Study:
-    """Return the study.
-
-    Args:
-        agents: trained networks to compare.
-        left_out: reasons for agents that are not compared; for the summary.
-        path: the scenario.
-        minutes: timeouts, min.
-        parts: parts of the log, by name; None: those of `parts_of`.
-    """
-    setup = RunSetup(path)
-    runs = [always_on(setup)]
-    for awareness in AWARENESSES:
-        runs += timeouts(setup, minutes, awareness)
-        runs += keep_idle(setup, WARM, awareness)
-        runs += slurm(setup, awareness)
-    runs += of_agents(setup, contenders(agents))
-    parts = parts or parts_of(path)
-    text = partial(summary, compared=len(runs), parts=list(parts), agents=agents, left_out=left_out)
-    return Study(
-        "power-timeouts",
-        [*runs, *(always_on(part) for part in parts.values())],
-        COLUMNS,
-        {"summary.md": text},
-        {"timeouts.png": partial(draw, compared=len(runs))},
-    )
-
-
-def summary(
-    rows: Rows,
-    compared: int,
-    parts: Sequence[str],
-    agents: Sequence[PowerAgent],
-    left_out: Sequence[str],
-) -> str:
+def summary(rows: Rows, left_out: Sequence[str]) -> str:
     """Return the tables as Markdown.
 
     Args:
-        rows: the compared runs, then one with all nodes on for each of the parts.
-        compared: number of compared runs.
-        parts: names of the parts of the log.
-        agents: agents that are compared.
-        left_out: reasons for agents that are not compared.
+        rows: as `arranged` returns them.
+        left_out: reasons for managers that are left out.
     """
-    managers, all_on = rows[:compared], rows[compared:]
+    managers, all_on = rows[: -len(PARTS)], rows[-len(PARTS) :]
     return document(
         ["# Timeouts and other power managers (figures 12 to 15)"],
         list(left_out),
         timeout_claims(managers, AWARENESSES),
-        agent_claims(managers, agents),
+        agent_claims(managers),
         ["## Job-filling rate with all nodes on, by part of the log"],
         table(
             ["part", "job-filling rate", "paper"],
             [
                 [part, f"{FILLING.of(row):.2f} %", f"{PAPER.filling_all_on} %"]
-                for part, row in zip(parts, all_on, strict=True)
+                for part, row in zip(PARTS, all_on, strict=True)
             ],
             RULE,
         ),
@@ -137,9 +81,9 @@ def summary(
     )
 
 
-def draw(path: Path, rows: Rows, compared: int) -> None:
+def draw(path: Path, rows: Rows) -> None:
     """Draw the four measures: lines over timeouts, and other managers to their right."""
-    rows = rows[:compared]
+    rows = rows[: -len(PARTS)]
     with panels(path, 2, 2, (11.5, 8.6), sharex=True) as four:
         for number, (axes, measure) in enumerate(zip(four, MEASURES, strict=True)):
             _draw_lines(axes, rows, measure)

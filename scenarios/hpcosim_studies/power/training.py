@@ -6,14 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from hpcosim_experiments.statistics.rows import Row
 from hpcosim_studies.agents import train_all
 from hpcosim_studies.papers import scenario_path
-from hpcosim_studies.power.agents import TRAINED_WITH
 from hpcosim_studies.power.curricula import TABLE, TRAINED_COLUMNS
-from hpcosim_studies.power.managers import RunSetup, run_of
-from hpcosim_studies.power.paper import CURRICULA, METRICS, NO_CL, UNTRAINED, scenario_file
-from hpcosim_studies.rows import Row
-from hpcosim_studies.runs import metrics_of
+from hpcosim_studies.power.paper import (
+    AGENTS_AWARENESS,
+    CURRICULA,
+    METRICS,
+    NO_CL,
+    UNTRAINED,
+    scenario_file,
+)
+from hpcosim_studies.runs import simulate
 from hpcosim_training.learners.power.settings import A2C
 from hpcosim_training.learners.power.train import ACTOR, train_power
 
@@ -79,10 +84,9 @@ def train_one(task: CurriculumTask, folder: Path) -> list[Row]:
         synthetic_days=SYNTHETIC_DAYS,
         learning_rate=LEARNING_RATE,
     )
-    awareness = TRAINED_WITH[ALGORITHM]
-    late = scenario_path("power", "train_late")
-    train_power(late, folder, training, overrides={"scheduler.power_awareness": awareness})
+    aware = {"scheduler.power_awareness": AGENTS_AWARENESS}
+    train_power(scenario_path("power", "train_late"), folder, training, overrides=aware)
     power = {"name": "rl", "model": str((folder / ACTOR).resolve())}
-    metrics = metrics_of(run_of(RunSetup(scenario_file()), task.name, power, awareness))
+    metrics = simulate(scenario_file(), overrides={**aware, "scheduler.power": power}).metrics
     about = {"algorithm": ALGORITHM, "curriculum": task.curriculum, "seed": task.seed}
     return [{**about, **{name: metrics[name] for name in METRICS}}]

@@ -176,3 +176,16 @@ def joined(rollouts: Sequence[Rollout[Obs]], join: Callable[[Sequence[Obs]], Obs
         None,
         np.concatenate([one.truncated for one in rollouts]),
     )
+
+
+def parts_of(count: int, together: int) -> list[Ints]:
+    """Return the numbers of episodes in parts, one for each task of an executor.
+
+    A network evaluates the episodes of a part in one batch, and the last digits of its outputs
+    depend on the size of the batch. The parts therefore do not depend on the number of workers.
+
+    Args:
+        count: number of episodes.
+        together: number of episodes of a part; the last part may have fewer.
+    """
+    return [np.arange(first, min(first + together, count)) for first in range(0, count, together)]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings
 from hpcosim_protocol import Platform
 from hpcosim_workloads.table import JobTable
 
@@ -21,7 +22,7 @@ SWA_FROM = 0.75  # fraction of the iterations before averaging starts
 SWA_ANNEAL = 0.15  # fraction of the remaining iterations in which the learning rates fall
 SWA_RATE = 0.5  # final factor of the learning rates
 
-EXECUTION_SETTINGS = frozenset({"workers", "checkpoint_every"})
+EXECUTION_SETTINGS = frozenset({"executor", "checkpoint_every"})
 """Settings that do not change the learned weights."""
 
 
@@ -57,7 +58,7 @@ class TrainingSettings:
             With validation the final actor is the one with the best validation score.
         patience: end after this number of consecutive validations without improvement; 0: never.
         checkpoint_every: iterations between checkpoints, with an additional one at the end.
-        workers: number of processes that collect rollouts.
+        executor: where rollouts are collected; default: in this process.
     """
 
     algorithm: Algorithm = "ppo"
@@ -80,7 +81,7 @@ class TrainingSettings:
     validate_every: int = 1
     patience: int = 0
     checkpoint_every: int = 1
-    workers: int = 1
+    executor: ExecutorSettings = IN_THIS_PROCESS
 
     def learning_rate_factor(self, progress: float) -> float:
         """Return the factor of the learning rates.

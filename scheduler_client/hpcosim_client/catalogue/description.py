@@ -54,20 +54,34 @@ def describe(
     return {"name": title(name, power, awareness), "settings": settings, **_own_file(name)}
 
 
+def policy_file(name: str) -> Path | None:
+    """Return the file in the name of a scheduler; None: it has none.
+
+    Args:
+        name: the scheduler, as `make_policy` takes it.
+
+    Raises:
+        PolicyError: the name of a policy file lacks the function.
+    """
+    name = canonical_name(name)
+    if is_policy_file(name):
+        return split_name(name)[0]
+    if is_trained(name) or name.startswith(SCRIPTED):
+        return Path(name.partition(":")[2])
+    return None
+
+
 def _own_file(name: str) -> dict[str, object]:
     """Return the checksums of the file in a scheduler's name and of the modules it imports."""
     name = canonical_name(name)
+    path = policy_file(name)
+    if path is None:
+        return {}
     if is_policy_file(name):
-        path = split_name(name)[0]
         source = {"source_sha256": _sha256(path)}
         modules = {module: _sha256(file) for module, file in modules_beside(path).items()}
         return {**source, "modules_sha256": modules} if modules else {**source}
-    file = Path(name.partition(":")[2])
-    if is_trained(name):
-        return {"model_sha256": _sha256(file)}
-    if name.startswith(SCRIPTED):
-        return {"schedule_sha256": _sha256(file)}
-    return {}
+    return {"model_sha256" if is_trained(name) else "schedule_sha256": _sha256(path)}
 
 
 def _described(power: Power) -> dict[str, object]:

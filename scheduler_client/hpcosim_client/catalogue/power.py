@@ -102,8 +102,16 @@ def title(name: str, power: Power, awareness: Awareness = "unaware") -> str:
             return name
         case Oracle():
             return f"{name}, oracle"
-    shown = ", ".join(_shown(power))
-    return f"{awareness} {name}, {power.__struct_config__.tag}({shown})"
+    return f"{awareness} {name}, {manager_title(power)}"
+
+
+def manager_title(power: Power) -> str:
+    """Return the name of a power manager in results: `timeout(timeout_s=900.0)`.
+
+    Settings with their default values and folders of files are left out.
+    """
+    tag, shown = str(power.__struct_config__.tag), ", ".join(_shown(power))
+    return f"{tag}({shown})" if shown else tag
 
 
 def from_folder(power: Power, folder: Path) -> Power:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from hpcosim_client.catalogue.policy_files import is_policy_file, make_from_file, split_name
+from hpcosim_client.catalogue.signal_policies import (
+    SETTINGS,
+    follows_signal,
+    make_signal_policy,
+    parse_settings,
+)
 from hpcosim_client.catalogue.trained import (
     SAMPLED,
     TRAINED,
@@ -39,6 +46,9 @@ from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
+
+SAFE_SETTINGS = re.compile(r"[A-Za-z0-9_.=:+-]{1,100}")
+"""Settings that are part of the name of a results folder; a colon becomes a hyphen."""
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
@@ -89,7 +99,7 @@ as its program (IRMaSim) runs them.
 
 def scheduler_names() -> list[str]:
     """Return the names of all schedulers without a file, in the order of the catalogue."""
-    return [*LISTS, *BACKFILLING, *PLACING, *job_node_names()]
+    return [*LISTS, *BACKFILLING, *SETTINGS, *PLACING, *job_node_names()]
 
 
 def canonical_name(name: str) -> str:
@@ -104,6 +114,7 @@ def canonical_name(name: str) -> str:
     """
     kind, colon, file = name.partition(":")
     known = [*(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)), SCRIPTED[:-1]]
+    known += SETTINGS
     if not colon:
         known += [*scheduler_names(), *GROUPS]
     return f"{canonical(kind, known)}{colon}{file}"
@@ -119,8 +130,20 @@ def short_name(name: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """Return the part of a scheduler's name that names its results folder, without the file."""
-    return name.rpartition(":")[2] if is_policy_file(name) else name.partition(":")[0]
+    """Return the part of a scheduler's name that names its results folder, without the file.
+
+    Settings are part of it if they are short and every file system accepts them.
+
+    Example:
+        >>> folder_name("carbon-aware:slack_s=86400")
+        'carbon-aware-slack_s=86400'
+    """
+    if is_policy_file(name):
+        return name.rpartition(":")[2]
+    kind, colon, settings = name.partition(":")
+    if colon and follows_signal(name) and SAFE_SETTINGS.fullmatch(settings):
+        return f"{kind}-{settings.replace(':', '-')}"
+    return kind
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -142,6 +165,8 @@ def check_scheduler(name: str) -> str:
         split_name(name)
     elif is_trained(name):
         check_trained(name)
+    elif follows_signal(name):
+        parse_settings(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
     elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
@@ -168,8 +193,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     """Return a new policy by name. Each simulation needs its own, because policies keep state.
 
     Args:
-        name: a name of `scheduler_names`, `scripted:FILE`, `pairing:MODEL`, `deep-eas:MODEL` or
-            `PATH.py:FUNCTION`, see `catalogue.policy_files`.
+        name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
+            `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: how the policy treats nodes that are not on, see `Awareness`.
 
     Raises:
@@ -182,6 +207,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
     name = check_scheduler(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
+    if follows_signal(name):
+        return make_signal_policy(name, awareness)
     if awareness == "planned":
         raise PolicyError(
             f"power_awareness: planned is supported by {' and '.join(BACKFILLING)}, which reserve "

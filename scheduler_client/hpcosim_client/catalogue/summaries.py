@@ -24,6 +24,11 @@ SCHEDULERS: Mapping[str, str] = {
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
     "easy": "EASY backfilling: a reservation for the head of the queue",
     "conservative": "conservative backfilling: a reservation for every job",
+    "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
+    "carbon intensity (Wiesner et al. 2021)",
+    "carbon-aware:SETTINGS": "the same with settings, such as "
+    "carbon-aware:signal=price_per_kwh:slack_s=86400",
+    "power-capped": "easy that keeps the power of all nodes within the signal power_cap_w",
     "esjf": "energy-aware shortest job first on a plan of 30 steps (Esmaili, Pedram 2019)",
     "esjf-now": "esjf that binds only jobs that start immediately",
     "minmin": "Min-min, batch mode: the queue is mapped to nodes at every event "

@@ -70,6 +70,10 @@ class NodeProfile:
             if self._total[step] >= job.cores:
                 yield max(self._times_s[step], after_s)
 
+    def total_at(self, at_s: float) -> int:
+        """Return the number of free cores of all nodes at a time, in simulated seconds."""
+        return self._total[max(bisect_right(self._times_s, at_s) - 1, 0)]
+
     def find(
         self,
         job: Job,

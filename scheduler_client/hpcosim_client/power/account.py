@@ -28,7 +28,12 @@ decision, or with the `node_power_changed` of the last node that boots for the j
 
 def listen(view: View) -> None:
     """Make the policy be called at every event that an account needs at its instant."""
-    view.wake_on = INTEGRAND_EVENTS.union(DEFAULT_WAKE_ON if view.wake_on is None else view.wake_on)
+    if view.wake_on is None:
+        view.wake_on = INTEGRAND_EVENTS | DEFAULT_WAKE_ON
+        if not view.signals:  # earlier servers reject the kind
+            view.wake_on -= {"signal_changed"}
+    else:
+        view.wake_on = INTEGRAND_EVENTS.union(view.wake_on)
 
 
 class Account:

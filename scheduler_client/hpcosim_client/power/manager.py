@@ -35,6 +35,7 @@ def managed(policy: Policy, manager: Manager) -> Policy:
     alarm = PolicyAlarm()
 
     def decide(view: View) -> None:
+        view.power_exchange.switches = True
         policy(view)
         if view.no_more_jobs and not view.queue and not view.running:
             alarm.cancel(view)

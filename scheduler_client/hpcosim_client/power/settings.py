@@ -6,8 +6,6 @@ Its key `name` is the manager's name; the other keys are the fields of the manag
 from __future__ import annotations
 
 import difflib
-import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, cast, get_args
 
@@ -17,6 +15,7 @@ from msgspec import Meta, Struct
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.names import canonical
 from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_client.setting_errors import explained
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Watts = Annotated[float, Meta(gt=0, le=1e15)]
@@ -25,7 +24,6 @@ SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 EXAMPLE = '{"name": "timeout", "timeout_s": 900}'
-TYPES = {"float": "a number", "int": "an integer", "str": "text", "null": "null"}
 
 
 class AlwaysOn(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="always-on"):
@@ -178,42 +176,8 @@ def no_such_manager(name: str) -> str:
 
 def _explained(error: str, settings: Mapping[str, object]) -> PowerSettingsError:
     """Return the error for a message of msgspec, with the setting and how to fix it."""
-    what, _, where = error.partition(" - at `$")
-    field = where.strip(".`")
     name = settings.get("name")
-    if field == "name" and isinstance(name, str):
-        return PowerSettingsError(no_such_manager(name), field)
-    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
-        return PowerSettingsError("is missing", missing[1])
-    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what, re.DOTALL):
-        known = MANAGERS[str(name)].__struct_fields__
-        near = difflib.get_close_matches(unknown[1], known, n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
-        takes = ", ".join(known) or "no settings"
-        return PowerSettingsError(f"unknown setting; {advice}{name} takes {takes}", unknown[1])
-    if own := re.fullmatch(r"(\w+): (.*)", what, re.DOTALL):  # a check of the class itself
-        return PowerSettingsError(own[2], own[1])
-    if wrong := re.fullmatch(r"Expected `(.*?)`(.*?)(, got .*)?", what, re.DOTALL):
-        return PowerSettingsError(_expected(wrong[1], wrong[2], settings.get(field)), field)
-    if what.startswith("Invalid enum value"):
-        kinds = {each.name: each.type for each in msgspec.structs.fields(MANAGERS[str(name)])}
-        choices = ", ".join(map(repr, get_args(kinds[field])))
-        return PowerSettingsError(
-            f"expected one of {choices}, got {_shown(settings[field])}", field
-        )
-    return PowerSettingsError(what[:1].lower() + what[1:], field)
-
-
-def _expected(kinds: str, bound: str, value: object) -> str:
-    """Return the message for a value, such as: expected a number >= 0, got -1."""
-    kind = " or ".join(TYPES.get(each, each) for each in kinds.split(" | "))
-    infinite = value == math.inf or (isinstance(value, str) and value.lower() == "infinite")
-    advice = "; there is no infinite time, use the power manager always-on" if infinite else ""
-    return f"expected {kind}{bound.removesuffix('.0')}, got {_shown(value)}{advice}"
-
-
-def _shown(value: object) -> str:
-    """Return a value as YAML has it."""
-    if isinstance(value, str | float):
-        return repr(value)
-    return msgspec.json.encode(value).decode()
+    if error.endswith(" - at `$.name`") and isinstance(name, str):
+        return PowerSettingsError(no_such_manager(name), "name")
+    field, what = explained(error, settings, MANAGERS.get(str(name), Struct), str(name))
+    return PowerSettingsError(what, field)

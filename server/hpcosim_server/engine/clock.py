@@ -27,8 +27,9 @@ class Rank(IntEnum):
     COMPLETION = 0
     WALLTIME = 1  # after COMPLETION: a job that finishes at its requested time is completed
     POWER = 2
-    SUBMISSION = 3
-    ALARM = 4
+    SIGNAL = 3
+    SUBMISSION = 4
+    ALARM = 5
 
 
 class Timer(simpy.Event):

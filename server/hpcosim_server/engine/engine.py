@@ -7,6 +7,7 @@ The engine does not advance time and does not call a scheduler. Its front ends d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -27,12 +28,14 @@ from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
+from hpcosim_server.engine.signals import Signal, Signals
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
+from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec, JobTable
@@ -41,9 +44,9 @@ from hpcosim_workloads.table import JobSpec, JobTable
 class Engine:
     """A cluster, its jobs and its clock, without scheduling policy, sockets or files.
 
-    The order of events at one instant is: jobs end, nodes change their power states, jobs are
-    submitted, alarms go off (`Rank`). Events of equal rank keep the order in which their timers
-    were set.
+    The order of events at one instant is: jobs end, nodes change their power states, signals
+    change, jobs are submitted, alarms go off (`Rank`). Events of equal rank keep the order in which
+    their timers were set.
 
     Args:
         platform: description of the cluster.
@@ -51,9 +54,12 @@ class Engine:
         rules: options of the simulation; None selects the defaults of `Rules`.
         rng: generator for the durations of power state transitions that have a standard
             deviation; None selects a generator with seed 0.
+        rates: price and carbon intensity of the energy; they have no effect on the simulation.
+        signals: signals to report to the scheduler, by default none.
 
     Attributes:
         rules: options of the simulation.
+        rates: price and carbon intensity of the energy.
         start_s: initial simulation time, s.
         clock: simulated time.
         cluster: cores and tasks of the nodes.
@@ -63,6 +69,7 @@ class Engine:
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
         alarms: the pending alarms.
         switching: the pending transitions of power states.
+        signals: the signals.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -73,8 +80,11 @@ class Engine:
         jobs: JobTable,
         rules: Rules | None = None,
         rng: np.random.Generator | None = None,
+        rates: Rates = UNKNOWN,
+        signals: Iterable[Signal] = (),
     ) -> None:
         self.rules = rules = rules or Rules()
+        self.rates = rates
         first_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
         self.start_s = first_s if rules.initial_time_s is None else rules.initial_time_s
         self.clock = Clock(self.start_s)
@@ -94,6 +104,7 @@ class Engine:
         self._future_jobs = jobs.rows()
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
+        self.signals = Signals(self.clock, self.outbox.add_signal, signals)
         self._schedule_next_submission()
 
     @property
@@ -120,7 +131,7 @@ class Engine:
 
     def record(self) -> RunRecord:
         """Return the run up to now as plain data; it is valid until the next change of state."""
-        return record_of(self.cluster, self.recording, self.start_s, self.now_s)
+        return record_of(self.cluster, self.recording, self.start_s, self.now_s, self.rates)
 
     def validate(self) -> None:
         """Check the invariants of `validation`. The engine is unchanged.
@@ -237,4 +248,6 @@ def submission_of(spec: JobSpec) -> JobSubmitted:
         event.max_energy_j = spec.max_energy_j
     if spec.profile:
         event.profile = spec.profile
+    if spec.deadline_s < math.inf:
+        event.deadline_s = spec.deadline_s
     return event

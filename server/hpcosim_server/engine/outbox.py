@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import get_args
 
-from hpcosim_protocol import ALWAYS_WAKE_ON, DEFAULT_WAKE_ON, DecisionRejected, Event, EventKind
+from hpcosim_protocol import (
+    ALWAYS_WAKE_ON,
+    DEFAULT_WAKE_ON,
+    DecisionRejected,
+    Event,
+    EventKind,
+    SignalChanged,
+)
 from hpcosim_protocol.events import snake_case
 
 _BIT: Mapping[str, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventKind))}
@@ -18,6 +25,10 @@ _BIT_OF_TYPE: Mapping[type[Event], int] = {
     kind: _BIT[snake_case(kind.__name__)] for kind in get_args(Event)
 }
 REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
+MAX_REPLACED = 1000
+"""Number of replaced events of signals that an outbox keeps until it removes them."""
+
+SIGNALS_ONLY = _BIT_OF_TYPE[SignalChanged]
 
 
 def mask_of(kinds: Iterable[EventKind]) -> int:
@@ -33,19 +44,47 @@ class Outbox:
         kinds: bit mask of the kinds of `events`.
     """
 
-    __slots__ = ("events", "kinds")
+    __slots__ = ("_replaced", "_signals", "events", "kinds")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.kinds = 0
+        self._signals: dict[str, int] = {}  # place in `events` of the last event, by signal
+        self._replaced: set[int] = set()  # places of events that `take` leaves out
 
     def add(self, event: Event) -> None:
         """Add an event."""
         self.events.append(event)
         self.kinds |= _BIT_OF_TYPE[type(event)]
 
+    def add_signal(self, event: SignalChanged) -> None:
+        """Add an event that replaces the pending event of the same signal."""
+        place = self._signals.get(event.name)
+        if place is not None:
+            self._replaced.add(place)
+            # Forecasts are long, and a scheduler may sleep for a long time.
+            self.events[place] = SignalChanged(event.time_s, event.name, event.value)
+        if len(self._replaced) > MAX_REPLACED:
+            self._compact()
+        self._signals[event.name] = len(self.events)
+        self.add(event)
+
+    def _compact(self) -> None:
+        """Remove the replaced events."""
+        self.events = [
+            each for place, each in enumerate(self.events) if place not in self._replaced
+        ]
+        self._replaced.clear()
+        for place, each in enumerate(self.events):
+            if isinstance(each, SignalChanged):
+                self._signals[each.name] = place
+
     def take(self) -> list[Event]:
         """Return the pending events and clear the outbox."""
+        if self._replaced:
+            self._compact()
+        if self._signals:
+            self._signals.clear()
         events, self.events, self.kinds = self.events, [], 0
         return events
 

@@ -9,16 +9,19 @@ from hpcosim_protocol import Decision, DecisionRejected, Event, EventKind
 from hpcosim_protocol.events import snake_case
 from hpcosim_server.engine.decisions import carry_out
 from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.outbox import DEFAULT_MASK, REJECTIONS_ONLY, mask_of
+from hpcosim_server.engine.outbox import DEFAULT_MASK, REJECTIONS_ONLY, SIGNALS_ONLY, mask_of
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.snapshot import snapshot_of
 from hpcosim_server.errors import Rejection, SimulationStuck
 from hpcosim_workloads.table import MAX_TIME_S
 
-__all__ = ["MAX_REJECTED_IN_A_ROW", "Batch", "Rules", "Simulation"]
+__all__ = ["MAX_REJECTED_IN_A_ROW", "MAX_SIGNALS_IN_A_ROW", "Batch", "Rules", "Simulation"]
 
 MAX_REJECTED_IN_A_ROW = 1000
 """Livelock limit: consecutive batches at one instant that contain only rejected decisions."""
+
+MAX_SIGNALS_IN_A_ROW = 10_000
+"""Limit of events of signals in a row while jobs wait and nothing else can happen."""
 
 
 class Batch(NamedTuple):
@@ -43,6 +46,7 @@ class Simulation(Engine):
     """
 
     _rejected_in_a_row = 0
+    _signals_before = 0  # number of events of signals at the last other event
 
     def advance(
         self,
@@ -82,6 +86,8 @@ class Simulation(Engine):
                 self._reject(seq, index, decision, rejection)
         self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
         self._check_livelock(before_s)
+        if self.outbox.kinds != SIGNALS_ONLY:
+            self._signals_before = self.signals.count
         events = self.outbox.take()
         if self.rules.validate:
             self.validate()
@@ -107,10 +113,12 @@ class Simulation(Engine):
             if not clock.run_instant():
                 if not outbox.events:
                     raise self._stuck(
-                        "no job runs, no alarm is set, no node is being switched and no "
-                        "submission is left"
+                        "no job runs, no alarm is set, no node is being switched, no signal "
+                        "changes any more and no submission is left"
                     )
                 return
+            if outbox.kinds == SIGNALS_ONLY:
+                self._check_signals()
 
     def _advance_to(self, until_s: float) -> None:
         clock = self.clock
@@ -146,6 +154,17 @@ class Simulation(Engine):
             raise self._stuck(
                 f"{self._rejected_in_a_row} requests in a row contained only rejected decisions, "
                 f"the last because: {last.reason}"
+            )
+
+    def _check_signals(self) -> None:
+        """Raise SimulationStuck after more than `MAX_SIGNALS_IN_A_ROW` events of signals."""
+        in_a_row = self.signals.count - self._signals_before
+        if in_a_row <= MAX_SIGNALS_IN_A_ROW or self.jobs.running or self.jobs.allocated:
+            return
+        if self.all_submitted and not self.alarms:
+            raise self._stuck(
+                f"no job runs, no alarm is set, no submission is left and the last {in_a_row} "
+                "events were changes of signals"
             )
 
     def _stuck(self, why: str) -> SimulationStuck:

@@ -16,7 +16,7 @@ from hpcosim_server.engine.engine import Engine, submission_of
 def snapshot_of(engine: Engine) -> list[Event]:
     """Return the events that bring an empty view to the current state."""
     power, jobs = engine.power, engine.jobs
-    events: list[Event] = [SimulationBegan(engine.start_s)]
+    events: list[Event] = [SimulationBegan(engine.start_s), *engine.signals.last_events()]
     events += [
         NodePowerChanged(power.since_s[node], node, state)
         for node, state in enumerate(power.state)

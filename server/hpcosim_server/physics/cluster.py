@@ -58,6 +58,8 @@ class Cluster:
         kinds: node kinds.
         group_of: kind of each node, an index into `kinds`.
         meters: energy meter of each kind.
+        peak_w: greatest power of all nodes up to the last change, W. Power that is drawn for no
+            time, between two changes of one instant, does not count.
     """
 
     def __init__(self, platform: Platform, start_s: float, kinds: Sequence[NodeGroup] = ()) -> None:
@@ -73,6 +75,8 @@ class Cluster:
         self.group_of = [i for i, group in enumerate(platform.nodes) for _ in range(group.count)]
         slots = max(len(group.processors) for group in platform.nodes)
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
+        self.peak_w = 0.0
+        self._changed_s = start_s
 
     def add_kind(self, kind: NodeGroup, now_s: float) -> int:
         """Add a node kind without nodes and return its index in `kinds`."""
@@ -85,6 +89,7 @@ class Cluster:
 
         The node is on. Both kinds have one processor with the same number of cores.
         """
+        self._note_peak(now_s)
         before, after = self.meters[self.group_of[node]], self.meters[kind]
         tasks = self._tasks[0][node]
         if tasks:
@@ -129,6 +134,7 @@ class Cluster:
         Returns:
             Placement of the tasks on processors: the argument of `vacate`.
         """
+        self._note_peak(now_s)
         parts = []
         for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
             if len(meter.processors) == 1:
@@ -148,6 +154,7 @@ class Cluster:
 
     def vacate(self, now_s: float, parts: list[AllocationPart]) -> None:
         """End tasks that `occupy` started."""
+        self._note_peak(now_s)
         for part in self._by_current_kind(parts):
             columns = part.by_processor
             if len(columns) == 1:
@@ -160,6 +167,11 @@ class Cluster:
             ]
             computing = -self._count_idle(part.nodes)
             part.meter.change(now_s, computing, active, [-sum(column) for column in columns])
+
+    def switch(self, now_s: float, node: int, before: PowerState, after: PowerState) -> None:
+        """Move a node without tasks from one power state to another."""
+        self._note_peak(now_s)
+        self.meters[self.group_of[node]].switch(now_s, before, after)
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
         """Return for each of `nodes` the number of tasks on each of its processors."""
@@ -177,8 +189,19 @@ class Cluster:
 
     def settle(self, now_s: float) -> None:
         """Integrate the energy of every node up to `now_s`."""
+        self._note_peak(now_s)
         for meter in self.meters:
             meter.settle(now_s)
+
+    def _note_peak(self, now_s: float) -> None:
+        """Note the power since the last change."""
+        if now_s > self._changed_s:
+            self._changed_s = now_s
+            power_w = 0.0
+            for meter in self.meters:
+                power_w += meter.power_w
+            if power_w > self.peak_w:
+                self.peak_w = power_w
 
     def _by_current_kind(self, parts: list[AllocationPart]) -> list[AllocationPart]:
         """Return the parts grouped by the current kinds of their nodes."""

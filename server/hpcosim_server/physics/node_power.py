@@ -69,7 +69,7 @@ class NodePower:
         if any(cluster.levels([node])[0]):
             raise IllegalTransition(f"node {node}", before, after, "the node has tasks")
         group = cluster.group_of[node]
-        cluster.meters[group].switch(now_s, before, after)
+        cluster.switch(now_s, node, before, after)
         self.state[node] = after
         self.since_s[node] = now_s
         self.nodes_off += (before == "on") - (after == "on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Literal, get_args
 
 from hpcosim_protocol import NodeGroup, PowerState
@@ -35,6 +36,7 @@ class GroupMeter:
         state_energy_j: energy of all nodes by `NODE_STATES` up to `settled_s`, J.
         state_node_s: node-seconds by `NODE_STATES` up to `settled_s`.
         settled_s: simulation time up to which energy is integrated, s.
+        power_w: present power of all nodes, W.
     """
 
     def __init__(self, group: NodeGroup, start_s: float, count: int | None = None) -> None:
@@ -53,6 +55,7 @@ class GroupMeter:
         self.state_energy_j = [0.0] * len(NODE_STATES)
         self.state_node_s = [0.0] * len(NODE_STATES)
         self.settled_s = start_s
+        self._sum_power()
 
     @property
     def energy_j(self) -> float:
@@ -101,17 +104,27 @@ class GroupMeter:
                 + self._dynamic_w[slot] * load
             )
         self._computing_w = computing_w
+        if self._never_off:  # the usual case, without a call
+            self.power_w = computing_w + self._node_w[IDLE] * nodes[IDLE]
+        else:
+            self._sum_power()
 
     def add_idle(self, now_s: float, idle_nodes: int) -> None:
         """Add idle nodes to the kind; remove them if the number is negative."""
         self.settle(now_s)
         self._nodes[IDLE] += idle_nodes
+        self._sum_power()
 
     def switch(self, now_s: float, before: PowerState, after: PowerState) -> None:
         """Move one node without tasks from one power state to another."""
         self.settle(now_s)
         self._nodes[_state_of(before)] -= 1
         self._nodes[_state_of(after)] += 1
+        self._sum_power()
+
+    def _sum_power(self) -> None:
+        resting_w: float = sum(map(mul, self._node_w[IDLE:], self._nodes[IDLE:]))
+        self.power_w = self._computing_w + resting_w
 
     def node_power_w(self, power: PowerState, tasks: tuple[int, ...]) -> float:
         """Return the power of one node, W.

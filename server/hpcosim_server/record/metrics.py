@@ -23,15 +23,19 @@ The definitions cite these sources:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_server.physics.power import NodeState
+from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Metrics = dict[str, int | float]
 BOUND_S = 10.0
 """Threshold of the bounded slowdown, s."""
@@ -55,6 +59,9 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **slowdowns(ran),
         "utilization": utilization(record, ran),
         **energies(record),
+        **costs(record),
+        "peak_power_w": peak_power_w(record),
+        **lateness(record, ran),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
     }
@@ -79,12 +86,13 @@ class JobsThatRan(NamedTuple):
         return self.wait_s + self.run_s
 
 
-def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
+def job_counts(record: RunRecord, skipped: int = 0, among: Mask | None = None) -> Metrics:
     """Return the numbers of jobs by final state.
 
     Args:
         record: a run, complete or not.
         skipped: value of `jobs_skipped`.
+        among: bool[jobs], the jobs to count, by row of the recording. None: all jobs.
 
     Returns:
         jobs: Number of submitted jobs, including rejected jobs and jobs that are not over.
@@ -96,10 +104,11 @@ def job_counts(record: RunRecord, skipped: int = 0) -> Metrics:
         jobs_skipped: Number of jobs that the workload reader dropped in the selected window.
             `skipped` in `run.json` has the counts by rule of the reader.
     """
-    counts = np.bincount(np.array(record.recording.state), minlength=len(STATES)).tolist()
-    by_state = dict(zip(STATES, counts, strict=True))
+    states = np.array(record.recording.state)
+    states = states if among is None else states[among]
+    by_state = dict(zip(STATES, np.bincount(states, minlength=len(STATES)).tolist(), strict=True))
     return {
-        "jobs": len(record.recording),
+        "jobs": len(states),
         "jobs_completed": by_state["completed"],
         "jobs_killed": by_state["timeout"] + by_state["killed"] + by_state["node_failed"],
         "jobs_rejected": by_state["rejected"],
@@ -185,15 +194,65 @@ def energies(record: RunRecord) -> Metrics:
         switching_off_energy_j: Energy of all nodes while being switched off, J.
         wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
             Source: curriculum learning, section 5.
+        energy_kwh: The energy of energy_j in kWh: energy_j / 3,600,000.
+        wasted_energy_kwh: The energy of wasted_energy_j in kWh.
         edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
             2025.
     """
     by_state = record.state_energy_j
+    wasted_j = _wasted(by_state)
     return {
         "energy_j": record.energy_j,
         **{f"{state}_energy_j": state_j for state, state_j in by_state.items()},
-        "wasted_energy_j": sum(j for state, j in by_state.items() if state != "computing"),
+        "wasted_energy_j": wasted_j,
+        "energy_kwh": record.energy_j / J_PER_KWH,
+        "wasted_energy_kwh": wasted_j / J_PER_KWH,
         "edp_js": record.energy_j * record.duration_s,
+    }
+
+
+def costs(record: RunRecord) -> Metrics:
+    """Return the cost and the CO2 emissions of the energy of all nodes.
+
+    The metrics are there if the scenario states a price or a carbon intensity.
+
+    Returns:
+        energy_cost: Integral of power * price over the makespan, in the currency of the scenario
+            (`economics` in `run.json`). Only with `economics.price_per_kwh` or `tariff`.
+        wasted_energy_cost: Part of energy_cost while nodes are not computing, see wasted_energy_j.
+        co2_kg: Integral of power * carbon intensity over the makespan, kg of CO2. Only with
+            `economics.co2_g_per_kwh` or `series`.
+        wasted_co2_kg: Part of co2_kg while nodes are not computing, kg.
+    """
+    found: Metrics = {}
+    if cost := record.state_cost:
+        found |= {"energy_cost": sum(cost.values()), "wasted_energy_cost": _wasted(cost)}
+    if co2_g := record.state_co2_g:
+        found |= {"co2_kg": sum(co2_g.values()) / 1000, "wasted_co2_kg": _wasted(co2_g) / 1000}
+    return found
+
+
+def peak_power_w(record: RunRecord) -> float:
+    """Return the greatest power of all nodes together at any time, W."""
+    return record.peak_power_w
+
+
+def lateness(record: RunRecord, ran: JobsThatRan) -> Metrics:
+    """Return how jobs met their deadlines. The metrics are there if a job has a deadline.
+
+    Returns:
+        jobs_late: Number of the jobs that ran and ended after their deadline.
+        max_lateness_s: Maximum of end - deadline over the jobs that ran and have a deadline, s;
+            below 0 if all ended before their deadlines, 0 if none ran.
+    """
+    deadline_s = np.array(record.recording.deadline_s)
+    if not (deadline_s < np.inf).any():
+        return {}
+    late_s = (np.array(record.recording.end_s) - deadline_s)[ran.row]
+    late_s = late_s[late_s > -np.inf]
+    return {
+        "jobs_late": int((late_s > 0.0).sum()),
+        "max_lateness_s": float(late_s.max()) if len(late_s) else 0.0,
     }
 
 
@@ -230,13 +289,24 @@ def node_use(record: RunRecord) -> Metrics:
     }
 
 
-def jobs_that_ran(record: RunRecord) -> JobsThatRan:
-    """Return the jobs of a run that have started and ended."""
+def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
+    """Return the jobs of a run that have started and ended.
+
+    Args:
+        record: a run, complete or not.
+        among: bool[jobs], the jobs to choose from, by row of the recording. None: all jobs.
+    """
     recording = record.recording
     start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
-    row = np.flatnonzero(~np.isnan(start_s) & ~np.isnan(end_s))
+    ran = ~np.isnan(start_s) & ~np.isnan(end_s)
+    row = np.flatnonzero(ran if among is None else ran & among)
     submit_s = np.array(recording.submit_s)
     return JobsThatRan(row, (start_s - submit_s)[row], (end_s - start_s)[row])
+
+
+def _wasted(by_state: Mapping[NodeState, float]) -> float:
+    """Return the part of a sum over node states that is not computing."""
+    return sum(part for state, part in by_state.items() if state != "computing")
 
 
 def _mean(values: Floats) -> float:

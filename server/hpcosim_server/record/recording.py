@@ -35,6 +35,7 @@ class Recording:
         submit_s, start_s, end_s: simulation times, s, by row; NaN before the event.
         state: index into `STATES`, by row.
         requested_s: requested run time, s, by row.
+        deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
         placement: index into `PLACEMENTS`, by row.
         first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
@@ -59,6 +60,7 @@ class Recording:
         self.end_s = array("d")
         self.state = array("b")
         self.requested_s = array("d")
+        self.deadline_s = array("d")
         self.cores = array("q")
         self.placement = array("b")
         self.first_place = array("q")
@@ -89,6 +91,7 @@ class Recording:
         self.end_s.append(NAN)
         self.state.append(0)
         self.requested_s.append(job.requested_s)
+        self.deadline_s.append(job.deadline_s)
         self.cores.append(job.cores)
         self.placement.append(PLACEMENTS.index(job.placement))
         self.first_place.append(-1)

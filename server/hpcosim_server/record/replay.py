@@ -107,8 +107,7 @@ class Replay:
                 cluster.vacate(now_s, self.parts.pop(row))
         elif isinstance(change, PowerChange):
             for node in change.nodes:
-                meter = cluster.meters[cluster.group_of[node]]
-                meter.switch(now_s, self.power[node], change.state)
+                cluster.switch(now_s, node, self.power[node], change.state)
                 self.power[node] = change.state
         else:
             for node in change.nodes:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hpcosim_protocol import PROTOCOL_EDITION, PROTOCOL_VERSION, Platform
 from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.economics import EconomicsSource, rate_warnings
 from hpcosim_server.record.folder import LAST, OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
 from hpcosim_server.record.recording import STATES
@@ -65,11 +66,12 @@ class Run(msgspec.Struct, kw_only=True):
             file. Its `scheduler` is the section of the file; `policy` describes what decided. Null:
             the simulation was not made from a scenario file.
         workload_source: the origin of the jobs. Null: as for `effective_scenario`.
+        economics: the origin of price and carbon intensity. Null: the scenario has no `economics`.
         skipped: number of jobs that the reader dropped or changed in the selected window, by rule.
         platform: the simulated cluster.
         hpcosim: version of hpcosim.
         protocol: major version of the protocol.
-        protocol_edition: version of the protocol's specification, such as `1.4`.
+        protocol_edition: version of the protocol's specification, such as `1.5`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
         git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
     """
@@ -84,6 +86,7 @@ class Run(msgspec.Struct, kw_only=True):
     overrides: Mapping[str, Any] = {}
     effective_scenario: Mapping[str, Any] | None = None
     workload_source: WorkloadSource | None = None
+    economics: EconomicsSource | None = None
     skipped: Mapping[str, int] = {}
     platform: Platform | None = None
     hpcosim: str
@@ -107,15 +110,19 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 
 
 def warnings_of(record: RunRecord, run: Run) -> list[str]:
-    """Return the warnings about a run, finished or not: those of `run`, and rejected jobs."""
+    """Return the warnings about a run, finished or not.
+
+    They are those of `run`, rejected jobs, and a price or carbon intensity that ends too early.
+    """
     states = np.array(record.recording.state)
     rejected = np.flatnonzero(states == STATES.index("rejected"))
+    found = [*run.warnings, *rate_warnings(record)]
     if not len(rejected):
-        return list(run.warnings)
+        return found
     first, reasons = int(rejected[0]), record.recording.reasons
     jobs = f"{len(rejected)} of {len(states)} jobs were rejected"
     why = f": {reasons[first]}" if first in reasons else " by a decision of the scheduler"
-    return [*run.warnings, f"{jobs}; the first, job {record.recording.job_id[first]}{why}"]
+    return [*found, f"{jobs}; the first, job {record.recording.job_id[first]}{why}"]
 
 
 def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also] = ()) -> None:

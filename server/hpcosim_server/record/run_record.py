@@ -11,6 +11,7 @@ from hpcosim_protocol import Platform
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.power import NODE_STATES, NodeState
 from hpcosim_server.record.attribution import job_energies_j
+from hpcosim_server.record.economics import UNKNOWN, Rates, rated_by_state
 from hpcosim_server.record.recording import Recording
 
 
@@ -28,6 +29,8 @@ class RunRecord:
         metered_j: [node kinds, node states], metered energy, J; see `Cluster.kinds` and
             `NODE_STATES`.
         metered_node_s: [node kinds, node states], node-seconds.
+        peak_power_w: greatest power of all nodes at any time, W.
+        rates: price and carbon intensity of the energy.
     """
 
     platform: Platform
@@ -36,6 +39,8 @@ class RunRecord:
     end_s: float
     metered_j: tuple[tuple[float, ...], ...]
     metered_node_s: tuple[tuple[float, ...], ...]
+    peak_power_w: float
+    rates: Rates = UNKNOWN
 
     @property
     def duration_s(self) -> float:
@@ -58,12 +63,24 @@ class RunRecord:
         return _by_state(self.metered_node_s)
 
     @cached_property
+    def state_cost(self) -> Mapping[NodeState, float]:
+        """Cost of the energy by node state, in the currency of the rates; empty: no price."""
+        return rated_by_state(self, self.rates.price_per_kwh)
+
+    @cached_property
+    def state_co2_g(self) -> Mapping[NodeState, float]:
+        """CO2 emissions of the energy by node state, g; empty: no carbon intensity."""
+        return rated_by_state(self, self.rates.co2_g_per_kwh)
+
+    @cached_property
     def job_energies_j(self) -> array[float]:
         """Energy attributed to each job, J, by row of the recording; see `attribution`."""
         return job_energies_j(self.platform, self.recording, self.end_s)
 
 
-def record_of(cluster: Cluster, recording: Recording, start_s: float, end_s: float) -> RunRecord:
+def record_of(
+    cluster: Cluster, recording: Recording, start_s: float, end_s: float, rates: Rates = UNKNOWN
+) -> RunRecord:
     """Return the record of a run.
 
     Args:
@@ -71,6 +88,7 @@ def record_of(cluster: Cluster, recording: Recording, start_s: float, end_s: flo
         recording: the recording so far.
         start_s: initial simulation time, s.
         end_s: current simulation time, s.
+        rates: price and carbon intensity of the energy.
     """
     cluster.settle(end_s)
     return RunRecord(
@@ -80,6 +98,8 @@ def record_of(cluster: Cluster, recording: Recording, start_s: float, end_s: flo
         end_s=end_s,
         metered_j=tuple(tuple(meter.state_energy_j) for meter in cluster.meters),
         metered_node_s=tuple(tuple(meter.state_node_s) for meter in cluster.meters),
+        peak_power_w=cluster.peak_w,
+        rates=rates,
     )
 
 

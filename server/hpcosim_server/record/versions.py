@@ -29,6 +29,12 @@ class GitCheckout(Struct, frozen=True):
 
 
 @cache
+def hpcosim_version() -> str:
+    """Return the version of hpcosim. Reading it takes as long as a short simulation."""
+    return version("hpcosim")
+
+
+@cache
 def package_versions() -> Mapping[str, str]:
     """Return the versions of Python and of the packages in `PACKAGES` that are installed."""
     versions = {"python": platform.python_version()}

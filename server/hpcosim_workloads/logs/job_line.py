@@ -73,11 +73,16 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
         submit_s: submission time, s.
         profile: name of the profile with the default values of the job. Without any profile in
             the scenario, the name is a label.
+        user: number of the user who submitted the job. Default: unknown.
+        deadline_s: time by which the job should have ended, s, on the clock of `submit_s` and after
+            it. A window or another load moves the deadline with the submission. Default: none.
     """
 
     job_id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
     submit_s: Time
     profile: Annotated[str, Meta(max_length=MAX_NAME_LENGTH)] = ""
+    user: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    deadline_s: Time | None = None
 
 
 NO_PROFILES: Mapping[str, JobProfile] = MappingProxyType({})
@@ -143,6 +148,9 @@ class JobLines:
         run_s, ops = _work(line, profile)
         if value("requested_s") is None and ops:
             raise _missing("requested_s", "requested_s, because it has req_ops", line)
+        if line.deadline_s is not None and line.deadline_s <= line.submit_s:
+            what = f"expected a time after submit_s, {line.submit_s:g} s, got {line.deadline_s:g} s"
+            raise LineError(what, "deadline_s")
         return JobSpec(
             job_id=line.job_id,
             submit_s=line.submit_s,
@@ -155,6 +163,8 @@ class JobLines:
             memory_volume_mb=value("memory_volume_mb") or 0.0,
             max_energy_j=value("max_energy_j") or math.inf,
             profile=line.profile,
+            user=-1 if line.user is None else line.user,
+            deadline_s=math.inf if line.deadline_s is None else line.deadline_s,
         )
 
     def _profile_of(self, line: JobLine) -> JobProfile:

@@ -43,6 +43,7 @@ class LogJob(NamedTuple):
         cores: number of cores; 0 or less: unknown.
         memory_mb: memory per task, MB; 0: unknown.
         profile: name of the job's profile; "": none.
+        user: number of the user; below 0: unknown.
     """
 
     job_id: int
@@ -52,6 +53,7 @@ class LogJob(NamedTuple):
     cores: int
     memory_mb: float = 0.0
     profile: str = ""
+    user: int = -1
 
 
 def read_log(
@@ -99,6 +101,8 @@ def checked(job: LogJob) -> LogJob:
         raise ValueError(f"job number: expected a number from 0 to 2**63 - 1, got {job.job_id}")
     if job.cores > MAX_CORES:
         raise ValueError(f"cores: expected at most {MAX_CORES}, got {job.cores}")
+    if job.user >= 2**63:
+        raise ValueError(f"user number: expected a number up to 2**63 - 1, got {job.user}")
     return job
 
 
@@ -112,7 +116,7 @@ class _Reading:
         self._lines = array("q")  # number of each job's line
         self._codes = {"": 0}  # number of each profile
         self._columns: dict[str, array[Any]] = {
-            name: array("q") for name in ("job_id", "cores", "profile")
+            name: array("q") for name in ("job_id", "cores", "profile", "user")
         } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
         self._dropped_s: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self._changed: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
@@ -154,6 +158,7 @@ class _Reading:
         columns["cores"].append(job.cores)
         columns["memory_mb"].append(job.memory_mb)
         columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
+        columns["user"].append(max(job.user, -1))
 
     def table(self) -> JobTable:
         """Return the jobs in order of submission, each number once."""

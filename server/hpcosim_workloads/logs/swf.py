@@ -15,7 +15,12 @@ from hpcosim_workloads.table import MAX_CORES, JobTable
 FIELDS = 18
 KB_PER_MB = 1000
 MOST_SHOWN = 40  # characters of a field in a message
-INTEGERS = {1: "job number", 5: "allocated processors", 8: "requested processors"}
+INTEGERS = {
+    1: "job number",
+    5: "allocated processors",
+    8: "requested processors",
+    12: "user number",
+}
 NUMBERS = {
     2: "submission time",
     4: "run time",
@@ -65,10 +70,10 @@ def read_swf(
     the jobs of the log ran for less than its resolution, 1 s. A job that was cancelled or failed
     after its start has the run time that it reached.
 
-    The memory per task is the requested memory (field 10), or if unknown the used memory
-    (field 7), in KB per processor (1000 KB = 1 MB). A job whose executable number (field 14) is a
-    key of `profiles` has that profile. The profile supplies what the log lacks: placement, memory
-    volume, maximum energy, and memory if the log states none.
+    The memory per task is the requested memory (field 10), or if unknown the used memory (field 7),
+    in KB per processor (1000 KB = 1 MB). The user is field 12; below 0: unknown. A job whose
+    executable number (field 14) is a key of `profiles` has that profile. The profile supplies what
+    the log lacks: placement, memory volume, maximum energy, and memory if the log states none.
 
     Args:
         path: the file.
@@ -105,7 +110,7 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
         job_id = int(fields[0])
         submit_s, run_s, requested_s = float(fields[1]), float(fields[3]), float(fields[8])
         allocated, requested = int(fields[4]), int(fields[7])
-        used_kb, requested_kb = float(fields[6]), float(fields[9])
+        used_kb, requested_kb, user = float(fields[6]), float(fields[9]), int(fields[11])
     except ValueError:
         _check_numbers(fields)
         raise
@@ -120,7 +125,7 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
     first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)
     cores = first if first > 0 else second
     return checked(
-        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_PER_MB, profile)
+        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_PER_MB, profile, user)
     )
 
 

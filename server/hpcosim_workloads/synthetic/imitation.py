@@ -179,7 +179,8 @@ def _spread(rng: np.random.Generator, a_day: FloatArray, shares: FloatArray) -> 
 
 def _submitted(jobs: JobTable, submit_s: FloatArray) -> JobTable:
     """Return the jobs with these submission times, numbered from 1."""
-    return replace(jobs, job_id=np.arange(1, len(jobs) + 1, dtype=np.int64), submit_s=submit_s)
+    numbers = np.arange(1, len(jobs) + 1, dtype=np.int64)
+    return replace(jobs.at(submit_s), job_id=numbers)
 
 
 def _counted(log: JobTable) -> str:

@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 from hpcosim_client.agents.deep_eas.network import Network, network_of
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
+from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
@@ -27,14 +28,14 @@ from hpcosim_training.learners.deep_eas.play import (
 )
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.agent import weights_of
-from hpcosim_training.learning.rollout import Rollout, collect, joined
+from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import description
 from hpcosim_training.learning.update import learn
-from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
 
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # random number streams
+SEQUENCES_TOGETHER = 8  # in a task of a worker
 VALIDATION_SEQUENCES = 100
 
 
@@ -76,7 +77,7 @@ class DeepEasLearner(Learner):
     measures = ("normalised_edp",)
 
     def __init__(
-        self, machines: Machines, model: Bernoulli, training: DeepEasTraining, parallel: Map
+        self, machines: Machines, model: Bernoulli, training: DeepEasTraining, parallel: ParallelMap
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._machines, self._model, self._map = machines, model, parallel
@@ -97,11 +98,12 @@ class DeepEasLearner(Learner):
         jobs = self._drawn(number)
         weights = save(weights_of(self.agent.actor))
         episodes = partial(_episodes, self._machines, jobs, training, weights, number)
-        parts = np.array_split(np.arange(len(jobs.valid)), training.workers)
-        found: list[SampledEpisodes] = self._map(episodes, [part for part in parts if len(part)])
+        parts = parts_of(len(jobs.valid), SEQUENCES_TOGETHER)
+        found: list[SampledEpisodes] = self._map(episodes, parts)
         rollout = joined([part.rollout for part in found], join)
         losses = learn(self.agent, rollout, training, self._rng(ORDER, number), remaining)
-        mean_return = float(np.mean([part.mean_return for part in found]))
+        sizes = [len(part) for part in parts]
+        mean_return = float(np.average([part.mean_return for part in found], weights=sizes))
         edp = sum(part.edp for part in found) / sum(part.jobs for part in found)
         return IterationOutcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
 

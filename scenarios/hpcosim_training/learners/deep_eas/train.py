@@ -10,6 +10,7 @@ from pathlib import Path
 from hpcosim_client import make_policy
 from hpcosim_client.agents.deep_eas.network import DeepEasMetadata, network_of, save_deep_eas
 from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_executors import ParallelMap, parallel_map
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -20,7 +21,6 @@ from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.session import OnIteration, TrainingSession
 from hpcosim_training.learning.settings import flat_settings
-from hpcosim_training.learning.workers import Map, parallel_map
 
 NETWORK = "deep-eas.safetensors"
 CHECKED_SEQUENCES = 10  # validation sequences that are also run in the simulator
@@ -56,7 +56,7 @@ def train_deep_eas(
     """
     scenario = Library([path], overrides).first
     use_one_thread()
-    with parallel_map(training.workers) as parallel:
+    with parallel_map(training.executor) as parallel:
         learner = _learner(scenario, training, path, parallel)
         _check_against_simulator(scenario, learner, path)
         session = TrainingSession(learner, out, resume=resume)
@@ -72,7 +72,7 @@ def train_deep_eas(
 
 
 def _learner(
-    scenario: Scenario, training: DeepEasTraining, path: Path, parallel: Map
+    scenario: Scenario, training: DeepEasTraining, path: Path, parallel: ParallelMap
 ) -> DeepEasLearner:
     model = model_of(scenario, path)
     machines = machines_of(scenario, training.settings, path)

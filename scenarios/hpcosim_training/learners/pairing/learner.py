@@ -15,6 +15,7 @@ from hpcosim_client.agents.pairing.model import actor_of
 from hpcosim_client.agents.pairing.networks import PairingActor
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
+from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, task_of
@@ -30,15 +31,15 @@ from hpcosim_training.learners.pairing.teacher import (
     scaled_environment,
 )
 from hpcosim_training.learning.agent import weights_of
-from hpcosim_training.learning.rollout import Rollout, collect, joined
+from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import checksum, description
 from hpcosim_training.learning.update import behaviour_cloning, learn
-from hpcosim_training.learning.workers import Map
 from hpcosim_workloads.table import JobTable
 
 UPDATE, CLONING, VALIDATION = 1_000_001, 1_000_002, 1_000_003  # random number streams
 
+EPISODES_TOGETHER = 4  # in a task of a worker
 WHOLE_DEMONSTRATIONS = 16  # demonstrations if episodes are the whole workload
 PART_DEMONSTRATIONS = 32  # demonstrations if episodes are windows of it
 
@@ -89,7 +90,7 @@ class PairingLearner(Learner):
         jobs: JobTable,
         validation_jobs: JobTable,
         training: PairingTraining,
-        parallel: Map,
+        parallel: ParallelMap,
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._map = parallel
@@ -119,10 +120,8 @@ class PairingLearner(Learner):
         """Collect new episodes with the current actor and update the agent."""
         settings, source = self.settings, self._source
         weights = save(weights_of(self.agent.actor))
-        parts = np.array_split(np.arange(settings.episodes), settings.workers)
-        found = self._map(
-            partial(_episodes, source, weights, done), [part for part in parts if len(part)]
-        )
+        parts = parts_of(settings.episodes, EPISODES_TOGETHER)
+        found = self._map(partial(_episodes, source, weights, done), parts)
         rollout = joined([part for part, _ in found], join)
         objectives = np.concatenate([each for _, each in found])
         losses = learn(self.agent, rollout, settings, source.rng(done, UPDATE), remaining)

@@ -12,6 +12,7 @@ import numpy as np
 from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_executors import parallel_map
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
@@ -20,7 +21,6 @@ from hpcosim_training.learners.pairing.learner import PairingLearner
 from hpcosim_training.learners.pairing.settings import PairingTraining
 from hpcosim_training.learning.session import OnIteration, TrainingSession
 from hpcosim_training.learning.settings import flat_settings
-from hpcosim_training.learning.workers import parallel_map
 from hpcosim_workloads.table import JobTable
 
 ACTOR = "actor.safetensors"
@@ -68,7 +68,7 @@ def train_pairing(
     training = dataclasses.replace(training, pairing=pairing)
     validation_jobs = jobs if validation is None else Library([validation]).first_jobs
     use_one_thread()
-    with parallel_map(training.workers) as parallel:
+    with parallel_map(training.executor) as parallel:
         learner = PairingLearner(scenario, jobs, validation_jobs, training, parallel)
         session = TrainingSession(learner, out, resume=resume)
         session.run(on_iteration)

@@ -17,12 +17,12 @@ from hpcosim_client import make_policy
 from hpcosim_client.job import Floats
 from hpcosim_client.power.adaptive import FEATURES, TimeoutRule, adaptive, save_rule
 from hpcosim_client.power.manager import managed
+from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_training.learning.curve import CURVE
-from hpcosim_training.learning.workers import parallel_map
 from hpcosim_workloads.table import JobTable
 
 RULE = "rule.safetensors"
@@ -47,7 +47,7 @@ class AdaptiveSearch:
         candidates: rules in a generation; one of them is the mean of the distribution.
         elite: number of best candidates that update the distribution.
         seed: seed of the candidates.
-        workers: number of processes that evaluate candidates.
+        executor: where the candidates are evaluated; default: in this process.
     """
 
     wait_w: float = 350.0
@@ -56,7 +56,7 @@ class AdaptiveSearch:
     candidates: int = 12
     elite: int = 4
     seed: int = 0
-    workers: int = 1
+    executor: ExecutorSettings = IN_THIS_PROCESS
 
 
 class Generation(NamedTuple):
@@ -90,7 +90,7 @@ def train_adaptive(
 ) -> Path:
     """Search for adaptive timeouts for a scenario on its workload.
 
-    Each candidate runs the whole workload in this or a worker process. Candidates are sampled from
+    Each candidate runs the whole workload. Candidates are sampled from
     independent normal distributions, which move towards the elite of each generation. The folder
     gets `curve.csv`, one row for each generation, and `rule.safetensors`, the final mean. The same
     arguments give the same bytes for any number of workers.
@@ -114,7 +114,7 @@ def train_adaptive(
     cost_j = partial(_run_cost_j, library.first, library.first_jobs, search)
     mean, sd = _initial_distribution()
     rng = np.random.default_rng(search.seed)
-    with parallel_map(search.workers) as parallel, (out / CURVE).open("w", newline="") as file:
+    with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(Generation._fields)
         for number in range(1, search.generations + 1):

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcosim_studies.errors import StudyError
+from hpcosim_experiments.errors import ExperimentError
+
+Label = str | int | float | bool
+"""Label of a value of an axis."""
+
+Labels = Mapping[str, Label]
+"""Labels of a combination, by axis."""
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -54,7 +60,7 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
         columns: required columns.
 
     Raises:
-        StudyError: the file is not readable, is not a CSV file, or lacks a required column.
+        ExperimentError: the file is not readable, is not a CSV file, or lacks a required column.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -64,11 +70,13 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
                 {name: _value(cell) for name, cell in line.items()} for line in lines
             ]
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise ExperimentError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError, TypeError) as error:
-        raise StudyError(f"{path}: expected a CSV table: {error}") from None
+        raise ExperimentError(f"{path}: expected a CSV table: {error}") from None
     if missing:
-        raise StudyError(f"{path}: expected the columns {', '.join(columns)}; missing: {missing}")
+        raise ExperimentError(
+            f"{path}: expected the columns {', '.join(columns)}; missing: {missing}"
+        )
     return rows
 
 

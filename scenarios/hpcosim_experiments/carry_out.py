@@ -1,0 +1,219 @@
+"""Carry out an experiment: simulate the runs that are not stored, and write tables and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from hpcosim_executors import ExecutorSettings, Local
+from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
+from hpcosim_experiments.execute import simulate_runs, warn_of
+from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
+from hpcosim_experiments.model.file import located
+from hpcosim_experiments.model.windows import overlap_warnings
+from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
+from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
+from hpcosim_experiments.runs.inputs import count_jobs
+from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
+from hpcosim_experiments.runs.result import RunResult
+from hpcosim_experiments.statistics.rows import Label
+from hpcosim_experiments.store import RunStore
+from hpcosim_experiments.tables.columns import Columns, check_names, metric_columns
+from hpcosim_experiments.tables.files import Format, write_jobs, write_table
+from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
+from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_server.record.versions import hpcosim_version
+
+Say = Callable[[str], None]
+"""Takes a sentence about the progress of an experiment."""
+
+
+class CarriedOut(NamedTuple):
+    """A completed experiment.
+
+    Attributes:
+        folder: the output folder.
+        plan: the experiment.
+        results: the results by key.
+        files: the tables and the files of the report.
+    """
+
+    folder: Path
+    plan: Plan
+    results: Mapping[str, RunResult]
+    files: Sequence[Path]
+
+    @property
+    def failed(self) -> list[PlannedRun]:
+        """The runs that failed, in the order of the experiment."""
+        return [run for run in self.plan.runs if self.results[run.key].status == "failed"]
+
+
+def run_experiment(
+    path: Path,
+    *,
+    out: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    executor: ExecutorSettings | None = None,
+    table_format: Format = "parquet",
+    force: bool = False,
+    warn: Warn = ignore_warning,
+    say: Say = ignore_warning,
+) -> CarriedOut:
+    """Carry out an experiment, and write its tables and its report.
+
+    Results that an earlier start has stored in the output folder are used. Failed runs do not
+    stop the others; see `CarriedOut.failed`.
+
+    Args:
+        path: the experiment file.
+        out: the output folder; None: `results/NAME`.
+        overrides: values to set in the scenario in all runs, by dotted path.
+        executor: where the runs are simulated; None: in processes on this machine, one per core.
+        table_format: format of the tables.
+        force: accept an output folder with other files, and simulate all runs again.
+        warn: called with each warning.
+        say: called with sentences about the progress.
+
+    Raises:
+        ExperimentFileError, ScenarioError, WorkloadError, PolicyError: the experiment is invalid;
+            nothing is simulated.
+        ExperimentError, ResultsFolderError: a package is missing, or the output folder cannot be
+            used.
+        ExecutorError: the executor cannot start.
+        StoreError: a result cannot be stored. Those before are stored.
+    """
+    plan, metrics = checked_plan(path, overrides, warn)
+    _check_packages(table_format, plan)
+    folder = out or default_folder(plan)
+    store, results = simulate_plan(
+        plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
+    )
+    files = _write(folder, plan, results, store, metrics, table_format, warn)
+    list_output(folder, files)
+    return CarriedOut(folder, plan, results, files)
+
+
+def simulate_plan(
+    plan: Plan,
+    folder: Path,
+    *,
+    executor: ExecutorSettings,
+    force: bool = False,
+    again: bool = False,
+    warn: Warn = ignore_warning,
+    say: Say = ignore_warning,
+) -> tuple[RunStore, dict[str, RunResult]]:
+    """Simulate the runs of an experiment that are not stored in the output folder.
+
+    Args:
+        plan: the experiment.
+        folder: the output folder.
+        executor: where the runs are simulated.
+        force: accept an output folder with other files.
+        again: simulate all runs, also stored ones.
+        warn: called with each warning.
+        say: called with sentences about the progress.
+
+    Returns:
+        The store, and the results of all runs by key.
+
+    Raises:
+        WorkloadError, ExecutorError, ExperimentError, ResultsFolderError, StoreError: as
+            `run_experiment`.
+    """
+    marker = marker_of(plan)
+    earlier = check_output(folder, marker, force=force)
+    store = RunStore(folder, warn)
+    results = {} if again else stored_results(plan, store)
+    changed = earlier is not None and earlier.sha256 != marker.sha256
+    say(summary_of(plan, store, results, changed=changed))
+    if warning := other_commits(plan, results):
+        warn(warning)
+    missing = missing_runs(plan, results)
+    count_jobs(plan.path, missing, results.values())
+    mark_output(folder, replace(marker, files=earlier.files if earlier else ()))
+    store.sweep()
+    try:
+        results |= simulate_runs(plan.experiment.name, missing, store, executor)
+    except KeyboardInterrupt:
+        say("the stored results are kept; the same command continues")
+        raise
+    warn_of(plan.runs, results, warn)
+    return store, results
+
+
+def default_folder(plan: Plan) -> Path:
+    """Return the output folder of an experiment whose caller names none."""
+    return Path("results") / plan.experiment.name
+
+
+def checked_plan(
+    path: Path, overrides: Mapping[str, Any] | None, warn: Warn
+) -> tuple[Plan, Columns]:
+    """Return an experiment with its runs, and the columns of its metrics.
+
+    Arguments and errors are those of `run_experiment`. Job logs are not read.
+    """
+    plan = plan_of(path, overrides, warn)
+    metrics = metric_columns(plan)
+    try:
+        check_names(plan, metrics)
+        check(plan.experiment.report, _labels(plan), metrics)
+    except ExperimentError as error:
+        if isinstance(error, ExperimentFileError):
+            raise located(error, path) from None
+        field, _, what = str(error).partition(": ")
+        raise located(ExperimentFileError(what, field=f"$.{field}"), path) from None
+    for warning in overlap_warnings(plan.axes, repeats(plan.experiment.report, _labels(plan))):
+        warn(warning)
+    return plan, metrics
+
+
+def _labels(plan: Plan) -> dict[str, tuple[Label, ...]]:
+    return {name: tuple(each.label for each in axis.values) for name, axis in plan.axes.items()}
+
+
+def _check_packages(table_format: Format, plan: Plan) -> None:
+    """Check that the packages that write tables and reports are installed.
+
+    Raises:
+        ExperimentError: one is not.
+    """
+    needed = ["jinja2", "matplotlib"]
+    if table_format == "parquet" or plan.experiment.jobs:
+        needed.append("pyarrow")
+    if missing := [name for name in needed if find_spec(name) is None]:
+        raise ExperimentError(
+            f"experiments need {' and '.join(missing)}: pip install 'hpcosim[experiment]'"
+        )
+
+
+def _write(
+    folder: Path,
+    plan: Plan,
+    results: Mapping[str, RunResult],
+    store: RunStore,
+    metrics: Columns,
+    table_format: Format,
+    warn: Warn,
+) -> list[Path]:
+    """Write the tables and the report; return the files."""
+    about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
+    runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
+    files = [folder / f"results.{table_format}"]
+    write_table(files[0], runs, about)
+    if classes.rows:
+        files.append(folder / f"breakdowns.{table_format}")
+        write_table(files[-1], classes, about)
+    if plan.experiment.jobs:
+        files.append(folder / f"jobs.{table_format}")
+        write_jobs(files[-1], plan, results, store, about)
+    found = Results(plan.experiment.name, _labels(plan), runs.rows, classes.rows)
+    for one in identical_repeats(found, plan.experiment.report):
+        warn(one.text)
+    return files + write_report(folder, found, plan.experiment.report)

@@ -1,0 +1,159 @@
+"""The statistics that tables and figures of a report share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.results import Results
+from hpcosim_experiments.report.settings import METRIC_KEYS, REPEATS, ReportSettings
+from hpcosim_experiments.report.units import measure_of
+from hpcosim_experiments.statistics.bootstrap import Bootstrap
+from hpcosim_experiments.statistics.collapse import counted
+from hpcosim_experiments.statistics.repeats import Identical
+from hpcosim_experiments.statistics.rows import Label, Labels, Row, Rows, where
+from hpcosim_experiments.statistics.summary import (
+    Comparison,
+    Plan,
+    Summary,
+    comparisons,
+    succeeded,
+    summaries,
+)
+
+
+class Analysis(NamedTuple):
+    """The results of an experiment and how they are summarised.
+
+    Attributes:
+        name: name of the experiment.
+        axes: labels of each axis, by its name.
+        runs: all runs, in the order of the axes' labels.
+        rows: the runs that count in statistics: one of all identical repeats of a combination.
+        identical: the axes of repeats that make no difference somewhere.
+        breakdowns: the rows of classes of jobs of the runs that count, in the same order.
+        settings: the section `report`.
+        kept: axes with several labels that are neither repeats nor tasks.
+        plan: the repeats, the tasks and the statistic.
+        measures: presentation of each metric, by its name.
+    """
+
+    name: str
+    axes: Mapping[str, Sequence[Label]]
+    runs: Rows
+    rows: Rows
+    identical: Sequence[Identical]
+    breakdowns: Rows
+    settings: ReportSettings
+    kept: tuple[str, ...]
+    plan: Plan
+    measures: Mapping[str, Measure]
+
+    def summaries(self, kept: Sequence[str], metrics: Sequence[str]) -> list[Summary]:
+        """Return the statistics of the combinations of some axes.
+
+        Args:
+            kept: the axes. The labels of all axes that are neither these nor repeats are tasks.
+            metrics: names of the metrics.
+        """
+        return summaries(self.rows, kept, metrics, self.plan_for(kept))
+
+    def plan_for(self, kept: Sequence[str]) -> Plan:
+        """Return the plan in which all axes but `kept` and the repeats are tasks."""
+        return self.plan._replace(tasks=self.averaged(kept))
+
+    def averaged(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """Return the axes with several labels that are neither `kept` nor repeats."""
+        return tuple(
+            axis
+            for axis, labels in self.axes.items()
+            if axis not in kept and axis not in self.plan.over and len(labels) > 1
+        )
+
+    def compared(self) -> list[Comparison]:
+        """Return the comparison of each combination with the baseline."""
+        if self.settings.baseline is None:
+            return []
+        baseline = {a: v for a, v in self.settings.baseline.items() if len(self.axes[a]) > 1}
+        return comparisons(self.runs, self.kept, baseline, self.settings.metrics, self.plan)
+
+    def within(self, labels: Labels) -> Analysis:
+        """Return the analysis of the runs with some labels, whose axes are then constant."""
+        axes = {**self.axes, **{axis: (label,) for axis, label in labels.items()}}
+        return self._replace(
+            axes=axes,
+            runs=where(self.runs, **labels),
+            rows=where(self.rows, **labels),
+            kept=tuple(axis for axis in self.kept if axis not in labels),
+        )
+
+    def with_metric(self, metric: str, rows: Rows | None = None) -> list[Row]:
+        """Return the runs that have a metric, of `rows` or of all runs."""
+        return [
+            row
+            for row in (self.rows if rows is None else rows)
+            if succeeded(row) and row.get(metric) is not None
+        ]
+
+    @property
+    def failed(self) -> list[Row]:
+        """The runs without results."""
+        return [row for row in self.runs if not succeeded(row)]
+
+
+def analysis_of(results: Results, settings: ReportSettings) -> Analysis:
+    """Return the analysis of an experiment's results."""
+    axes = results.axes
+    over = repeats(settings, axes)
+    kept = tuple(
+        axis
+        for axis, labels in axes.items()
+        if len(labels) > 1 and axis not in over and axis not in settings.tasks
+    )
+    bootstrap = Bootstrap(settings.confidence, settings.interval, settings.resamples, settings.seed)
+    runs = _in_order(results.rows, axes)
+    rows, identical = counted(runs, list(axes), over)
+    left = {tuple(row[axis] for axis in axes) for row in rows}
+    classes = _in_order(results.breakdowns, axes)
+    measures = {
+        name: measure_of(name, [row.get(name) for row in runs]) for name in metrics_used(settings)
+    }
+    return Analysis(
+        results.name,
+        axes,
+        runs,
+        rows,
+        identical,
+        [row for row in classes if tuple(row[axis] for axis in axes) in left],
+        settings,
+        kept,
+        Plan(over, settings.tasks, settings.statistic, bootstrap),
+        measures,
+    )
+
+
+def repeats(settings: ReportSettings, axes: Mapping[str, Sequence[Label]]) -> tuple[str, ...]:
+    """Return the axes of repeats."""
+    if settings.over is not None:
+        return settings.over
+    return tuple(axis for axis in REPEATS if axis in axes and axis not in settings.tasks)
+
+
+def identical_repeats(results: Results, settings: ReportSettings) -> list[Identical]:
+    """Return the axes of repeats that make no difference in some combinations."""
+    return counted(results.rows, list(results.axes), repeats(settings, results.axes)).identical
+
+
+def metrics_used(settings: ReportSettings) -> list[str]:
+    """Return the metrics of the tables and the figures, each once."""
+    used = list(settings.metrics)
+    for figure in settings.figures or ():
+        used += [getattr(figure, key) for key in METRIC_KEYS[type(figure)]]
+    return list(dict.fromkeys(used))
+
+
+def _in_order(rows: Rows, axes: Mapping[str, Sequence[Label]]) -> list[Row]:
+    """Return rows in the order of the axes' labels, the first axis changing slowest."""
+    places = {axis: {label: at for at, label in enumerate(axes[axis])} for axis in axes}
+    return sorted(rows, key=lambda row: [places[axis][row[axis]] for axis in axes])

@@ -1,0 +1,153 @@
+"""The task of one run. Workers import it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hpcosim_executors import InputFiles
+from hpcosim_experiments.runs.result import RunResult, Simulated
+from hpcosim_experiments.statistics.measured import MeasureSettings, measure
+from hpcosim_scenarios.model.files import TRACES, with_files
+from hpcosim_scenarios.model.jobs import source_jobs
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.chosen import Chosen
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import load_with
+from hpcosim_scenarios.running.progress import Report, ignore
+from hpcosim_scenarios.running.run import opened_with
+from hpcosim_server.record.results import warnings_of
+from hpcosim_server.record.run_record import RunRecord
+from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
+from hpcosim_workloads.table import JobTable
+
+TABLES_KEPT = 2
+"""Job tables that a process keeps: the runs of an experiment follow each other by table."""
+
+
+Measures = Callable[[RunRecord, JobTable], Mapping[str, int | float]]
+"""Returns further metrics of a complete run; a function that workers can import."""
+
+
+class RunTask(NamedTuple):
+    """A run, as a worker gets it.
+
+    Attributes:
+        base: the result without what the simulation adds.
+        scenario: the scenario in JSON; paths are absolute.
+        files: the files that the scenario reads, by dotted path.
+        table: identity of the jobs that the scenario reads or draws, before it selects from them.
+        chosen: the policy; paths are absolute.
+        settings: what to measure.
+        jobs: also return the table of jobs.
+        measures: returns further metrics.
+    """
+
+    base: RunResult
+    scenario: bytes
+    files: Mapping[str, Path]
+    table: bytes
+    chosen: Chosen
+    settings: MeasureSettings
+    jobs: bool
+    measures: Measures | None = None
+
+
+def run_task(task: RunTask, files: InputFiles) -> Simulated:
+    """Simulate a run. An exception becomes a failed result with the exception in one line."""
+    began_s = time.perf_counter()
+    base = msgspec.structs.replace(task.base, python=platform.python_version())
+    try:
+        simulated = simulate(task, files, base)
+    except Exception as error:
+        simulated = Simulated(msgspec.structs.replace(base, status="failed", error=_line(error)))
+    wall_s = round(time.perf_counter() - began_s, 6)
+    return simulated._replace(result=msgspec.structs.replace(simulated.result, wall_s=wall_s))
+
+
+def simulate(
+    task: RunTask, files: InputFiles, base: RunResult, report: Report = ignore
+) -> Simulated:
+    """Simulate a run.
+
+    Args:
+        task: the run.
+        files: where its files are on this machine.
+        base: the result without what the simulation adds.
+        report: called with the progress about ten times a second.
+
+    Raises:
+        Exception: any exception of the simulation.
+    """
+    if (installed := hpcosim_version()) != base.hpcosim:
+        raise RuntimeError(f"the worker has hpcosim {installed}; expected {base.hpcosim}")
+    places = {name: files.local(path) for name, path in task.files.items()}
+    scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)
+    _use_traces(task.files, places)
+    loaded = load_with(scenario, Path(), _table(task.table, scenario))
+    chosen = task.chosen.moved(files.local)
+    with opened_with(chosen, loaded) as (opened, policy):
+        whole = run_in_process(opened, policy, report=report)
+    record = opened.simulation.record()
+    measured = measure(record, loaded.jobs, task.settings, whole)
+    more = task.measures(record, loaded.jobs) if task.measures else {}
+    result = msgspec.structs.replace(
+        base,
+        metrics={**measured.metrics, **more},
+        breakdowns=measured.breakdowns,
+        warnings=warnings_of(record, opened.run),
+    )
+    if not task.jobs:
+        return Simulated(result)
+    from hpcosim_experiments.runs.job_rows import job_file
+
+    return Simulated(result, job_file(record, loaded.jobs, task.settings))
+
+
+class _Source:
+    """A scenario whose jobs a table has; equal if the tables are."""
+
+    def __init__(self, identity: bytes, scenario: Scenario) -> None:
+        self.identity = identity
+        self.scenario = scenario
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Source) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+
+def _table(identity: bytes, scenario: Scenario) -> JobTable:
+    return _cached_table(_Source(identity, scenario))
+
+
+@lru_cache(maxsize=TABLES_KEPT)
+def _cached_table(source: _Source) -> JobTable:
+    return source_jobs(source.scenario, Path())
+
+
+def _use_traces(files: Mapping[str, Path], places: Mapping[str, Path]) -> None:
+    """Let the catalogue find the job logs that were shipped to this machine."""
+    for name in TRACES:
+        if name in files and places[name] != files[name]:
+            os.environ[TRACES_VARIABLE] = str(places[name].parent)
+
+
+def _line(error: Exception) -> str:
+    """Return an exception in one line; of a bug with the innermost line of code."""
+    text = " ".join(str(error).split())
+    if type(error).__module__.startswith("hpcosim_"):
+        return text or type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {text}{where}"

@@ -1,0 +1,1 @@
+"""The tables of results, as Parquet and CSV files."""

@@ -1,0 +1,132 @@
+"""Files of tables: Parquet and CSV. The same rows give the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from hpcosim_experiments.runs.plan import Plan
+from hpcosim_experiments.runs.result import RunResult
+from hpcosim_experiments.store import RunStore
+from hpcosim_experiments.tables.columns import Columns, axis_columns
+from hpcosim_experiments.tables.rows import Rows
+from hpcosim_experiments.whole_files import draft_of, write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Format = Literal["parquet", "csv"]
+
+
+def write_table(path: Path, table: Rows, about: Mapping[str, str]) -> None:
+    """Write a table.
+
+    Args:
+        path: the file; its suffix is the format, `.parquet` or `.csv`.
+        table: the table.
+        about: metadata of a Parquet file.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    write_whole(path, _csv(table) if path.suffix == ".csv" else _parquet(table, about))
+
+
+def _csv(table: Rows) -> bytes:
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(table.columns)
+    lines.writerows([_cell(row[name]) for name in table.columns] for row in table.rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _parquet(table: Rows, about: Mapping[str, str]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: [row[name] for row in table.rows] for name in table.columns}
+    sink = pa.BufferOutputStream()
+    content = pa.table(columns, schema=schema_of(table.columns, about))
+    pq.write_table(content, sink, compression="zstd")
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def schema_of(columns: Columns, about: Mapping[str, str]) -> pa.Schema:
+    """Return the schema of a Parquet file.
+
+    Args:
+        columns: its columns.
+        about: its metadata.
+    """
+    import pyarrow as pa
+
+    types = {
+        "text": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "truth": pa.bool_(),
+    }
+    return pa.schema({name: types[kind] for name, kind in columns.items()}, metadata=dict(about))
+
+
+def write_jobs(
+    path: Path,
+    plan: Plan,
+    results: Mapping[str, RunResult],
+    store: RunStore,
+    about: Mapping[str, str],
+) -> None:
+    """Write the table of the jobs of all runs, with a row group per run.
+
+    One run at a time is in memory.
+
+    Args:
+        path: the file; its suffix is the format, `.parquet` or `.csv`.
+        plan: the experiment.
+        results: the results by key; failed runs have no rows.
+        store: has the table of each run.
+        about: metadata of a Parquet file.
+
+    Raises:
+        StoreError: a file cannot be read or written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from hpcosim_experiments.runs.job_rows import SCHEMA
+
+    axes = schema_of(axis_columns(plan), about)
+    schema = pa.schema([*axes, *SCHEMA], metadata=dict(about))
+    with draft_of(path) as draft, _writer(draft, schema, path.suffix) as writer:
+        for run in plan.runs:
+            if results[run.key].status != "ok":
+                continue
+            jobs = pq.read_table(store.jobs_path(run.key))
+            labels = [
+                pa.repeat(pa.scalar(run.labels[field.name], field.type), len(jobs))
+                for field in axes
+            ]
+            writer.write_table(pa.table([*labels, *jobs.columns], schema=schema))
+
+
+@contextmanager
+def _writer(path: Path, schema: pa.Schema, suffix: str) -> Iterator[pq.ParquetWriter]:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if suffix == ".csv":
+        with pyarrow.csv.CSVWriter(path, schema) as writer:
+            yield writer
+    else:
+        with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+            yield writer
