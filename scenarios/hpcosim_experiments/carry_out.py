@@ -203,7 +203,7 @@ def _write(
     warn: Warn,
 ) -> list[Path]:
     """Write the tables and the report; return the files."""
-    about = {"hpcosim": hpcosim_version(), "experiment": plan.path.read_text(encoding="utf-8")}
+    about = {"hpcosim": hpcosim_version(), "experiment": plan.text}
     runs, classes = run_rows(plan, results, metrics), breakdown_rows(plan, results)
     files = [folder / f"results.{table_format}"]
     write_table(files[0], runs, about)

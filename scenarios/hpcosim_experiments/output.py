@@ -46,7 +46,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
 def marker_of(plan: Plan) -> Marker:
     """Return the description of an experiment file."""
-    checksum = hashlib.sha256(plan.path.read_bytes()).hexdigest()
+    checksum = hashlib.sha256(plan.text.encode()).hexdigest()
     name, file = plan.experiment.name, plan.path.name
     return Marker(name=name, file=file, sha256=checksum, hpcosim=hpcosim_version())
 

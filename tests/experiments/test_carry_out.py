@@ -393,3 +393,20 @@ def test_the_table_of_jobs_says_which_jobs_are_measured(tmp_path: Path) -> None:
         assert 0 < len(measured) == row["jobs"] < 30
         waits_s = [job["start_s"] - job["submit_s"] for job in measured]
         assert sum(waits_s) / len(waits_s) == pytest.approx(row["mean_wait_s"])
+
+
+def test_a_policy_edited_in_a_run_is_a_failure(tmp_path: Path) -> None:
+    """A result of changed files is not stored under the key of the files of the start."""
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n\n\n"
+        "def edited(view):\n"
+        "    Path(__file__).write_text('def edited(view):\\n    view.start(view.queue.first())\\n')\n"
+        "    while view.queue and view.start(view.queue.first()):\n"
+        "        pass\n"
+    )
+    path = write(
+        tmp_path, "name: study\nscenario: small.yaml\naxes: {scheduler: ['mine.py:edited']}\n"
+    )
+    done, _, _ = carry_out(path, tmp_path / "out")
+    (result,) = done.results.values()
+    assert (result.status, "mine.py has changed since" in result.error) == ("failed", True)

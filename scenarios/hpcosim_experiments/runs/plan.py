@@ -19,7 +19,7 @@ from hpcosim_experiments.model.combinations import (
     combinations_of,
 )
 from hpcosim_experiments.model.experiment import Experiment
-from hpcosim_experiments.model.file import load_experiment, located
+from hpcosim_experiments.model.file import KIND, load_experiment, located
 from hpcosim_experiments.runs.key import inputs_of, key_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.settings import Settings, common_settings, settings_of_run
@@ -32,6 +32,7 @@ from hpcosim_scenarios.model.files import input_files, with_files
 from hpcosim_scenarios.model.messages import nearest
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.source import sha256_of
+from hpcosim_scenarios.model.yaml_file import read_text
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
@@ -68,12 +69,14 @@ class Plan(NamedTuple):
 
     Attributes:
         path: the experiment file.
+        text: its text.
         experiment: its content.
         axes: the axes by name.
         runs: the runs in the order of the experiment. Runs with equal keys are simulated once.
     """
 
     path: Path
+    text: str
     experiment: Experiment
     axes: Axes
     runs: Sequence[PlannedRun]
@@ -101,7 +104,7 @@ def plan_of(
         ScenarioError: the scenario file is invalid.
         WorkloadError: a job log is missing.
     """
-    experiment = load_experiment(path)
+    experiment, text = load_experiment(path), read_text(path, KIND)
     try:
         combinations = changed(combinations_of(experiment))
         planner = _Planner(
@@ -110,7 +113,7 @@ def plan_of(
         runs = [planner.run(run, combinations.labels(run)) for run in combinations.runs]
     except ExperimentFileError as error:
         raise _with_line(error, path) from None
-    return Plan(path, experiment, combinations.axes, runs)
+    return Plan(path, text, experiment, combinations.axes, runs)
 
 
 def _with_line(error: ExperimentFileError, path: Path) -> ExperimentFileError:
@@ -153,6 +156,7 @@ class _Planner:
         self._sha256 = cache(sha256_of)
         self._description = cache(Chosen.description)
         self._check = cache(Chosen.check)
+        self._policy_files = cache(Chosen.files)
 
     def run(self, combination: Combination, labels: Mapping[str, Label]) -> PlannedRun:
         """Return the run of a combination.
@@ -208,12 +212,16 @@ class _Planner:
                 None,
             ),
         )
+        chosen = chosen.moved(Path.absolute)
         task = RunTask(
             base=base,
             scenario=msgspec.json.encode(scenario),
             files=files,
+            checksums={
+                file: self._sha256(file) for file in (*files.values(), *self._policy_files(chosen))
+            },
             table=table_identity(scenario),
-            chosen=chosen.moved(Path.absolute),
+            chosen=chosen,
             settings=measured,
             jobs=self._experiment.jobs,
             measures=self._measures,

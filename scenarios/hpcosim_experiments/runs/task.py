@@ -15,6 +15,7 @@ import msgspec
 
 from hpcosim_executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
+from hpcosim_experiments.runs.unchanged import check_unchanged
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_scenarios.model.files import TRACES, with_files
 from hpcosim_scenarios.model.jobs import source_jobs
@@ -45,6 +46,7 @@ class RunTask(NamedTuple):
         base: the result without what the simulation adds.
         scenario: the scenario in JSON; paths are absolute.
         files: the files that the scenario reads, by dotted path.
+        checksums: SHA-256 of these files and of those of the policy, by path.
         table: identity of the jobs that the scenario reads or draws, before it selects from them.
         chosen: the policy; paths are absolute.
         settings: what to measure.
@@ -55,6 +57,7 @@ class RunTask(NamedTuple):
     base: RunResult
     scenario: bytes
     files: Mapping[str, Path]
+    checksums: Mapping[Path, str]
     table: bytes
     chosen: Chosen
     settings: MeasureSettings
@@ -90,6 +93,7 @@ def simulate(
     """
     if (installed := hpcosim_version()) != base.hpcosim:
         raise RuntimeError(f"the worker has hpcosim {installed}; expected {base.hpcosim}")
+    check_unchanged(task.checksums, files)
     places = {name: files.local(path) for name, path in task.files.items()}
     scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)
     _use_traces(task.files, places)
@@ -97,6 +101,7 @@ def simulate(
     chosen = task.chosen.moved(files.local)
     with opened_with(chosen, loaded) as (opened, policy):
         whole = run_in_process(opened, policy, report=report)
+    check_unchanged(task.checksums, files)  # a policy or a log may have been read in between
     record = opened.simulation.record()
     measured = measure(record, loaded.jobs, task.settings, whole)
     more = task.measures(record, loaded.jobs) if task.measures else {}
