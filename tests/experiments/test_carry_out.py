@@ -400,7 +400,7 @@ def test_a_policy_edited_in_a_run_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from pathlib import Path\n\n\n"
         "def edited(view):\n"
-        "    Path(__file__).write_text('def edited(view):\\n    view.start(view.queue.first())\\n')\n"
+        "    Path(__file__).write_text('another policy')\n"
         "    while view.queue and view.start(view.queue.first()):\n"
         "        pass\n"
     )
