@@ -92,14 +92,33 @@ if __name__ == "__main__":
 """
 
 
-def test_an_unknown_partition_is_an_error(slurm: Slurm) -> None:
-    """The message has Slurm's reason."""
+def test_an_unknown_partition_is_an_error(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
+    """The message has Slurm's reason, and nothing else is printed."""
     settings = Slurm(partition="none", folder=slurm.folder)
     with (
         open_executor(settings) as executor,
         pytest.raises(ExecutorError, match=r"Slurm does not accept the jobs: .*invalid partition"),
     ):
         list(executor.run(given.square, [1]))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_rejected_job_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The reason of sbatch is in the error only."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sbatch", "squeue", "scancel", "scontrol", "srun"):
+        (programs / name).write_text("#!/bin/sh\necho 'no such partition' >&2\nexit 1\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    with (
+        open_executor(Slurm(folder=tmp_path / "jobs")) as executor,
+        pytest.raises(ExecutorError, match=r"not accept the jobs: .*no such partition"),
+    ):
+        list(executor.run(given.square, [1]))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_folders_are_removed_after_success(tmp_path: Path) -> None:
