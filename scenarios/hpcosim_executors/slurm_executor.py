@@ -57,7 +57,17 @@ def slurm_executor(settings: Slurm, folders: Mapping[str, Path]) -> Iterator[Exe
         if executor is not None:
             executor.close()
         if executor is None or not executor.lost:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; the last elements may still write their logs into it."""
+    until_s = time.monotonic() + GRACE_S
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or time.monotonic() > until_s:
+            return
+        time.sleep(MIN_POLL_S)
 
 
 class ArrayElement:

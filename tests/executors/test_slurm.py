@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +125,26 @@ def test_a_rejected_job_prints_nothing(
 
 def test_folders_are_removed_after_success(tmp_path: Path) -> None:
     """Nothing is left of jobs that ran."""
+    with open_executor(Slurm(cluster="local", folder=tmp_path)) as executor:
+        assert [done.result for done in executor.run(given.square, [3])] == [9]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_are_removed_while_a_job_writes_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that appears while the folder is removed is removed too."""
+    removed = []
+
+    def remove_late(folder: Path, **options: Any) -> None:
+        rmtree(folder, **options)
+        if not removed:
+            folder.mkdir()
+            (folder / "late.log").touch()
+        removed.append(folder)
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", remove_late)
     with open_executor(Slurm(cluster="local", folder=tmp_path)) as executor:
         assert [done.result for done in executor.run(given.square, [3])] == [9]
     assert list(tmp_path.iterdir()) == []
