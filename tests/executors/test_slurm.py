@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
 
-from hpcosim_executors import Done, ExecutorError, Slurm, open_executor
+from hpcosim_executors import Done, ExecutorError, Slurm, open_executor, slurm_executor
 from hpcosim_executors.slurm_element import new_records
 from support import executor_tasks as given
 from support.processes import eventually
@@ -105,16 +105,27 @@ def test_an_unknown_partition_is_an_error(slurm: Slurm, capfd: pytest.CaptureFix
     assert capfd.readouterr() == ("", "")
 
 
+def programs(folder: Path, sbatch: str) -> Path:
+    """Return a folder with the programs of a Slurm whose controller does not answer.
+
+    Args:
+        folder: parent of the folder.
+        sbatch: shell commands of `sbatch`.
+    """
+    found = folder / "programs"
+    found.mkdir()
+    for name in ("sbatch", "squeue", "scancel", "scontrol", "srun"):
+        (found / name).write_text(f"#!/bin/sh\n{sbatch if name == 'sbatch' else 'exit 1'}\n")
+        (found / name).chmod(0o755)
+    return found
+
+
 def test_a_rejected_job_prints_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The reason of sbatch is in the error only."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("sbatch", "squeue", "scancel", "scontrol", "srun"):
-        (programs / name).write_text("#!/bin/sh\necho 'no such partition' >&2\nexit 1\n")
-        (programs / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    broken = "echo 'no such partition' >&2; exit 1"
+    monkeypatch.setenv("PATH", str(programs(tmp_path, sbatch=broken)), prepend=os.pathsep)
     with (
         open_executor(Slurm(folder=tmp_path / "jobs")) as executor,
         pytest.raises(ExecutorError, match=r"not accept the jobs: .*no such partition"),
@@ -148,6 +159,23 @@ def test_folders_are_removed_while_a_job_writes_its_log(
     with open_executor(Slurm(cluster="local", folder=tmp_path)) as executor:
         assert [done.result for done in executor.run(given.square, [3])] == [9]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slurm_that_is_gone_is_a_warning_then_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One warning says that the driver waits; the error says for how long it has waited."""
+    accepted = "echo Submitted batch job 7"
+    monkeypatch.setenv("PATH", str(programs(tmp_path, sbatch=accepted)), prepend=os.pathsep)
+    for name, value_s in (("STATE_EVERY_S", 0.0), ("WARN_AFTER_S", 0.2), ("SILENCE_S", 1.0)):
+        monkeypatch.setattr(slurm_executor, name, value_s)
+    with (
+        open_executor(Slurm(folder=tmp_path / "jobs")) as executor,
+        pytest.warns(UserWarning, match="Slurm has not answered squeue for") as caught,
+        pytest.raises(ExecutorError, match="Slurm has not answered squeue for 1 s"),
+    ):
+        list(executor.run(given.square, [1]))
+    assert len(caught) == 1
 
 
 def test_a_machine_without_slurm_is_an_error(
