@@ -20,7 +20,7 @@ from hpcosim_executors.calls import packed, unpacked_outcome
 from hpcosim_executors.child_process import ChildProcess
 from hpcosim_executors.errors import ExecutorError
 from hpcosim_executors.interface import Done, Executor
-from hpcosim_executors.ray_driver import End, Failed, Finished, Lost, Ready, serve
+from hpcosim_executors.ray_driver import EXPECTED, End, Failed, Finished, Lost, Ready, serve
 from hpcosim_executors.settings import Ray
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
@@ -128,8 +128,7 @@ class RayExecutor:
         """Return the number of tasks that can run at a time, when the cluster answers."""
         if not self._driver.connection.poll(timeout_s):
             raise ExecutorError(
-                f"Ray on {self._where} does not answer within {timeout_s:g} s; expected the "
-                "address of a head node, such as 10.0.0.1:6379"
+                f"Ray on {self._where} does not answer within {timeout_s:g} s; {EXPECTED}"
             )
         ready: Ready = self._received(Ready)
         return ready.workers
