@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,13 @@ from hpcosim_executors.settings import Ray
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Makes a cluster of one machine listen on the loopback interface, on every operating system."""
+
+AUTHENTICATION = (
+    "; the cluster uses token authentication: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH to "
+    "the file of its token (such as ~/.ray/auth_token), for this command as on the nodes"
+)
+UNAUTHENTICATED = ("Unauthenticated", "no authentication token")
+"""Parts of Ray's messages about a missing or wrong token."""
 
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 """Time after which a driver whose head node is gone ends itself, s."""
@@ -80,7 +88,7 @@ class RayExecutor:
         self._where = settings.address or "this machine"
         variables = QUIET | {RECONNECT: str(math.ceil(settings.timeout_s))}
         if settings.address is None:
-            variables |= LOOPBACK | {"PYTHONPATH": os.pathsep.join(sys.path)}
+            variables |= LOOPBACK | _own_token() | {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._driver = ChildProcess(serve, (settings, log, files, folders), variables)
         self._open = True
         try:
@@ -128,7 +136,8 @@ class RayExecutor:
         """Return the number of tasks that can run at a time, when the cluster answers."""
         if not self._driver.connection.poll(timeout_s):
             raise ExecutorError(
-                f"Ray on {self._where} does not answer within {timeout_s:g} s; {EXPECTED}"
+                f"Ray on {self._where} does not answer within {timeout_s:g} s"
+                f"{self._hint() or f'; {EXPECTED}'}"
             )
         ready: Ready = self._received(Ready)
         return ready.workers
@@ -144,9 +153,23 @@ class RayExecutor:
             return message
         if isinstance(message, Failed):
             self.stop()
-            raise ExecutorError(f"Ray on {self._where}: {message.why}")
+            raise ExecutorError(f"Ray on {self._where}: {message.why}{self._hint(message.why)}")
         end = self.stop(1.0)
         raise ExecutorError(f"Ray on {self._where}: the driver {end}{_last_line(self._log)}")
+
+    def _hint(self, why: str = "") -> str:
+        """Return what to do if Ray has rejected the user's token."""
+        said = why + self._log.read_text(errors="replace")
+        return AUTHENTICATION if any(each in said for each in UNAUTHENTICATED) else ""
+
+
+def _own_token() -> dict[str, str]:
+    """Return the variables of a cluster with a token of its own.
+
+    Ray would create a token in the user's home folder, and clusters that the user starts later
+    would ask for it.
+    """
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _last_line(log: Path) -> str:

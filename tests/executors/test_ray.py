@@ -120,13 +120,18 @@ def test_a_cluster_that_does_not_answer_is_an_error() -> None:
 
 
 def test_a_cluster_of_this_machine_is_silent_and_local(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is printed though a worker dies, and no port is open to other machines."""
+    """Nothing is printed though a worker dies; no port is open to others; no token stays."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     with open_executor(Ray(workers=1)) as executor:
         (found,) = executor.run(given.die_once, [tmp_path / "mark"])
         assert listening_addresses() <= {"0100007F", "0000000000000000FFFF00000100007F"}
     assert found.result == "mark"
+    assert not (tmp_path / "home/.ray").exists()
     assert capfd.readouterr() == ("", "")
 
 
@@ -158,3 +163,13 @@ def test_an_executor_that_was_stopped_runs_no_more(ray_address: str) -> None:
         del outcomes
         with pytest.raises(ExecutorError, match="has been stopped"):
             next(executor.run(given.square, [1]))
+
+
+def test_a_missing_token_is_an_error(ray_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says how to pass the token of the cluster."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with (
+        pytest.raises(ExecutorError, match=f"Ray on {ray_address}.* set RAY_AUTH_MODE=token and"),
+        open_executor(Ray(address=ray_address, timeout_s=10.0)),
+    ):
+        pass
