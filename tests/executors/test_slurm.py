@@ -145,7 +145,7 @@ def test_folders_are_removed_while_a_job_writes_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that appears while the folder is removed is removed too."""
-    removed = []
+    removed: list[Path] = []
 
     def remove_late(folder: Path, **options: Any) -> None:
         rmtree(folder, **options)
