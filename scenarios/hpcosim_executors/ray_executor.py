@@ -35,6 +35,14 @@ AUTHENTICATION = (
 UNAUTHENTICATED = ("Unauthenticated", "no authentication token")
 """Parts of Ray's messages about a missing or wrong token."""
 
+HEAD_LOST = "Failed to connect to GCS"
+"""Ray's message when the driver of a running cluster has lost the head node."""
+
+HEAD_GONE = (
+    "the head node is gone: it has not answered for {:g} s; start the cluster again (`ray start "
+    "--head` on the head node), and repeat the command"
+)
+
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 """Time after which a driver whose head node is gone ends itself, s."""
 
@@ -85,7 +93,7 @@ class RayExecutor:
         self, settings: Ray, log: Path, files: tuple[Path, ...], folders: dict[str, Path]
     ) -> None:
         self._log = log
-        self._where = settings.address or "this machine"
+        self._where, self._timeout_s = settings.address or "this machine", settings.timeout_s
         variables = QUIET | {RECONNECT: str(math.ceil(settings.timeout_s))}
         if settings.address is None:
             variables |= LOOPBACK | _own_token() | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -155,6 +163,8 @@ class RayExecutor:
             self.stop()
             raise ExecutorError(f"Ray on {self._where}: {message.why}{self._hint(message.why)}")
         end = self.stop(1.0)
+        if HEAD_LOST in self._log.read_text(errors="replace"):
+            raise ExecutorError(f"Ray on {self._where}: {HEAD_GONE.format(self._timeout_s)}")
         raise ExecutorError(f"Ray on {self._where}: the driver {end}{_last_line(self._log)}")
 
     def _hint(self, why: str = "") -> str:
