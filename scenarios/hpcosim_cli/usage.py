@@ -18,6 +18,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # Patterns of typer's messages, each with its replacement. The last two are of older versions.
 _WORDINGS = (
+    ("' / '", " / "),  # the names of one option
     ("^Invalid value for '([^:]+)': ", r"\1: "),
     ("Value error, ", ""),
     ("Input should be (greater|less)", r"expected a value \1"),

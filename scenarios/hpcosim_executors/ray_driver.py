@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -20,6 +22,8 @@ from hpcosim_executors.shipped_files import packed as packed_files
 from hpcosim_executors.tries import MAX_TRIES, WaitingTasks
 
 CHECK_EVERY_S = 5.0  # between checks of the number of CPUs
+
+EXPECTED = "expected the address of a head node, such as 10.0.0.1:6379"
 
 
 class Ready(NamedTuple):
@@ -121,6 +125,8 @@ class RayDriver:
     ) -> None:
         from hpcosim_executors import ray_worker
 
+        if settings.address is not None:
+            _find(settings.address, settings.timeout_s)
         ray: Any = import_module("ray")
 
         archive = packed_files(files)
@@ -209,10 +215,29 @@ def _end(*_: object) -> None:
     raise SystemExit(1)
 
 
-def _shut_down() -> None:
-    import ray
+def _find(address: str, timeout_s: float) -> None:
+    """Check that a head node accepts connections; Ray itself looks for it for a minute.
 
-    ray.shutdown()
+    Args:
+        address: `HOST:PORT`; other addresses are left to Ray.
+        timeout_s: timeout of the connection, s.
+
+    Raises:
+        ExecutorError: there is no such host, or nothing listens at the port.
+    """
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ExecutorError(f"cannot connect: {why}; {EXPECTED}") from None
+
+
+def _shut_down() -> None:
+    if (ray := sys.modules.get("ray")) is not None:
+        ray.shutdown()
 
 
 def _loss(error: Exception) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +21,27 @@ from hpcosim_executors.calls import packed, unpacked_outcome
 from hpcosim_executors.child_process import ChildProcess
 from hpcosim_executors.errors import ExecutorError
 from hpcosim_executors.interface import Done, Executor
-from hpcosim_executors.ray_driver import End, Failed, Finished, Lost, Ready, serve
+from hpcosim_executors.ray_driver import EXPECTED, End, Failed, Finished, Lost, Ready, serve
 from hpcosim_executors.settings import Ray
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Makes a cluster of one machine listen on the loopback interface, on every operating system."""
+
+AUTHENTICATION = (
+    "; the cluster uses token authentication: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH to "
+    "the file of its token (such as ~/.ray/auth_token), for this command as on the nodes"
+)
+UNAUTHENTICATED = ("Unauthenticated", "no authentication token")
+"""Parts of Ray's messages about a missing or wrong token."""
+
+HEAD_LOST = "Failed to connect to GCS"
+"""Ray's message when the driver of a running cluster has lost the head node."""
+
+HEAD_GONE = (
+    "the head node is gone: it has not answered for {:g} s; start the cluster again (`ray start "
+    "--head` on the head node), and repeat the command"
+)
 
 RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 """Time after which a driver whose head node is gone ends itself, s."""
@@ -77,10 +93,10 @@ class RayExecutor:
         self, settings: Ray, log: Path, files: tuple[Path, ...], folders: dict[str, Path]
     ) -> None:
         self._log = log
-        self._where = settings.address or "this machine"
+        self._where, self._timeout_s = settings.address or "this machine", settings.timeout_s
         variables = QUIET | {RECONNECT: str(math.ceil(settings.timeout_s))}
         if settings.address is None:
-            variables |= LOOPBACK | {"PYTHONPATH": os.pathsep.join(sys.path)}
+            variables |= LOOPBACK | _own_token() | {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._driver = ChildProcess(serve, (settings, log, files, folders), variables)
         self._open = True
         try:
@@ -128,8 +144,8 @@ class RayExecutor:
         """Return the number of tasks that can run at a time, when the cluster answers."""
         if not self._driver.connection.poll(timeout_s):
             raise ExecutorError(
-                f"Ray on {self._where} does not answer within {timeout_s:g} s; expected the "
-                "address of a head node, such as 10.0.0.1:6379"
+                f"Ray on {self._where} does not answer within {timeout_s:g} s"
+                f"{self._hint() or f'; {EXPECTED}'}"
             )
         ready: Ready = self._received(Ready)
         return ready.workers
@@ -145,9 +161,25 @@ class RayExecutor:
             return message
         if isinstance(message, Failed):
             self.stop()
-            raise ExecutorError(f"Ray on {self._where}: {message.why}")
+            raise ExecutorError(f"Ray on {self._where}: {message.why}{self._hint(message.why)}")
         end = self.stop(1.0)
+        if HEAD_LOST in self._log.read_text(errors="replace"):
+            raise ExecutorError(f"Ray on {self._where}: {HEAD_GONE.format(self._timeout_s)}")
         raise ExecutorError(f"Ray on {self._where}: the driver {end}{_last_line(self._log)}")
+
+    def _hint(self, why: str = "") -> str:
+        """Return what to do if Ray has rejected the user's token."""
+        said = why + self._log.read_text(errors="replace")
+        return AUTHENTICATION if any(each in said for each in UNAUTHENTICATED) else ""
+
+
+def _own_token() -> dict[str, str]:
+    """Return the variables of a cluster with a token of its own.
+
+    Ray would create a token in the user's home folder, and clusters that the user starts later
+    would ask for it.
+    """
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 def _last_line(log: Path) -> str:

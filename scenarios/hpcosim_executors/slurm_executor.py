@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from hpcosim_executors.tries import MAX_TRIES, WaitingTasks
 MIN_POLL_S, MAX_POLL_S = 0.1, 5.0  # between looks at the files of outcomes
 STATE_EVERY_S = 5.0  # between calls of squeue
 GRACE_S = 10.0  # for a shared file system to show the outcomes of a job that has ended
+WARN_AFTER_S = 60.0  # without an answer of Slurm
 SILENCE_S = 600.0  # after which a Slurm that does not answer is an error
 
 
@@ -57,7 +59,17 @@ def slurm_executor(settings: Slurm, folders: Mapping[str, Path]) -> Iterator[Exe
         if executor is not None:
             executor.close()
         if executor is None or not executor.lost:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; the last elements may still write their logs into it."""
+    until_s = time.monotonic() + GRACE_S
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or time.monotonic() > until_s:
+            return
+        time.sleep(MIN_POLL_S)
 
 
 class ArrayElement:
@@ -192,6 +204,7 @@ class StateWatch:
     def __init__(self, jobs: SlurmJobs) -> None:
         self._jobs = jobs
         self._asked_s = self._answered_s = time.monotonic()
+        self._warned = False
 
     def lost(self, elements: Iterable[ArrayElement]) -> list[ArrayElement]:
         """Return the elements that are lost; ask Slurm if it is time to.
@@ -206,8 +219,7 @@ class StateWatch:
         self._asked_s = now_s
         present = self._jobs.present(element.job for element in left)
         if present is None:
-            if now_s - self._answered_s > SILENCE_S:
-                raise ExecutorError(f"Slurm has not answered squeue for {SILENCE_S:g} s")
+            self._report_silence(time.monotonic() - self._answered_s)
             return []
         self._answered_s = now_s
         for element in left:
@@ -216,3 +228,15 @@ class StateWatch:
             elif element.gone_s is None:
                 element.gone_s = now_s
         return [each for each in left if each.gone_s is not None and now_s - each.gone_s >= GRACE_S]
+
+    def _report_silence(self, silent_s: float) -> None:
+        """Warn once that Slurm does not answer; give up after `SILENCE_S`."""
+        if silent_s > SILENCE_S:
+            raise ExecutorError(f"Slurm has not answered squeue for {SILENCE_S:g} s")
+        if silent_s > WARN_AFTER_S and not self._warned:
+            self._warned = True
+            what = (
+                f"Slurm has not answered squeue for {silent_s:.0f} s; waiting for it for up to "
+                f"{SILENCE_S:g} s"
+            )
+            warnings.warn(what, stacklevel=2)

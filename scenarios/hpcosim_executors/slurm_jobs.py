@@ -6,12 +6,14 @@ which jobs are there, and `scontrol` how a recent one has ended.
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,8 @@ class SlurmJobs:
             ExecutorError: Slurm does not accept the array, or does not answer.
         """
         try:
-            with environment(ONE_THREAD):
+            # submitit prints what sbatch says, and raises it too
+            with environment(ONE_THREAD), redirect_stderr(io.StringIO()):
                 jobs = list(self._executor.map_array(run_element, elements))
         except OSError:
             raise

@@ -52,6 +52,7 @@ WRONG = {
     f"train pairing {DEMO} --out x --seed 1 --seeds 1,2": "expected either --seed or --seeds",
     f"train adaptive {DEMO} --out x --seeds 1,-2": "--seeds: expected integers >= 0, such as 0,1,2",
     f"train deep-eas {DEMO} --out x --seeds 1,2,1": "--seeds: 1 is given twice",
+    f"train pairing {DEMO} --out x -j 0": "error: --workers / -j: expected a value greater than",
     f"train power {DEMO} --out x -j 2": "--workers applies only with --seeds",
     f"train power {DEMO} --out x --executor ray": "--executor ray applies only with --seeds",
     f"train power {DEMO} --out x --seeds 1,2 --resume": "x/seed-1: no checkpoint.safetensors",

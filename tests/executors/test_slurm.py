@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
 
-from hpcosim_executors import Done, ExecutorError, Slurm, open_executor
+from hpcosim_executors import Done, ExecutorError, Slurm, open_executor, slurm_executor
 from hpcosim_executors.slurm_element import new_records
 from support import executor_tasks as given
 from support.processes import eventually
@@ -92,14 +94,44 @@ if __name__ == "__main__":
 """
 
 
-def test_an_unknown_partition_is_an_error(slurm: Slurm) -> None:
-    """The message has Slurm's reason."""
+def test_an_unknown_partition_is_an_error(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> None:
+    """The message has Slurm's reason, and nothing else is printed."""
     settings = Slurm(partition="none", folder=slurm.folder)
     with (
         open_executor(settings) as executor,
         pytest.raises(ExecutorError, match=r"Slurm does not accept the jobs: .*invalid partition"),
     ):
         list(executor.run(given.square, [1]))
+    assert capfd.readouterr() == ("", "")
+
+
+def programs(folder: Path, sbatch: str) -> Path:
+    """Return a folder with the programs of a Slurm whose controller does not answer.
+
+    Args:
+        folder: parent of the folder.
+        sbatch: shell commands of `sbatch`.
+    """
+    found = folder / "programs"
+    found.mkdir()
+    for name in ("sbatch", "squeue", "scancel", "scontrol", "srun"):
+        (found / name).write_text(f"#!/bin/sh\n{sbatch if name == 'sbatch' else 'exit 1'}\n")
+        (found / name).chmod(0o755)
+    return found
+
+
+def test_a_rejected_job_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The reason of sbatch is in the error only."""
+    broken = "echo 'no such partition' >&2; exit 1"
+    monkeypatch.setenv("PATH", str(programs(tmp_path, sbatch=broken)), prepend=os.pathsep)
+    with (
+        open_executor(Slurm(folder=tmp_path / "jobs")) as executor,
+        pytest.raises(ExecutorError, match=r"not accept the jobs: .*no such partition"),
+    ):
+        list(executor.run(given.square, [1]))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_folders_are_removed_after_success(tmp_path: Path) -> None:
@@ -107,6 +139,43 @@ def test_folders_are_removed_after_success(tmp_path: Path) -> None:
     with open_executor(Slurm(cluster="local", folder=tmp_path)) as executor:
         assert [done.result for done in executor.run(given.square, [3])] == [9]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_are_removed_while_a_job_writes_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that appears while the folder is removed is removed too."""
+    removed: list[Path] = []
+
+    def remove_late(folder: Path, **options: Any) -> None:
+        rmtree(folder, **options)
+        if not removed:
+            folder.mkdir()
+            (folder / "late.log").touch()
+        removed.append(folder)
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", remove_late)
+    with open_executor(Slurm(cluster="local", folder=tmp_path)) as executor:
+        assert [done.result for done in executor.run(given.square, [3])] == [9]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slurm_that_is_gone_is_a_warning_then_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One warning says that the driver waits; the error says for how long it has waited."""
+    accepted = "echo Submitted batch job 7"
+    monkeypatch.setenv("PATH", str(programs(tmp_path, sbatch=accepted)), prepend=os.pathsep)
+    for name, value_s in (("STATE_EVERY_S", 0.0), ("WARN_AFTER_S", 0.2), ("SILENCE_S", 1.0)):
+        monkeypatch.setattr(slurm_executor, name, value_s)
+    with (
+        open_executor(Slurm(folder=tmp_path / "jobs")) as executor,
+        pytest.warns(UserWarning, match="Slurm has not answered squeue for") as caught,
+        pytest.raises(ExecutorError, match="Slurm has not answered squeue for 1 s"),
+    ):
+        list(executor.run(given.square, [1]))
+    assert len(caught) == 1
 
 
 def test_a_machine_without_slurm_is_an_error(
