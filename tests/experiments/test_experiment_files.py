@@ -39,6 +39,16 @@ def problem(folder: Path, text: str, overrides: dict[str, object] | None = None)
             "6: axes.load[1]: workload.load: expected a number >= 1e-06, got -1",
         ),
         ("axes:\n  seed: []", "4: axes.seed: expected at least one value"),
+        ("axes:\n  load: [1, .nan]", "4: axes.load[1]: expected a finite number, got nan"),
+        ("axes:\n  load: [.inf, -.inf]", "4: axes.load[0]: expected a finite number, got inf"),
+        (
+            "axes:\n  power:\n    - {name: timeout, timeout_s: -.inf}",
+            "5: axes.power[0].timeout_s: expected a finite number, got -inf",
+        ),
+        (
+            "axes: {seed: [1]}\nset: {workload.load: .nan}",
+            '4: set["workload.load"]: workload.load: expected a number >= 1e-06, got nan',
+        ),
         ("axes:\n  seed: [1, 1]", "4: axes.seed[1]: the value 1 is there twice"),
         (
             "axes:\n  seed: {valus: [1]}",
