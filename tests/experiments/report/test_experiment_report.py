@@ -86,6 +86,20 @@ def test_a_report_has_the_same_bytes_in_any_order_of_the_rows(tmp_path: Path) ->
     assert {Path(name).suffix for name in one if name.startswith("figures/")} == {".svg", ".pdf"}
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_labels_without_glyphs_give_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The page has labels that the font of the figures lacks, and matplotlib does not warn."""
+    found = [{**one, "scheduler": f"{one['scheduler']} \u65e5\u672c"} for one in rows()]
+    axes = {**AXES, "scheduler": ("easy \u65e5\u672c", "fcfs \u65e5\u672c")}
+    settings = replace(SETTINGS, baseline=None, figures=(BoxFigure("mean_wait_s", "scheduler"),))
+    files = written(tmp_path, found, settings, axes=axes)
+    assert "easy \u65e5\u672c" in files["report.html"].decode()
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("name", ["report.html", "tables/metrics.tex", "figures/01-box"])
 def test_a_full_disk_leaves_the_earlier_files_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
