@@ -93,6 +93,7 @@ def run_experiment(
     store, results = simulate_plan(
         plan, folder, executor=executor or Local(), force=force, again=force, warn=warn, say=say
     )
+    say("writing the tables and the report")
     files = _write(folder, plan, results, store, metrics, table_format, warn)
     list_output(folder, files)
     return CarriedOut(folder, plan, results, files)

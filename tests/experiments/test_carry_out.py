@@ -134,7 +134,7 @@ def test_stored_results_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     before = (tmp_path / "out/results.parquet").read_bytes()
     monkeypatch.setattr("hpcosim_experiments.execute.run_task", None)  # would fail
     _, said, _ = carry_out(path, tmp_path / "out")
-    assert said == ["study: 8 runs; 8 stored results are used; 0 runs to simulate"]
+    assert said[0] == "study: 8 runs; 8 stored results are used; 0 runs to simulate"
     assert (tmp_path / "out/results.parquet").read_bytes() == before
 
 
@@ -143,10 +143,10 @@ def test_a_changed_experiment_runs_only_what_is_new(tmp_path: Path) -> None:
     carry_out(write(tmp_path), tmp_path / "out")
     path = write(tmp_path, EXPERIMENT.replace("seed: [1, 2]", "seed: [2, 3, 4]"))
     _, said, _ = carry_out(path, tmp_path / "out")
-    assert said == [
+    assert said[0] == (
         f"{path} has changed since the last start. study: 12 runs; 4 stored results are used; "
         "8 runs to simulate; 4 stored results of other runs are kept"
-    ]
+    )
     _, said, _ = carry_out(write(tmp_path), tmp_path / "out")
     assert "8 stored results are used; 0 runs to simulate" in said[0]
 
@@ -156,14 +156,14 @@ def test_force_simulates_all_again(tmp_path: Path) -> None:
     path = write(tmp_path)
     carry_out(path, tmp_path / "out")
     _, said, _ = carry_out(path, tmp_path / "out", force=True)
-    assert said == ["study: 8 runs; 8 runs to simulate"]
+    assert said[0] == "study: 8 runs; 8 runs to simulate"
 
 
 def test_equal_runs_are_simulated_once(tmp_path: Path) -> None:
     """Combinations that are the same run share a result and have a row each."""
     text = EXPERIMENT.replace("[fcfs, easy]", "[easy, EASY]")
     _, said, _ = carry_out(write(tmp_path, text), tmp_path / "out")
-    assert said == ["study: 8 runs, 4 of them different; 4 runs to simulate"]
+    assert said[0] == "study: 8 runs, 4 of them different; 4 runs to simulate"
     found = rows(tmp_path / "out")
     assert [row["scheduler"] for row in found[::4]] == ["easy", "EASY"]
     assert [row["mean_wait_s"] for row in found[:4]] == [row["mean_wait_s"] for row in found[4:]]
@@ -250,7 +250,7 @@ def test_a_log_is_read_once_for_all_runs(tmp_path: Path, monkeypatch: pytest.Mon
         "report: {figures: []}"
     )
     _, said, _ = carry_out(write(tmp_path, text), tmp_path / "out")
-    assert said == ["study: 12 runs; 12 runs to simulate"]
+    assert said[0] == "study: 12 runs; 12 runs to simulate"
     assert len(reads) == 2
     assert [row["jobs"] for row in rows(tmp_path / "out")][:6] == [9, 9, 9, 9, 41, 41]
 

@@ -12,6 +12,8 @@ from support.experiments import EXPERIMENT, carry_out, write
 
 pytest.importorskip("pyarrow", reason="needs pyarrow")
 
+WRITING = "writing the tables and the report"
+
 
 @pytest.fixture(autouse=True)
 def in_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,12 +27,14 @@ def test_an_experiment_writes_tables_and_a_report() -> None:
     """The command prints the files; a second start uses the results."""
     done = invoke("experiment", "study.yaml", "-j", "1")
     assert done.status == 0
-    assert done.err == "study: 8 runs; 8 runs to simulate\n"
+    assert done.err == f"study: 8 runs; 8 runs to simulate\n{WRITING}\n"
     files = ["results.parquet", "report.html", "report.md"]
     assert done.out.split() == [f"results/study/{name}" for name in files]
     assert all(Path(name).is_file() for name in done.out.split())
     again = invoke("experiment", "study.yaml")
-    assert again.err == "study: 8 runs; 8 stored results are used; 0 runs to simulate\n"
+    assert again.err == (
+        f"study: 8 runs; 8 stored results are used; 0 runs to simulate\n{WRITING}\n"
+    )
 
 
 def test_a_dry_run_lists_the_runs_and_writes_nothing() -> None:
@@ -69,12 +73,12 @@ def test_failed_runs_are_listed_and_give_status_1() -> None:
     done = invoke("experiment", "study.yaml", "-j", "1")
     assert done.status == 1
     lines = done.err.splitlines()
-    assert lines[0] == "study: 8 runs; 8 runs to simulate"
-    assert lines[1].startswith(
+    assert lines[:2] == ["study: 8 runs; 8 runs to simulate", WRITING]
+    assert lines[2].startswith(
         "error: scheduler=mine.py:fails, load=0.5, seed=1 and 3 other runs: "
     )
-    assert len(lines) == 3
-    assert lines[1].endswith("mine.py:2: ZeroDivisionError: division by zero")
+    assert len(lines) == 4
+    assert lines[2].endswith("mine.py:2: ZeroDivisionError: division by zero")
     assert lines[-1] == "error: 4 of 8 runs failed"
     assert "results/study/report.html" in done.out
 

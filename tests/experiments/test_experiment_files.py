@@ -39,6 +39,16 @@ def problem(folder: Path, text: str, overrides: dict[str, object] | None = None)
             "6: axes.load[1]: workload.load: expected a number >= 1e-06, got -1",
         ),
         ("axes:\n  seed: []", "4: axes.seed: expected at least one value"),
+        ("axes:\n  load: [1, .nan]", "4: axes.load[1]: expected a finite number, got nan"),
+        ("axes:\n  load: [.inf, -.inf]", "4: axes.load[0]: expected a finite number, got inf"),
+        (
+            "axes:\n  power:\n    - {name: timeout, timeout_s: -.inf}",
+            "5: axes.power[0].timeout_s: expected a finite number, got -inf",
+        ),
+        (
+            "axes: {seed: [1]}\nset: {workload.load: .nan}",
+            '4: set["workload.load"]: workload.load: expected a number >= 1e-06, got nan',
+        ),
         ("axes:\n  seed: [1, 1]", "4: axes.seed[1]: the value 1 is there twice"),
         (
             "axes:\n  seed: {valus: [1]}",
@@ -94,8 +104,26 @@ def test_a_missing_scenario_is_an_error_with_the_nearest_name(tmp_path: Path) ->
     assert found == (
         "study.yaml:2: scenario: dmeo: no such file or shipped scenario; did you mean 'demo'?"
     )
+    found = problem(tmp_path, "name: a\nscenario: smal.yml\naxes: {seed: [1]}")
+    assert found.endswith("no such file or shipped scenario; did you mean 'small.yaml'?")
     found = problem(tmp_path, "name: a\naxes: {seed: [1]}")
     assert found == "study.yaml:1: the key `scenario` is missing"
+
+
+def test_the_experiment_is_not_suggested_as_its_scenario(tmp_path: Path) -> None:
+    """The suggestion leaves out the experiment file, whatever its name is."""
+    found = problem(tmp_path, "name: a\nscenario: stdy.yaml\naxes: {seed: [1]}")
+    assert "stdy.yaml: no such file or shipped scenario" in found
+    assert "did you mean 'study.yaml'" not in found
+
+
+def test_a_folder_as_scenario_is_an_error(tmp_path: Path) -> None:
+    """The error says that it is a folder."""
+    (tmp_path / "inputs").mkdir()
+    found = problem(tmp_path, "name: a\nscenario: inputs\naxes: {seed: [1]}")
+    assert found == (
+        "study.yaml:2: scenario: inputs: expected a scenario file, but this is a folder"
+    )
 
 
 def test_errors_of_the_scenario_itself_have_its_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,8 +93,8 @@ def resolve(name: str, axis: Axis | Sequence[Any], field: str) -> ResolvedAxis:
         field: its place in the file.
 
     Raises:
-        ExperimentFileError: the name or the path is unknown, it has no value or one twice, or a
-            value is no mapping of paths although the axis has no path.
+        ExperimentFileError: the name or the path is unknown, it has no value or one twice, a number
+            is not finite, or a value is no mapping of paths although the axis has no path.
     """
     if not name.isprintable():
         raise ExperimentFileError("expected a name of printable characters", field=field)
@@ -106,6 +107,7 @@ def resolve(name: str, axis: Axis | Sequence[Any], field: str) -> ResolvedAxis:
         path = "" if named and not _is_path(name) else path_of(name, field)
     if not given.values:
         raise ExperimentFileError("expected at least one value", field=place)
+    _check_finite(given.values, place)
     if isinstance(given.values, dict):
         fields = [key_in(place, label) for label in given.values]
         labels: list[Label] = list(given.values)
@@ -189,6 +191,17 @@ def _expanded(path: str, values: Sequence[Any], place: str) -> tuple[list[Any], 
         for each in GROUPS.get(canonical_name(value), [value]) if named else [value]:
             found.setdefault(identity(each), (each, f"{place}[{number}]"))
     return [value for value, _ in found.values()], [field for _, field in found.values()]
+
+
+def _check_finite(value: object, field: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExperimentFileError(f"expected a finite number, got {shown(value)}", field=field)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_finite(item, key_in(field, str(key)))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            _check_finite(item, f"{field}[{number}]")
 
 
 def _check_different(values: Sequence[object], place: str) -> None:

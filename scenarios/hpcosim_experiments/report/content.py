@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hpcosim_experiments.report.analysis import Analysis
 from hpcosim_experiments.report.captions import listed
 from hpcosim_experiments.report.cells import Table
-from hpcosim_experiments.report.figures import DrawnFigure
+from hpcosim_experiments.report.figures import DrawnFigure, Figures
 from hpcosim_experiments.report.tables import overview_of, tables_of
 
 PROVENANCE = ("hpcosim", "python", "git_commit")
@@ -22,7 +22,8 @@ class Content(NamedTuple):
 
     Attributes:
         title: its title.
-        facts: pairs of a name and a text: the number of runs, and what made them.
+        facts: pairs of a name and a text: the number of runs, what made them, and the
+            figures that are left out.
         overview: the tables of what was run.
         figures: the figures.
         tables: the tables of results.
@@ -35,7 +36,7 @@ class Content(NamedTuple):
     tables: Sequence[Table]
 
 
-def content_of(analysis: Analysis, figures: Sequence[DrawnFigure]) -> Content:
+def content_of(analysis: Analysis, figures: Figures) -> Content:
     """Return the content of a report.
 
     Args:
@@ -48,9 +49,10 @@ def content_of(analysis: Analysis, figures: Sequence[DrawnFigure]) -> Content:
         ("runs", f"{len(analysis.runs):,}, of which {failed:,} failed"),
         *([("axes", listed(axes))] if axes else []),
         *_provenance(analysis),
+        *(("figure left out", text) for text in figures.left_out),
     ]
     title = f"Experiment {analysis.name}"
-    return Content(title, facts, overview_of(analysis), figures, tables_of(analysis))
+    return Content(title, facts, overview_of(analysis), figures.drawn, tables_of(analysis))
 
 
 def _provenance(analysis: Analysis) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from hpcosim_experiments.report.charts import (
     figure_width,
     legend_of,
 )
+from hpcosim_experiments.report.limits import crowded
 from hpcosim_experiments.report.panels import OPEN, panels
 from hpcosim_experiments.report.scales import set_box_scales, set_scales
 from hpcosim_experiments.report.settings import (
@@ -72,7 +73,19 @@ class DrawnFigure(NamedTuple):
     caption: str
 
 
-def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
+class Figures(NamedTuple):
+    """The figures of a report.
+
+    Attributes:
+        drawn: those that are drawn.
+        left_out: a sentence about each that has too many labels.
+    """
+
+    drawn: Sequence[DrawnFigure] = ()
+    left_out: Sequence[str] = ()
+
+
+def draw_figures(folder: Path, analysis: Analysis) -> Figures:
     """Draw the figures of a report as SVG and PDF; none if all runs failed.
 
     Args:
@@ -84,16 +97,19 @@ def draw_figures(folder: Path, analysis: Analysis) -> list[DrawnFigure]:
         StoreError: a file cannot be written.
     """
     if len(analysis.failed) == len(analysis.runs):
-        return []
+        return Figures()
     chosen = analysis.settings.figures
     if chosen is None:
         chosen = default_figures(analysis.settings, analysis.axes, analysis.kept)
-    drawn = []
+    drawn, left_out = [], []
     for number, figure in enumerate(chosen, 1):
+        if why := crowded(analysis, figure):
+            left_out.append(f"{title_of(analysis, figure)}: {why}")
+            continue
         name = f"{number:02d}-{_file_name(figure)}"
         _draw(folder / name, analysis, figure)
         drawn.append(DrawnFigure(name, title_of(analysis, figure), caption_of(analysis, figure)))
-    return drawn
+    return Figures(drawn, left_out)
 
 
 def default_figures(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -62,7 +64,7 @@ def panels(
     """
     mpl, pyplot = drawing()
     files = [paths] if isinstance(paths, Path) else paths
-    with mpl.rc_context({**style, "svg.hashsalt": files[0].stem}):
+    with _quiet(), mpl.rc_context({**style, "svg.hashsalt": files[0].stem}):
         figure, grid = pyplot.subplots(
             rows, columns, squeeze=False, figsize=size, layout="constrained", **more
         )
@@ -75,6 +77,20 @@ def panels(
                 write_whole(path, content.getvalue())
         finally:
             pyplot.close(figure)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep matplotlib's advice, such as on missing glyphs, from the user, who cannot follow it."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def titled(axes: Axes, title: str) -> None:

@@ -21,6 +21,7 @@ from hpcosim_experiments.report.cells import (
     part_of,
     rows_of,
 )
+from hpcosim_experiments.report.limits import cut, listed_labels
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.units import measure_of
 from hpcosim_experiments.statistics.bootstrap import Estimate
@@ -59,7 +60,7 @@ def tables_of(analysis: Analysis) -> list[Table]:
 
 
 def _with_rows(tables: Sequence[Table]) -> list[Table]:
-    return [table for table in tables if table.rows]
+    return [cut(table) for table in tables if table.rows]
 
 
 def axes_table(analysis: Analysis) -> Table:
@@ -69,7 +70,7 @@ def axes_table(analysis: Analysis) -> Table:
     roles |= dict.fromkeys(analysis.settings.tasks, "tasks")
     roles |= dict.fromkeys(analysis.plan.over, "repeats")
     rows = [
-        [Cell(axis), Cell(roles[axis]), Cell(", ".join(map(str, labels)))]
+        [Cell(axis), Cell(roles[axis]), Cell(listed_labels(labels))]
         for axis, labels in analysis.axes.items()
     ]
     caption = " ".join(

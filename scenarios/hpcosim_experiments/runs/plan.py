@@ -151,7 +151,7 @@ class _Planner:
         checkout = git_checkout()
         dirty = "-dirty" if checkout is not None and checkout.dirty else ""
         self._commit = None if checkout is None else checkout.commit + dirty
-        self._scenario_file = cache(partial(_scenario_file, self._folder))
+        self._scenario_file = cache(partial(_scenario_file, path.absolute()))
         self._tree = cache(scenario_tree)
         self._sha256 = cache(sha256_of)
         self._description = cache(Chosen.description)
@@ -229,11 +229,11 @@ class _Planner:
         return PlannedRun(labels, key, inputs, task, scenario, settings)
 
 
-def _scenario_file(folder: Path, name: str | None, field: str) -> Path:
+def _scenario_file(experiment: Path, name: str | None, field: str) -> Path:
     """Return the file of a scenario that is named by its path or, if shipped, by its name.
 
     Args:
-        folder: the absolute folder where relative paths start.
+        experiment: the absolute path of the experiment file; relative paths start at its folder.
         name: the path or name.
         field: its place in the experiment file.
 
@@ -242,13 +242,17 @@ def _scenario_file(folder: Path, name: str | None, field: str) -> Path:
     """
     if name is None:
         raise ExperimentFileError("the key `scenario` is missing", field="$")
-    path = folder / name
+    path = experiment.parent / name
     if path.is_file():
         return path
     shipped = shipped_scenarios()
     if name in shipped:
         return shipped[name]
-    near = nearest(name, [*shipped, *(file.name for file in folder.glob("*.y*ml"))])
+    if path.is_dir():
+        what = f"{path}: expected a scenario file, but this is a folder"
+        raise ExperimentFileError(what, field=field)
+    others = {file.name for file in experiment.parent.glob("*.y*ml")} - {experiment.name}
+    near = nearest(name, [*shipped, *others])
     advice = f"did you mean {near!r}?" if near else "`hpcosim scenarios` lists the shipped ones"
     raise ExperimentFileError(f"{path}: no such file or shipped scenario; {advice}", field=field)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -163,6 +164,8 @@ def shown(value: object) -> str:
 
 
 def _as_json(value: object) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers
     try:
         return msgspec.json.encode(value).decode()
     except TypeError:

@@ -23,7 +23,10 @@ def ignore(now_s: float, over: int, jobs: int) -> None:
 
 @contextmanager
 def shown(title: str, counted: Literal["jobs", "runs"] = "jobs") -> Iterator[Report]:
-    """Show progress on standard error: a bar on a terminal, otherwise a line every 10 s."""
+    """Show progress on standard error: a bar on a terminal, otherwise a line every 10 s.
+
+    The time left comes from the pace after the first completions, without the start of workers.
+    """
     if not sys.stderr.isatty():
         yield _lines(title, counted)
         return
@@ -64,15 +67,19 @@ def _pace(now_s: float, over: int, began_s: float) -> str:
 
 def _lines(title: str, counted: str) -> Report:
     began_s = last_s = time.monotonic()
+    first_s, first = 0.0, 0  # of the first line with completions: workers start before them
 
     def report(now_s: float, over: int, jobs: int) -> None:
-        nonlocal last_s
+        nonlocal last_s, first_s, first
         wall_s = time.monotonic()
         if wall_s - last_s < LINE_EVERY_S:
             return
         last_s = wall_s
-        pace = f"{_pace(now_s, over, began_s)}, " if counted == "jobs" else ""
-        left = span((jobs - over) * (wall_s - began_s) / over) if over else "?"
-        sys.stderr.write(f"{title}: {over} of {jobs} {counted}, {pace}{left} left\n")
+        if not first:
+            first_s, first = wall_s, over
+        pace = f", {_pace(now_s, over, began_s)}" if counted == "jobs" else ""
+        since = over - first if first else 0
+        left = f", {span((jobs - over) * (wall_s - first_s) / since)} left" if since else ""
+        sys.stderr.write(f"{title}: {over} of {jobs} {counted}{pace}{left}\n")
 
     return report

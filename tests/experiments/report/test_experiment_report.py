@@ -86,6 +86,20 @@ def test_a_report_has_the_same_bytes_in_any_order_of_the_rows(tmp_path: Path) ->
     assert {Path(name).suffix for name in one if name.startswith("figures/")} == {".svg", ".pdf"}
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_labels_without_glyphs_give_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The page has labels that the font of the figures lacks, and matplotlib does not warn."""
+    found = [{**one, "scheduler": f"{one['scheduler']} \u65e5\u672c"} for one in rows()]
+    axes = {**AXES, "scheduler": ("easy \u65e5\u672c", "fcfs \u65e5\u672c")}
+    settings = replace(SETTINGS, baseline=None, figures=(BoxFigure("mean_wait_s", "scheduler"),))
+    files = written(tmp_path, found, settings, axes=axes)
+    assert "easy \u65e5\u672c" in files["report.html"].decode()
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("name", ["report.html", "tables/metrics.tex", "figures/01-box"])
 def test_a_full_disk_leaves_the_earlier_files_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -247,6 +261,58 @@ def test_captions_state_what_is_shown(tmp_path: Path, figure: Any, caption: str)
         {"figures": [figure], "resamples": 200, "metrics": ["mean_wait_s"]}, ReportSettings
     )
     assert caption in written(tmp_path, rows(), settings)["report.md"].decode()
+
+
+MANY: dict[str, tuple[Label, ...]] = {"x": tuple(range(1, 32))}
+
+
+def many_rows(axes: dict[str, tuple[Label, ...]]) -> list[Row]:
+    """Return a row for each label of the only axis."""
+    (name,) = axes
+    metrics = {"status": "ok", "mean_wait_s": 60.0, "energy_j": 5.0}
+    return [{name: label, **metrics} for label in axes[name]]
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        {"kind": "box", "metric": "mean_wait_s", "by": "x"},
+        {"kind": "pareto", "x": "mean_wait_s", "y": "energy_j"},
+        {"kind": "line", "metric": "mean_wait_s", "axis": "load", "by": "x"},
+        {"kind": "line", "metric": "mean_wait_s", "axis": "load", "panels": "x"},
+        {"kind": "heat_map", "metric": "mean_wait_s", "x": "x", "y": "load"},
+    ],
+)
+def test_a_figure_with_too_many_labels_is_left_out(tmp_path: Path, figure: Any) -> None:
+    """The report says why, whether the labels are ticks, a legend or panels."""
+    settings = msgspec.convert({"figures": [figure], "metrics": ["energy_j"]}, ReportSettings)
+    found = [{**one, "load": 1} for one in many_rows(MANY)]
+    files = written(tmp_path, found, settings, axes={**MANY, "load": (1,)})
+    assert not [name for name in files if name.startswith("figures/")]
+    why = "x has 31 labels and a figure has room for 30"
+    assert why in files["report.html"].decode()
+    assert re.search(f"- figure left out: .*: {why}\n", files["report.md"].decode())
+
+
+@pytest.mark.slow
+def test_a_line_figure_may_have_many_numbers_along_its_axis(tmp_path: Path) -> None:
+    """The default figures of an axis of many numbers are lines."""
+    settings = replace(SETTINGS, baseline=None)
+    files = written(tmp_path, many_rows(MANY), settings, axes=MANY)
+    drawn = [name for name in files if name.endswith(".svg")]
+    assert drawn == ["figures/01-line-mean-wait-s-x.svg", "figures/02-line-energy-j-x.svg"]
+
+
+def test_long_tables_are_cut(tmp_path: Path) -> None:
+    """A table has 1,000 rows, and refers to the table of all runs; long lists of labels too."""
+    axes: dict[str, tuple[Label, ...]] = {"x": tuple(f"v{number}" for number in range(1001))}
+    settings = replace(TABLES, baseline=None)
+    files = written(tmp_path, many_rows(axes), settings, axes=axes)
+    assert files["tables/metrics.tex"].decode().count("\nv") == 1000
+    text = files["report.md"].decode()
+    assert "The table has the first 1,000 of 1,001 rows; results.parquet (or results.csv)" in text
+    assert "v8, v9, ... (1,001 labels)" in text
+    assert "v1000" not in text
 
 
 @pytest.mark.parametrize(
