@@ -189,3 +189,19 @@ def test_results_are_the_same_over_every_transport(tmp_path: Path) -> None:
         "modules_sha256": {"helpers": hashlib.sha256(b"HELD = []\n").hexdigest()},
     }
     assert str(tmp_path) not in texts[0]
+
+
+def test_a_file_gets_the_modules_of_its_own_folder(tmp_path: Path) -> None:
+    """Two folders can have modules of the same name, and an edited module is read again."""
+    for folder in ("a", "b", "a"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        helper = tmp_path / folder / "helper_of_policies.py"
+        told = f"{folder} {helper.exists()}"
+        helper.write_text(f"NAME = {told!r}\n")
+        policy = tmp_path / folder / "policy.py"
+        policy.write_text(
+            "from helper_of_policies import NAME\n\n\n"
+            "def named(view):\n    raise ValueError(NAME)\n"
+        )
+        with pytest.raises(PolicyError, match=told):
+            make_policy(f"{policy}:named")(None)  # type: ignore[arg-type]

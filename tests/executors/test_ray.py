@@ -124,24 +124,30 @@ def test_a_cluster_of_this_machine_is_silent_and_local(
 ) -> None:
     """Nothing is printed though a worker dies; no port is open to others; no token stays."""
     (tmp_path / "home").mkdir()
+    mark = f"HPCOSIM_TEST_CLUSTER={tmp_path}"
+    monkeypatch.setenv(*mark.split("="))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     with open_executor(Ray(workers=1)) as executor:
         (found,) = executor.run(given.die_once, [tmp_path / "mark"])
-        assert listening_addresses() <= {"0100007F", "0000000000000000FFFF00000100007F"}
+        assert listening_addresses(mark) <= {"0100007F", "0000000000000000FFFF00000100007F"}
     assert found.result == "mark"
     assert not (tmp_path / "home/.ray").exists()
     assert capfd.readouterr() == ("", "")
 
 
-def listening_addresses() -> set[str]:
-    """Return the addresses, as in /proc/net/tcp, that processes of Ray listen at."""
+def listening_addresses(mark: str) -> set[str]:
+    """Return the addresses, as in /proc/net/tcp, that processes of Ray listen at.
+
+    Args:
+        mark: a variable in the environment of the processes of one cluster.
+    """
     inodes = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name = (folder / "cmdline").read_text()
-            if "ray" in name.split("\0")[0]:
+            if "ray" in name.split("\0")[0] and mark in (folder / "environ").read_text():
                 inodes |= {link.readlink().name for link in (folder / "fd").iterdir()}
         except OSError:
             continue

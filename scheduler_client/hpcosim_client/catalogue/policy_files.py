@@ -10,6 +10,7 @@ while it is executed. Any callable of the module will do, also one that was made
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import itertools
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.errors import ClientError, PolicyError
 
 if TYPE_CHECKING:  # names are checked without NumPy
@@ -87,6 +89,9 @@ def _execute(path: Path) -> ModuleType:
     except OSError as error:
         where = "" if path.is_absolute() else f" (in {Path.cwd()})"
         raise PolicyError(f"{path}: cannot be read: {error.strerror}{where}") from None
+    for name in modules_beside(path):  # another folder's of that name, or before an edit
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
     module = ModuleType(f"hpcosim_policy_file_{next(_executions)}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # where dataclasses look for it
