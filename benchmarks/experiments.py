@@ -32,7 +32,7 @@ def run(smoke: bool) -> dict[str, float]:
     few, many = (20, 80) if smoke else (1000, 5000)
     experiment_s, bare_s = _experiment(runs, jobs), _bare(runs, jobs)
     short_s = {count: _experiment(count, 10) / count for count in (few, many)}
-    parallel = 10 if smoke else 60
+    parallel = 10 if smoke else 200
     one_s, two_s = (
         _experiment(parallel, jobs, workers=workers, clock=time.perf_counter) for workers in (1, 2)
     )
