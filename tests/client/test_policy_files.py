@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import queue
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +207,11 @@ def test_a_file_gets_the_modules_of_its_own_folder(tmp_path: Path) -> None:
         )
         with pytest.raises(PolicyError, match=told):
             make_policy(f"{policy}:named")(None)  # type: ignore[arg-type]
+
+
+def test_a_module_beside_a_file_does_not_replace_one_of_python() -> None:
+    """The rest of the process keeps the module of the standard library."""
+    Path("below/policies/queue.py").write_text("")
+    Path("below/policies/own.py").write_text("import queue\n\n\ndef idle(view):\n    pass\n")
+    make_policy("below/policies/own.py:idle")
+    assert sys.modules["queue"] is queue

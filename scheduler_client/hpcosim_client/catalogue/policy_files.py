@@ -2,7 +2,9 @@
 
 The function takes the view, as every policy does. The file is executed anew for each simulation, so
 its module-level variables are the state of one simulation. Modules beside the file can be imported
-while it is executed. Any callable of the module will do, also one that was made there:
+while it is executed; they are loaded anew, too, unless they have the name of a module that was
+loaded before the first policy file. Any callable of the module will do, also one that was made
+there:
 
     slow_and_steady = managed(easy_sjbf, timeout(900.0))
 """
@@ -29,6 +31,7 @@ if TYPE_CHECKING:  # names are checked without NumPy
 SUFFIX = ".py"
 
 _executions = itertools.count()
+_loaded_by_policies: set[str] = set()  # names of modules beside policy files
 
 
 def is_policy_file(name: str) -> bool:
@@ -89,7 +92,9 @@ def _execute(path: Path) -> ModuleType:
     except OSError as error:
         where = "" if path.is_absolute() else f" (in {Path.cwd()})"
         raise PolicyError(f"{path}: cannot be read: {error.strerror}{where}") from None
-    for name in modules_beside(path):  # another folder's of that name, or before an edit
+    beside = modules_beside(path).keys()
+    _loaded_by_policies.update(beside - sys.modules.keys())
+    for name in beside & _loaded_by_policies:  # another folder's of that name, or before an edit
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
     module = ModuleType(f"hpcosim_policy_file_{next(_executions)}")
