@@ -133,7 +133,7 @@ def test_managers_with_files_of_one_name_are_different_policies(night: Path) -> 
 
 
 def test_a_failed_run_leaves_no_temporary_folder_in_its_warnings(night: Path) -> None:
-    """Results that nobody asked for are not named."""
+    """A comparison without `out` names no results folder."""
     policy = night.parent / "broken.py"
     policy.write_text("def never(view):\n    pass\n")
     found: list[str] = []

@@ -57,7 +57,7 @@ class ParetoFigure(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 
     Attributes:
         x: the metric of the horizontal axis; less is better unless `maximise` names it.
-        y: the metric of the vertical axis, likewise.
+        y: the metric of the vertical axis; less is better unless `maximise` names it.
         by: the axis with a colour per label. Null: one colour.
         panels: the axis with a panel and a front per label. Null: a single panel.
         maximise: those of `x` and `y` of which more is better.
