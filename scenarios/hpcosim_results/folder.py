@@ -97,6 +97,7 @@ def read_folder(path: Path) -> Frame:
         {
             **first_about(about.scenario, about.scheduler, about.seed, about.platform, start_s),
             **names.lists(),
+            "hpcosim": about.hpcosim,
             "now_s": float(spans.end_s.max(initial=start_s)),
             "ended_because": about.ended_because,
             "complete": about.complete,
