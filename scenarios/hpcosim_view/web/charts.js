@@ -103,7 +103,7 @@ function createChart(container, spec, context) {
   const caption = make("figcaption", {}, make("h3", {}, spec.title), key);
   const figure = make("figure", { class: "chart" }, caption, canvas, table);
   container.append(figure);
-  listenToPointer(canvas, viewport, crosshair);
+  followCrosshair(canvas, viewport, crosshair);
   const draw = () => {
     const width = canvas.clientWidth;
     if (width === 0) return;
@@ -137,7 +137,7 @@ function valueText(value, [name, factor]) {
   return name === "jobs" ? countText(value) : `${numberText(value / factor)} ${name}`;
 }
 
-function listenToPointer(canvas, viewport, crosshair) {
+function followCrosshair(canvas, viewport, crosshair) {
   let dragged = null;
   canvas.addEventListener("pointerdown", (event) => {
     dragged = event.clientX;

@@ -128,12 +128,12 @@ function recordedParts(model, row, facts, jump) {
   return items;
 }
 
-function scarceText(model, row, { scarceShare, scarceUntilS, fromS }) {
+function scarceText(model, row, { scarceShare, scarceUntilS, toS }) {
   const cores = counted(model.cores[row], "core");
-  const share = `${numberText(scarceShare * 100, 3)} %`;
   if (!(scarceShare > 0)) return `All the time at least ${cores} were free.`;
-  const when = scarceShare < 1 ? `, last ${durationText(scarceUntilS - fromS)} after it came` : "";
-  return `Fewer than ${cores} were free in ${share} of the wait${when}.`;
+  if (scarceShare > 0.99999) return `Fewer than ${cores} were free all the time.`;
+  const until = scarceUntilS === toS ? "until the end of the wait" : `until ${timeText(scarceUntilS)}`;
+  return `Fewer than ${cores} were free in ${numberText(scarceShare * 100, 3)} % of the wait, ${until}.`;
 }
 
 function saidPart({ said }) {

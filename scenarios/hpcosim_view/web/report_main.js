@@ -57,6 +57,7 @@ function jumpToJob(page, row, model) {
   const toS = Number.isNaN(model.endS[row]) ? model.nowS : model.endS[row];
   const marginS = Math.max((toS - fromS) * JUMP_MARGIN, 1);
   page.viewport.set(fromS - marginS, toS + marginS);
+  page.gantts.get(model)?.show(row);
 }
 
 function showDetailsOf(page, runs) {
@@ -88,9 +89,12 @@ async function showReport() {
     colouring: observable(defaultColouring(models[0])),
     theme: createTheme(),
     crosshair: observable(null),
+    gantts: new Map(),
   };
   const container = document.getElementById("runs");
-  const gantts = runs.map((run) => createRunSection(container, run, page, runs.length === 1));
+  for (const run of runs) {
+    page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
+  }
   createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
   createToolbar(document.getElementById("toolbar"), runs, {
     ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
@@ -100,7 +104,7 @@ async function showReport() {
     showPanels(page, runs);
     const { viewport, selection, colouring } = page;
     window.hpcosim = {
-      runs: models.map((model, at) => ({ model, gantt: gantts[at] })), viewport, selection, colouring,
+      runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
     };
   }));
 }
