@@ -9,11 +9,12 @@ import { make } from "./dom.js";
 import { decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
 import { showHeader } from "./header.js";
+import { jobsTable } from "./jobs_table.js";
+import { showLegend } from "./legend.js";
 import { createMetrics } from "./metrics.js";
 import { createMinimap } from "./minimap.js";
 import { RunModel, timesOf } from "./model.js";
 import { observable } from "./observable.js";
-import { showLegend } from "./legend.js";
 import { createTheme } from "./theme.js";
 import { createToolbar } from "./toolbar.js";
 import { Viewport } from "./viewport.js";
@@ -41,7 +42,8 @@ function createRunSection(container, run, page, single) {
   const box = make("div", { class: "gantt" });
   const title = single ? "Schedule" : run.name;
   const section = make("section", { class: "run", "aria-label": `Schedule, ${run.name}` },
-    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box);
+    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box,
+    jobsTable(run.model, page.viewport, (row) => jumpToJob(page, row, run.model)));
   container.append(section);
   const draw = () => showLegend(legend, run.model, page.colouring.get(), page.theme.get());
   page.colouring.subscribe(draw);
