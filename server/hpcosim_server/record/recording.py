@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from hpcosim_protocol import JobState, NodeGroup, PowerState
+from hpcosim_server.record.explanations import Explanations
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -45,8 +46,10 @@ class Recording:
         nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
             consecutive.
         reasons: reason of a rejection at submission, by row.
+        explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
+        not_started: rows of jobs that were over before a start, in chronological order.
         power_at, power_s, power_node, power_state: changes of power states: index of the next
             entry of `changes`, simulation time, node, and index into `POWER_STATES`.
         kinds: node kinds beyond the groups of the platform, in order of their numbers.
@@ -72,6 +75,7 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.not_started = array("q")
         self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
@@ -82,6 +86,7 @@ class Recording:
         self.kind_node = array("i")
         self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
+        self.explanations = Explanations()
         self.over = 0
 
     def __len__(self) -> int:
@@ -134,6 +139,8 @@ class Recording:
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)
+        else:
+            self.not_started.append(row)
         self.state[row] = _CODES[state]
         if reason:
             self.reasons[row] = reason
