@@ -5,6 +5,7 @@ import { PLOT_LEFT, PLOT_RIGHT, timeTicks } from "./time_axis.js";
 import { numberText, roundSteps } from "./units.js";
 
 const TOP = 6;
+const BOTTOM = 6;
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
 const TICK_SPACE = 110;
 
@@ -31,9 +32,9 @@ export function drawChart(context, about) {
   const right = width - PLOT_RIGHT;
   const greatest = spec.greatest() || 1;
   const scale = {
-    left, right, top: TOP, bottom: height,
+    left, right, bottom: height - BOTTOM,
     x: (timeS) => left + ((timeS - viewport.startS) / (viewport.endS - viewport.startS)) * (right - left),
-    y: (value) => height - (value / (greatest * 1.04)) * (height - TOP),
+    y: (value) => height - BOTTOM - (value / (greatest * 1.04)) * (height - TOP - BOTTOM),
   };
   context.font = `11px ${themeColour("--font") || "sans-serif"}`;
   drawGrid(context, scale, about, greatest);
@@ -69,7 +70,7 @@ function drawGrid(context, scale, { unit, viewport, axis }, greatest) {
     const x = Math.round(scale.x(timeS)) + 0.5;
     context.moveTo(x, TOP);
     context.lineTo(x, scale.bottom);
-    if (axis) context.fillText(label, x, scale.bottom + 13);
+    if (axis) context.fillText(label, x, scale.bottom + 14);
   }
   context.stroke();
 }

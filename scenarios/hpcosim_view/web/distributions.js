@@ -107,7 +107,7 @@ function drawBoxes(context, { width, height, axis, classes, lines }) {
   for (const { name, runs } of classes) {
     context.fillStyle = themeColour("--ink");
     context.textAlign = "right";
-    context.fillText(shortName(name), left - 10, y + (lines * ROW_HEIGHT + GROUP_SPACE) / 2);
+    context.fillText(cutName(name), left - 10, y + (lines * ROW_HEIGHT + GROUP_SPACE) / 2);
     y += GROUP_SPACE / 2;
     runs.forEach((summary, run) => {
       if (summary.count > 0) drawBox(context, x, y + ROW_HEIGHT / 2, summary, `--run-${run + 1}`);
@@ -165,7 +165,7 @@ function drawBox(context, x, y, { quantiles, mean }, colour) {
   context.fill();
 }
 
-function shortName(name) {
+function cutName(name) {
   const letters = [...name];
   return letters.length > MAX_NAME ? `${letters.slice(0, MAX_NAME - 1).join("")}…` : name;
 }

@@ -9,11 +9,12 @@ import { make } from "./dom.js";
 import { decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
 import { showHeader } from "./header.js";
+import { jobsTable } from "./jobs_table.js";
+import { showLegend } from "./legend.js";
 import { createMetrics } from "./metrics.js";
 import { createMinimap } from "./minimap.js";
 import { RunModel, timesOf } from "./model.js";
 import { observable } from "./observable.js";
-import { showLegend } from "./legend.js";
 import { createTheme } from "./theme.js";
 import { createToolbar } from "./toolbar.js";
 import { Viewport } from "./viewport.js";
@@ -41,7 +42,8 @@ function createRunSection(container, run, page, single) {
   const box = make("div", { class: "gantt" });
   const title = single ? "Schedule" : run.name;
   const section = make("section", { class: "run", "aria-label": `Schedule, ${run.name}` },
-    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box);
+    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box,
+    jobsTable(run.model, page.viewport, (row) => jumpToJob(page, row, run.model)));
   container.append(section);
   const draw = () => showLegend(legend, run.model, page.colouring.get(), page.theme.get());
   page.colouring.subscribe(draw);
@@ -57,6 +59,7 @@ function jumpToJob(page, row, model) {
   const toS = Number.isNaN(model.endS[row]) ? model.nowS : model.endS[row];
   const marginS = Math.max((toS - fromS) * JUMP_MARGIN, 1);
   page.viewport.set(fromS - marginS, toS + marginS);
+  page.gantts.get(model)?.show(row);
 }
 
 function showDetailsOf(page, runs) {
@@ -88,9 +91,12 @@ async function showReport() {
     colouring: observable(defaultColouring(models[0])),
     theme: createTheme(),
     crosshair: observable(null),
+    gantts: new Map(),
   };
   const container = document.getElementById("runs");
-  const gantts = runs.map((run) => createRunSection(container, run, page, runs.length === 1));
+  for (const run of runs) {
+    page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
+  }
   createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
   createToolbar(document.getElementById("toolbar"), runs, {
     ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
@@ -100,7 +106,7 @@ async function showReport() {
     showPanels(page, runs);
     const { viewport, selection, colouring } = page;
     window.hpcosim = {
-      runs: models.map((model, at) => ({ model, gantt: gantts[at] })), viewport, selection, colouring,
+      runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
     };
   }));
 }

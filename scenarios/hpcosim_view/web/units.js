@@ -42,7 +42,8 @@ export function counted(count, noun) {
  * @param {number} differenceS
  */
 export function differenceText(differenceS) {
-  return `${differenceS > 0 ? "+" : ""}${durationText(differenceS)}`;
+  const sign = differenceS > 0 ? "+" : differenceS < 0 ? "−" : "";
+  return `${sign}${durationText(Math.abs(differenceS))}`;
 }
 
 /**
