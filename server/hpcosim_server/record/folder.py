@@ -25,6 +25,7 @@ OWN_FILES = frozenset(
         "metrics.json",
         LAST,
         "plan.json",
+        "report.html",
         "schedule.png",
         "schedule.svg",
         "out_jobs.csv",
