@@ -104,6 +104,17 @@ export class PowerIndex extends SpanIndex {
     return this.states.view;
   }
 
+  /** Return the state of a node at a time: index into `POWER_STATES`. */
+  stateAt(node, timeS) {
+    const ranges = this.candidates(timeS, timeS);
+    for (let range = 0; range < ranges.length; range += 2) {
+      for (let i = ranges[range]; i < ranges[range + 1]; i++) {
+        if (this.node[i] === node && this.end[i] > timeS) return this.state[i];
+      }
+    }
+    return 0;
+  }
+
   /** Take up what was appended to the model. */
   update() {
     const { power } = this.model;
