@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from hpcosim_results.recording import RecordingReader
 
 from hpcosim_live.app import MAX_BODY_BYTES, make_app
 from hpcosim_live.hub import Hub
 from hpcosim_results.frame import decode_frame
+from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
