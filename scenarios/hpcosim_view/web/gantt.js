@@ -4,7 +4,8 @@ import { paintAxes } from "./gantt_axes.js";
 import { endOfJob, jobAtPosition, positionOfJob } from "./gantt_find.js";
 import { GANTT_KEYS_HELP, listenToKeys } from "./gantt_keys.js";
 import { paintOverlay } from "./gantt_overlay.js";
-import { backgroundPixel, paintBoxes, paintLabels, paintPower } from "./gantt_paint.js";
+import { paintLabels } from "./gantt_paint.js";
+import { GanttPicture } from "./gantt_picture.js";
 import { listenToPointer } from "./gantt_pointer.js";
 import { GanttScale, coreInterval } from "./gantt_scale.js";
 import { createTooltip } from "./gantt_tooltip.js";
@@ -12,7 +13,6 @@ import { jobLines, shortName } from "./job_text.js";
 import { POWER_STATES } from "./model.js";
 import { observable } from "./observable.js";
 import { CHART_COLOURS } from "./palettes.js";
-import { Raster } from "./raster.js";
 import { BoxIndex, PowerIndex } from "./span_index.js";
 import { systemTheme } from "./system_theme.js";
 import { timeText } from "./time_axis.js";
@@ -29,11 +29,12 @@ import { timeText } from "./time_axis.js";
  * @param {object} [options.theme] observable of "light" or "dark"; default: that of the system.
  * @param {Interval} [options.cores] the visible cores; default: an interval of its own.
  * @param {boolean} [options.waits] whether to outline the waiting time of the selected job.
- * @returns {{redraw, jobAt, positionOf, show, cores, destroy}} `redraw()` draws with the next
+ * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the next
  *   frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
  *   pixels, or -1; `positionOf(row)` returns the middle `{x, y}` of the largest visible box of a
- *   job, or null. `show(row)` moves as little as possible so that a job is visible. `cores` is the
- *   interval of visible cores.
+ *   job, or null. `show(row)` moves as little as possible so that a job is visible. `drawn()`
+ *   returns a promise that is fulfilled when everything visible is drawn. `cores` is the interval
+ *   of visible cores.
  */
 export function createGantt(container, model, viewport, options = {}) {
   const gantt = new Gantt(container, model, viewport, options);
@@ -42,6 +43,7 @@ export function createGantt(container, model, viewport, options = {}) {
     jobAt: (x, y) => gantt.jobAt(x, y),
     positionOf: (row) => positionOfJob(gantt.scale, model, row),
     show: (row) => gantt.show(row),
+    drawn: () => gantt.drawn(),
     cores: gantt.scale.cores,
     destroy: () => gantt.destroy(),
   };
@@ -58,7 +60,9 @@ class Gantt {
     this.scale = new GanttScale(viewport, options.cores ?? coreInterval(model));
     this.index = new BoxIndex(model);
     this.power = new PowerIndex(model);
+    this.picture = new GanttPicture(this.index, this.power);
     this.version = model.version;
+    this.waiting = [];
     this.pointer = null;
     this.band = null;
     this.build();
@@ -123,9 +127,8 @@ class Gantt {
       Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     }
     this.scale.resize(width, height, ratio);
-    this.raster = new Raster(
-      Math.round(this.scale.width * ratio), Math.round(this.scale.height * ratio));
-    this.draw();
+    this.picture.resize(this.scale);
+    this.draw(true);
     this.drawOverlay();
   }
 
@@ -134,38 +137,51 @@ class Gantt {
     this.all ||= all;
     this.scheduled ??= requestAnimationFrame(() => {
       this.scheduled = undefined;
-      if (this.all) this.draw();
+      const all = this.all;
       this.all = false;
+      if (all) this.draw(false);
       this.drawOverlay();
     });
   }
 
-  draw() {
+  /** Draw; `wholly` to the end, however long it takes. */
+  draw(wholly) {
     this.takeUp();
-    const { scale, model, raster } = this;
+    const { scale, model, picture } = this;
     const theme = this.theme.get();
-    const look = { name: this.colouring.get(), theme };
+    const look = { name: this.colouring.get(), theme, version: model.version };
     const context = this.context(this.base);
     context.fillStyle = CHART_COLOURS[theme].background;
     context.fillRect(0, 0, this.base.width, this.base.height);
-    raster.clear(backgroundPixel(theme));
-    paintPower(raster, scale, this.power, theme);
-    const labelled = paintBoxes(raster, scale, this.index, look);
-    raster.finish();
-    const image = new ImageData(raster.bytes, raster.width, raster.height);
-    context.putImageData(image, scale.left * scale.ratio, scale.top * scale.ratio);
-    paintLabels(context, scale, model, labelled, look);
+    picture.advance(scale, look, wholly);
+    picture.show(context, scale);
+    paintLabels(context, scale, model, picture.last.labelled, look);
     paintAxes(context, scale, model, theme);
+    if (!picture.matches(scale, look)) this.schedule(true);
+    else for (const done of this.waiting.splice(0)) done();
+  }
+
+  /** Return a promise that is fulfilled when everything visible is drawn. */
+  drawn() {
+    return new Promise((done) => {
+      this.waiting.push(done);
+      this.schedule(true);
+    });
   }
 
   drawOverlay() {
     const { scale, model, overlay } = this;
     const theme = this.theme.get();
-    const context = this.context(overlay);
-    context.clearRect(0, 0, overlay.width, overlay.height);
     const hovered = this.pointer ? this.jobAt(this.pointer.x, this.pointer.y) : -1;
-    paintOverlay(context, scale, model,
-      { selected: this.selectedRow, hovered, theme, waits: this.waits, band: this.band });
+    const selected = this.selectedRow;
+    const marks = selected >= 0 || hovered >= 0 || this.band !== null;
+    if (marks || this.marked) {
+      const context = this.context(overlay);
+      context.clearRect(0, 0, overlay.width, overlay.height);
+      paintOverlay(context, scale, model,
+        { selected, hovered, theme, waits: this.waits, band: this.band });
+    }
+    this.marked = marks;
     overlay.style.outlineColor = CHART_COLOURS[theme].focus;
     this.showTooltip(hovered, theme);
   }
@@ -184,7 +200,7 @@ class Gantt {
   }
 
   context(canvas) {
-    const context = canvas.getContext("2d");
+    const context = canvas.getContext("2d", { alpha: canvas === this.overlay });
     const { ratio } = this.scale;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     return context;

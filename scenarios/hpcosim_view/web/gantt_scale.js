@@ -27,6 +27,13 @@ export class GanttScale {
     this.height = Math.max(height - PLOT_TOP - PLOT_BOTTOM, 1);
   }
 
+  /** Return a copy that does not change when the user zooms. */
+  frozen() {
+    const still = ({ first, last, length }) => ({ first, last, length });
+    const copy = new GanttScale(still(this.viewport), still(this.cores));
+    return Object.assign(copy, { ratio: this.ratio, width: this.width, height: this.height });
+  }
+
   get right() {
     return this.left + this.width;
   }
