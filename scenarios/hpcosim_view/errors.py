@@ -1,0 +1,15 @@
+"""Errors of this package."""
+
+from __future__ import annotations
+
+
+class ViewError(Exception):
+    """Base class of the errors of this package."""
+
+
+class ExportError(ViewError):
+    """A run cannot be exported: a package is missing, a file exists, or a value does not fit."""
+
+
+class NotWrittenError(ViewError):
+    """A file cannot be written, for example because the disk is full."""
