@@ -83,12 +83,12 @@ def test_a_job_is_a_slice_on_each_of_its_nodes() -> None:
         if each.event.categories == ["job"]
     }
     assert found == {
-        ("job 1", "nodes big/node 0"): (5 * NS, 70 * NS),
-        ("job 1", "nodes big/node 1"): (5 * NS, 70 * NS),
-        ("job 2", "nodes big/node 0/lane 2"): (5 * NS, 65_500_000_000),
-        ("job 2", "nodes big/node 1/lane 2"): (5 * NS, 65_500_000_000),
-        ("job 3", "nodes small/node 2"): (12_250_000_000, 12_250_000_000),
-        ("job 4", "nodes small/node 2"): (70 * NS, 100 * NS),
+        ("job 1", "big/node 0"): (5 * NS, 70 * NS),
+        ("job 1", "big/node 1"): (5 * NS, 70 * NS),
+        ("job 2", "big/node 0/lane 2"): (5 * NS, 65_500_000_000),
+        ("job 2", "big/node 1/lane 2"): (5 * NS, 65_500_000_000),
+        ("job 3", "small/node 2"): (12_250_000_000, 12_250_000_000),
+        ("job 4", "small/node 2"): (70 * NS, 100 * NS),
     }
 
 
@@ -133,16 +133,16 @@ def test_the_slices_of_a_job_are_connected() -> None:
         )
         for each in slices(trace_of())
     }
-    assert flows["job 1", "nodes big/node 0"] == ([1], [])
-    assert flows["job 1", "nodes big/node 1"] == ([], [1])
-    assert flows["job 2", "nodes big/node 1/lane 2"] == ([], [2])
-    assert flows["job 4", "nodes small/node 2"] == ([], [])
+    assert flows["job 1", "big/node 0"] == ([1], [])
+    assert flows["job 1", "big/node 1"] == ([], [1])
+    assert flows["job 2", "big/node 1/lane 2"] == ([], [2])
+    assert flows["job 4", "small/node 2"] == ([], [])
 
 
 def test_a_node_that_is_not_on_has_slices_of_power_states() -> None:
     """A switched node has the track `power state`; the others have none."""
     found = [each for each in slices(trace_of()) if each.event.categories == ["power"]]
-    assert {each.track for each in found} == {"nodes small/node 2/power state"}
+    assert {each.track for each in found} == {"small/node 2/power state"}
     assert [(each.event.name, each.begin_ns // NS, each.end_ns // NS) for each in found] == [
         ("switching_off", 30, 40),
         ("sleeping", 40, 60),

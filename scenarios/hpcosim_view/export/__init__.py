@@ -3,7 +3,6 @@
 Each writer takes a frame of the whole run and an open binary file, or returns tables:
 
     drafts      files that appear together, or not at all
-    runs        what several formats need: names, the nodes of a start, running jobs
     perfetto    a trace for the viewer at ui.perfetto.dev
     parquet     tables for data frames and SQL
     swf         a job log in the Standard Workload Format

@@ -19,7 +19,7 @@ from hpcosim_results.frame import Frame
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
-from hpcosim_view.export.runs import (
+from hpcosim_view.runs import (
     Floats,
     Placements,
     by_job,

@@ -16,8 +16,7 @@ from typing import IO, Any
 from hpcosim_results.frame import Frame
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
-from hpcosim_view.export.counters import Counter, counters_of
-from hpcosim_view.export.runs import (
+from hpcosim_view.runs import (
     Node,
     Placements,
     by_job,
@@ -27,6 +26,7 @@ from hpcosim_view.export.runs import (
     nodes_of,
     states_of,
 )
+from hpcosim_view.steps import Counter, counters_of
 
 NS_PER_S = 10**9
 MAX_S = 2**63 / NS_PER_S
@@ -157,7 +157,7 @@ def _write_nodes(trace: _Trace, nodes: list[Node]) -> list[int]:
     tracks = []
     for node in nodes:
         if node.group not in groups:
-            groups[node.group] = trace.track(f"nodes {node.group}".strip(), rank=1 + len(groups))
+            groups[node.group] = trace.track(node.group or "nodes", rank=1 + len(groups))
         name = f"node {node.number}"
         tracks.append(trace.track(name, groups[node.group], node.number))
     return tracks

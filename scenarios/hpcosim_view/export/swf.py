@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from hpcosim_results.frame import Frame
-from hpcosim_view.export.runs import Placements, by_job, clean, nodes_of, states_of
+from hpcosim_view.runs import Placements, by_job, clean, nodes_of, states_of
 
 STATUS: Mapping[str, int] = {
     "completed": 1,
