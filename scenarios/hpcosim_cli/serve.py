@@ -95,7 +95,7 @@ def serve(
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
-        from hpcosim_server.service.service import Limits
+        from hpcosim_server.service.limits import Limits
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")

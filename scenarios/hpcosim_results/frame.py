@@ -14,7 +14,7 @@ elements, then the second, and so on.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -130,6 +130,18 @@ def frame(about: Mapping[str, Any], columns: Mapping[str, Any]) -> Frame:
         if rows.setdefault(prefix, len(array)) != len(array):
             raise ValueError(f"{name} has {len(array)} rows; expected {rows[prefix]}")
     return Frame({**{name: [] for name in NAMES}, **about}, arrays)
+
+
+def append(frames: Iterable[Frame]) -> Frame:
+    """Return the successive frames of a run as one frame; without frames, an empty one."""
+    about: dict[str, Any] = {name: [] for name in NAMES}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
+    for each in frames:
+        names = {name: [*about[name], *each.about.get(name, ())] for name in NAMES}
+        about = {**about, **each.about, **names}
+        for name, column in each.columns.items():
+            parts[name].append(column)
+    return frame(about, {name: np.concatenate(part) for name, part in parts.items() if part})
 
 
 def encode_frame(frame: Frame, level: int = 6) -> bytes:

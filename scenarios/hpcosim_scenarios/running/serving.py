@@ -13,7 +13,8 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.service import Limits, Service
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.service import Service
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError

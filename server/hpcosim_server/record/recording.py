@@ -37,6 +37,7 @@ class Recording:
         requested_s: requested run time, s, by row.
         deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
+        user, group, partition: numbers as in `JobTable`, by row; -1: unknown.
         placement: index into `PLACEMENTS`, by row.
         first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
             start.
@@ -62,6 +63,9 @@ class Recording:
         self.requested_s = array("d")
         self.deadline_s = array("d")
         self.cores = array("q")
+        self.user = array("q")
+        self.group = array("q")
+        self.partition = array("q")
         self.placement = array("b")
         self.first_place = array("q")
         self.places = array("i")
@@ -93,6 +97,9 @@ class Recording:
         self.requested_s.append(job.requested_s)
         self.deadline_s.append(job.deadline_s)
         self.cores.append(job.cores)
+        self.user.append(job.user)
+        self.group.append(job.group)
+        self.partition.append(job.partition)
         self.placement.append(PLACEMENTS.index(job.placement))
         self.first_place.append(-1)
         self.places.append(0)

@@ -1,0 +1,112 @@
+/** Colourings: what the colour of a job means. */
+
+import { JOB_STATES } from "./model.js";
+import { categoryPalette, sequencePalette, statePalette } from "./palettes.js";
+
+const UNKNOWN = "unknown";
+const OTHERS = "others";
+
+// Classes with fixed bounds: their colours mean the same in all runs and at all times.
+const SIZE_BOUNDS = [1, 4, 16, 64, 256, 1024, 4096];
+const WAIT_BOUNDS_S = [0, 60, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600];
+const ENERGY_BOUNDS_J = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((wh) => wh * 3600);
+const SIZE_LABELS = ["1 core", "2–4", "5–16", "17–64", "65–256", "257–1024", "1025–4096",
+  "over 4096"];
+const WAIT_LABELS = ["no wait", "up to 1 min", "up to 10 min", "up to 1 h", "up to 6 h",
+  "up to 1 d", "up to 7 d", "over 7 d"];
+const ENERGY_LABELS = ["up to 1 Wh", "up to 10 Wh", "up to 100 Wh", "up to 1 kWh", "up to 10 kWh",
+  "up to 100 kWh", "up to 1 MWh", "over 1 MWh"];
+
+/**
+ * What the colour of a job means, by name. `colourOf(model, row, theme)` returns `#rrggbb`;
+ * `legend(model, theme)` returns the classes that occur, `[{label, colour, jobs}]`.
+ */
+export const COLOURINGS = {
+  user: colouring("user", categoryPalette, (model) => rankedClasses(model.user, model.names.users)),
+  size: colouring("size", sequencePalette,
+    (model) => boundedClasses(model.jobs, (row) => model.cores[row], SIZE_BOUNDS, SIZE_LABELS)),
+  wait: colouring("wait", sequencePalette,
+    (model) => boundedClasses(model.jobs, (row) => waitOf(model, row), WAIT_BOUNDS_S, WAIT_LABELS)),
+  state: colouring("state", statePalette, (model) => ({ of: model.state, labels: JOB_STATES })),
+  partition: colouring("partition", categoryPalette,
+    (model) => rankedClasses(model.partition, model.names.partitions)),
+  energy: colouring("energy", sequencePalette,
+    (model) => boundedClasses(model.jobs, (row) => model.energyJ[row], ENERGY_BOUNDS_J,
+      ENERGY_LABELS)),
+};
+
+/** Return the name of the colouring that tells most about a run: `user`, or `size` without users. */
+export function defaultColouring(model) {
+  return model.names.users.length > 1 ? "user" : "size";
+}
+
+/**
+ * Return the class of each job in a colouring.
+ *
+ * @returns {{of: Uint8Array, labels: string[]}} index into the palette by row, and the labels of
+ *   the classes.
+ */
+export function classesOf(name, model) {
+  let cache = COLOUR_CLASSES.get(model);
+  if (cache?.version !== model.version) {
+    cache = { version: model.version };
+    COLOUR_CLASSES.set(model, cache);
+  }
+  cache[name] ??= COLOURINGS[name].classes(model);
+  return cache[name];
+}
+
+const COLOUR_CLASSES = new WeakMap();
+
+function colouring(name, palette, classes) {
+  return {
+    label: name,
+    palette,
+    classes,
+    colourOf: (model, row, theme = "light") => palette(theme)[classesOf(name, model).of[row]],
+    legend(model, theme = "light") {
+      const { of, labels } = classesOf(name, model);
+      const jobs = new Array(labels.length).fill(0);
+      for (const one of of) jobs[one]++;
+      return labels
+        .map((label, at) => ({ label, colour: palette(theme)[at], jobs: jobs[at] }))
+        .filter((entry) => entry.jobs > 0);
+    },
+  };
+}
+
+/** Return the time that a job has waited so far, s. */
+function waitOf(model, row) {
+  const { startS, endS, submitS } = model;
+  if (!Number.isNaN(startS[row])) return startS[row] - submitS[row];
+  return (Number.isNaN(endS[row]) ? model.nowS : endS[row]) - submitS[row];
+}
+
+/** Return classes of a quantity; bounds are upper ones, included. */
+function boundedClasses(jobs, valueOf, bounds, labels) {
+  const of = new Uint8Array(jobs);
+  for (let row = 0; row < jobs; row++) {
+    const value = valueOf(row);
+    let at = 0;
+    while (at < bounds.length && !(value <= bounds[at])) at++;
+    of[row] = Number.isNaN(value) ? labels.length : at;
+  }
+  return { of, labels: [...labels, UNKNOWN] };
+}
+
+/** Return classes of names: the most frequent ones have a colour each, the others share one. */
+function rankedClasses(index, names) {
+  const own = categoryPalette("light").length - 1;
+  const jobs = new Float64Array(names.length);
+  for (const name of index) if (name >= 0) jobs[name]++;
+  const ranked = [...names.keys()].sort((a, b) => jobs[b] - jobs[a] || a - b);
+  const frequent = ranked.slice(0, own);
+  const labels = frequent.map((name) => names[name]);
+  while (labels.length < own) labels.push("");
+  labels.push(names.length > own ? OTHERS : UNKNOWN);
+  const rank = new Uint8Array(names.length).fill(own);
+  frequent.forEach((name, at) => (rank[name] = at));
+  const of = new Uint8Array(index.length);
+  for (let row = 0; row < of.length; row++) of[row] = index[row] >= 0 ? rank[index[row]] : own;
+  return { of, labels };
+}

@@ -1,0 +1,291 @@
+/** A run as columns that grow with each frame. */
+
+import { GrowableColumn } from "./growable_column.js";
+
+export const JOB_STATES = [
+  "waiting",
+  "running",
+  "completed",
+  "timeout",
+  "killed",
+  "node_failed",
+  "rejected",
+];
+export const POWER_STATES = ["on", "switching_off", "sleeping", "switching_on"];
+export const NODE_STATES = ["computing", "idle", "sleeping", "switching_on", "switching_off"];
+export const PLACEMENTS = ["cores", "one_node", "whole_nodes"];
+const NAME_LISTS = ["users", "groups", "partitions", "reasons"];
+const MODEL_COLUMNS = {
+  job: { id: BigInt64Array, submit_s: Float64Array, requested_s: Float64Array, cores: Int32Array,
+         placement: Uint8Array, user: Int32Array, group: Int32Array, partition: Int32Array },
+  box: { first: Uint32Array, last: Uint32Array },
+  power: { time_s: Float64Array, node: Uint32Array, state: Uint8Array },
+  watts: { time_s: Float64Array, state: Uint8Array, power_w: Float64Array },
+  explain: { job: Int32Array, time_s: Float64Array, reason: Uint16Array,
+             expected_start_s: Float64Array },
+};
+
+/**
+ * A run. Rows of jobs are in order of submission. Every column is a typed array of exactly as many
+ * rows as there are; `append` replaces it, so read it from the model again after each append.
+ *
+ * Columns of jobs (`jobs` rows): `id` (BigInt), `submitS`, `requestedS` (NaN: unknown), `cores`,
+ * `placement` (index into `PLACEMENTS`), `user`, `group`, `partition` (indices into `names`; -1:
+ * unknown), `startS` and `endS` (NaN: not yet), `state` (index into `JOB_STATES`), `energyJ` (NaN:
+ * unknown), `firstBox` and `boxCount` (the rows of `boxes` of the job).
+ *
+ * Tables with `count` rows: `boxes` in order of starts (`job`, and first and last core: `first`,
+ * `last`), `ends` in order of ends (`job`), `power` (`timeS`, `node`, `state`), `watts` (`timeS`,
+ * `state`, `powerW`) and `explanations`.
+ */
+export class RunModel {
+  constructor() {
+    /** Facts of all frames. */
+    this.about = {};
+    this.names = { users: [], groups: [], partitions: [], reasons: [] };
+    /** Number of appended frames. */
+    this.version = 0;
+    /** `count`; `firstCore` of each node and, last, the number of cores; `groups`. */
+    this.nodes = { count: 0, firstCore: new Uint32Array(1), groups: [] };
+    this.growing = {};
+    for (const [prefix, columns] of Object.entries(MODEL_COLUMNS)) {
+      for (const [name, Type] of Object.entries(columns)) {
+        this.growing[`${prefix}.${name}`] = new GrowableColumn(Type);
+      }
+    }
+    for (const [name, Type] of [["start", Float64Array], ["end", Float64Array],
+      ["energy", Float64Array], ["state", Uint8Array], ["firstBox", Uint32Array],
+      ["boxCount", Uint32Array], ["boxJob", Int32Array], ["ended", Int32Array],
+      ["explainBefore", Int32Array], ["lastExplain", Int32Array]]) {
+      this.growing[name] = new GrowableColumn(Type);
+    }
+    this.publish();
+  }
+
+  /** Simulated time of the begin of the run, s. */
+  get beginS() {
+    return this.about.start_s ?? 0;
+  }
+
+  /** Simulated time up to which the run is known, s. */
+  get nowS() {
+    return this.about.now_s ?? this.beginS;
+  }
+
+  /** Number of cores of all nodes. */
+  get coreCount() {
+    return this.nodes.firstCore[this.nodes.count];
+  }
+
+  /**
+   * Append a frame.
+   *
+   * @param {{about: object, columns: Object<string, ArrayLike>}} frame see `decodeFrame`.
+   */
+  append({ about, columns }) {
+    const { growing } = this;
+    for (const list of NAME_LISTS) {
+      for (const name of about[list] ?? []) this.names[list].push(String(name));
+    }
+    const { users, groups, partitions, reasons, ...facts } = about;
+    Object.assign(this.about, facts);
+    if (facts.nodes) this.nodes = numberCores(facts.nodes);
+    for (const [prefix, names] of Object.entries(MODEL_COLUMNS)) {
+      for (const name of Object.keys(names)) {
+        growing[`${prefix}.${name}`].push(columns[`${prefix}.${name}`]);
+      }
+    }
+    const jobs = columns["job.id"].length;
+    for (const name of ["start", "end", "energy"]) growing[name].extend(jobs, NaN);
+    for (const name of ["state", "firstBox", "boxCount"]) growing[name].extend(jobs, 0);
+    growing.lastExplain.extend(jobs, -1);
+    this.publish();
+    this.appendStarts(columns);
+    this.appendEnds(columns);
+    this.appendExplanations(columns["explain.job"]);
+    this.publish();
+    this.version++;
+  }
+
+  appendStarts(columns) {
+    const { "start.job": job, "start.time_s": timeS, "start.boxes": boxes } = columns;
+    const owner = this.growing.boxJob;
+    let box = owner.length;
+    owner.extend(columns["box.first"].length, -1);
+    for (let i = 0; i < job.length; i++) {
+      const row = job[i];
+      this.startS[row] = timeS[i];
+      this.state[row] = 1;
+      this.firstBox[row] = box;
+      this.boxCount[row] = boxes[i];
+      owner.view.fill(row, box, box + boxes[i]);
+      box += boxes[i];
+    }
+  }
+
+  appendEnds(columns) {
+    const { "end.job": job, "end.time_s": timeS, "end.state": state } = columns;
+    for (let i = 0; i < job.length; i++) {
+      this.endS[job[i]] = timeS[i];
+      this.state[job[i]] = state[i];
+      this.energyJ[job[i]] = columns["end.energy_j"][i];
+    }
+    this.growing.ended.push(job);
+  }
+
+  appendExplanations(job) {
+    const before = this.growing.explainBefore;
+    const first = before.length;
+    const last = this.growing.lastExplain.view;
+    before.extend(job.length, -1);
+    for (let i = 0; i < job.length; i++) {
+      before.view[first + i] = last[job[i]];
+      last[job[i]] = first + i;
+    }
+  }
+
+  /** Make the columns as long as they have grown. */
+  publish() {
+    const view = (name) => this.growing[name].view;
+    this.id = view("job.id");
+    this.jobs = this.id.length;
+    this.submitS = view("job.submit_s");
+    this.requestedS = view("job.requested_s");
+    this.cores = view("job.cores");
+    this.placement = view("job.placement");
+    this.user = view("job.user");
+    this.group = view("job.group");
+    this.partition = view("job.partition");
+    this.startS = view("start");
+    this.endS = view("end");
+    this.state = view("state");
+    this.energyJ = view("energy");
+    this.firstBox = view("firstBox");
+    this.boxCount = view("boxCount");
+    this.boxes = modelTable({
+      job: view("boxJob"), first: view("box.first"), last: view("box.last"),
+    });
+    this.ends = modelTable({ job: view("ended") });
+    this.power = modelTable({
+      timeS: view("power.time_s"), node: view("power.node"), state: view("power.state"),
+    });
+    this.watts = modelTable({
+      timeS: view("watts.time_s"), state: view("watts.state"), powerW: view("watts.power_w"),
+    });
+    this.explanations = modelTable({
+      job: view("explain.job"), timeS: view("explain.time_s"), reason: view("explain.reason"),
+      expectedStartS: view("explain.expected_start_s"),
+    });
+  }
+
+  /** Return the id of a job as text. */
+  idOf(row) {
+    return String(this.id[row]);
+  }
+
+  /**
+   * Return the row of a job.
+   *
+   * @param {string|null} text the job id.
+   * @returns {number} -1: there is no such job.
+   */
+  rowOf(text) {
+    if (text === null || !/^\s*\d{1,19}\s*$/.test(text)) return -1;
+    const id = BigInt(text);
+    const guess = lowerBound(this.id, id);
+    if (this.id[guess] === id) return guess;
+    return this.id.indexOf(id);
+  }
+
+  /**
+   * Return why a job waited according to its scheduler, in order of time.
+   *
+   * @returns {{timeS: number, reason: string, expectedStartS: number}[]} NaN: no expected start.
+   */
+  explanationsOf(row) {
+    const { timeS, reason, expectedStartS } = this.explanations;
+    const found = [];
+    let at = this.growing.lastExplain.view[row];
+    for (; at >= 0; at = this.growing.explainBefore.view[at]) {
+      found.push({
+        timeS: timeS[at],
+        reason: this.names.reasons[reason[at]] ?? "",
+        expectedStartS: expectedStartS[at],
+      });
+    }
+    return found.reverse();
+  }
+
+  /** Return the nodes of a job as intervals `[[first, last], ...]`; empty before its start. */
+  nodesOf(row) {
+    const { first, last } = this.boxes;
+    const found = [];
+    const end = this.firstBox[row] + this.boxCount[row];
+    for (let box = this.firstBox[row]; box < end; box++) {
+      const from = this.nodeOfCore(first[box]);
+      const to = this.nodeOfCore(last[box]);
+      const before = found.at(-1);
+      if (before && from <= before[1] + 1) before[1] = Math.max(before[1], to);
+      else found.push([from, to]);
+    }
+    return found;
+  }
+
+  /** Return the number of the node that has a core. */
+  nodeOfCore(core) {
+    for (const group of this.nodes.groups) {
+      if (core <= group.lastCore) {
+        return group.first + Math.floor((core - group.firstCore) / group.cores);
+      }
+    }
+    return -1;
+  }
+}
+
+/** Return columns of equal length with their `count`. */
+function modelTable(columns) {
+  return { count: Object.values(columns)[0].length, ...columns };
+}
+
+/**
+ * Number the cores through all nodes.
+ *
+ * @param {[number, number, string][]} groups number of nodes, cores of each, and name.
+ */
+function numberCores(groups) {
+  const count = groups.reduce((sum, [nodes]) => sum + nodes, 0);
+  const firstCore = new Uint32Array(count + 1);
+  const found = [];
+  let node = 0;
+  for (const [nodes, cores, name] of groups) {
+    const from = firstCore[node];
+    found.push({
+      first: node, last: node + nodes - 1, cores, name: String(name ?? ""),
+      firstCore: from, lastCore: from + nodes * cores - 1,
+    });
+    for (let i = 0; i < nodes; i++, node++) firstCore[node + 1] = firstCore[node] + cores;
+  }
+  return { count, firstCore, groups: found };
+}
+
+/** Return the index of the first element of an ascending array that is not below a value. */
+export function lowerBound(ascending, value) {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Return the times of all runs, for the limits of a viewport.
+ *
+ * @param {RunModel[]} models
+ * @returns {[number, number]} first and last simulated time, s.
+ */
+export function timesOf(models) {
+  return [Math.min(...models.map((run) => run.beginS)), Math.max(...models.map((run) => run.nowS))];
+}

@@ -1,0 +1,126 @@
+/** Indices of what lasts from one time to another: which spans overlap the visible time? */
+
+import { GrowableColumn } from "./growable_column.js";
+import { lowerBound } from "./model.js";
+
+const BLOCK_SPANS = 128;
+
+/**
+ * Spans in order of their starts. `start` and `end` are columns in seconds; the end of a span that
+ * lasts is infinite. Blocks of consecutive spans have the latest end of their spans, so that a
+ * search skips the blocks that ended before.
+ */
+class SpanIndex {
+  constructor() {
+    this.starts = new GrowableColumn(Float64Array);
+    this.ends = new GrowableColumn(Float64Array);
+    this.blockEnd = new Float64Array(0);
+  }
+
+  get start() {
+    return this.starts.view;
+  }
+
+  get end() {
+    return this.ends.view;
+  }
+
+  /** Call after changes of starts or ends. */
+  indexBlocks() {
+    const end = this.end;
+    const blocks = Math.ceil(end.length / BLOCK_SPANS);
+    this.blockEnd = new Float64Array(blocks);
+    for (let block = 0; block < blocks; block++) {
+      const to = Math.min((block + 1) * BLOCK_SPANS, end.length);
+      let latest = -Infinity;
+      for (let i = block * BLOCK_SPANS; i < to; i++) if (end[i] > latest) latest = end[i];
+      this.blockEnd[block] = latest;
+    }
+  }
+
+  /**
+   * Return intervals of indices that contain every span which overlaps a time. They also contain
+   * others.
+   *
+   * @returns {number[]} first index and index after the last, one pair after the other.
+   */
+  candidates(startS, endS) {
+    const before = lowerBound(this.start, endS);
+    const found = [];
+    for (let block = 0, from = 0; from < before; block++, from += BLOCK_SPANS) {
+      if (this.blockEnd[block] < startS) continue;
+      const to = Math.min(from + BLOCK_SPANS, before);
+      if (found.at(-1) === from) found[found.length - 1] = to;
+      else found.push(from, to);
+    }
+    return found;
+  }
+}
+
+/** The boxes of a model. */
+export class BoxIndex extends SpanIndex {
+  constructor(model) {
+    super();
+    this.model = model;
+    this.endsSeen = 0;
+    this.update();
+  }
+
+  /** Take up what was appended to the model. */
+  update() {
+    const { model } = this;
+    const seen = this.starts.length;
+    this.starts.extend(model.boxes.count - seen, 0);
+    this.ends.extend(model.boxes.count - seen, Infinity);
+    for (let box = seen; box < model.boxes.count; box++) {
+      this.start[box] = model.startS[model.boxes.job[box]];
+    }
+    for (; this.endsSeen < model.ends.count; this.endsSeen++) {
+      const row = model.ends.job[this.endsSeen];
+      const from = model.firstBox[row];
+      this.end.fill(model.endS[row], from, from + model.boxCount[row]);
+    }
+    this.indexBlocks();
+  }
+}
+
+/** The times for which nodes were not on: columns `node` and `state` besides those of spans. */
+export class PowerIndex extends SpanIndex {
+  constructor(model) {
+    super();
+    this.model = model;
+    this.nodes = new GrowableColumn(Uint32Array);
+    this.states = new GrowableColumn(Uint8Array);
+    this.changesSeen = 0;
+    this.lasting = new Map();
+    this.update();
+  }
+
+  get node() {
+    return this.nodes.view;
+  }
+
+  get state() {
+    return this.states.view;
+  }
+
+  /** Take up what was appended to the model. */
+  update() {
+    const { power } = this.model;
+    for (; this.changesSeen < power.count; this.changesSeen++) {
+      const node = power.node[this.changesSeen];
+      const timeS = power.timeS[this.changesSeen];
+      const state = power.state[this.changesSeen];
+      const before = this.lasting.get(node);
+      if (before !== undefined) this.end[before] = timeS;
+      this.lasting.delete(node);
+      if (state === 0) continue;
+      this.lasting.set(node, this.starts.length);
+      this.starts.extend(1, timeS);
+      this.ends.extend(1, Infinity);
+      this.nodes.extend(1, node);
+      this.states.extend(1, state);
+    }
+    this.indexBlocks();
+  }
+}
