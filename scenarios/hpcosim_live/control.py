@@ -20,7 +20,7 @@ class PaceChange(msgspec.Struct, forbid_unknown_fields=True):
         step: number of batches of events to run while paused.
     """
 
-    speed: float | None | UnsetType = UNSET
+    speed: float | UnsetType | None = UNSET
     paused: bool | UnsetType = UNSET
     step: int | UnsetType = UNSET
 
