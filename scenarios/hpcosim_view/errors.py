@@ -13,3 +13,11 @@ class ExportError(ViewError):
 
 class NotWrittenError(ViewError):
     """A file cannot be written, for example because the disk is full."""
+
+
+class TimeError(ViewError):
+    """A text is no time of a run."""
+
+
+class StateNameError(ViewError):
+    """A text is no state of a job."""
