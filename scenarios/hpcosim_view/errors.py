@@ -15,9 +15,5 @@ class NotWrittenError(ViewError):
     """A file cannot be written, for example because the disk is full."""
 
 
-class TimeError(ViewError):
-    """A text is no time of a run."""
-
-
-class StateNameError(ViewError):
-    """A text is no state of a job."""
+class SelectionError(ViewError):
+    """What to show is contradictory: the run, the time, or the states of jobs."""

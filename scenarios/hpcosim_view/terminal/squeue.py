@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment, moment
 from hpcosim_server.record.recording import STATES
-from hpcosim_view.errors import StateNameError
+from hpcosim_view.errors import SelectionError
 from hpcosim_view.runs import by_job, clean, nodes_of
 from hpcosim_view.terminal.text import Column, duration, lines, node_list, word
 from hpcosim_workloads.table import PLACEMENTS
@@ -82,7 +82,7 @@ def states_named(text: str) -> set[str]:
     """Return the states in a comma-separated list of Slurm's names, short or long.
 
     Raises:
-        StateNameError: a name is unknown.
+        SelectionError: a name is unknown.
     """
     if text.strip().lower() == "all":
         return set(STATES)
@@ -91,7 +91,7 @@ def states_named(text: str) -> set[str]:
         named = {state for state, names in CODES.items() if name.strip() in names}
         if not named:
             known = ", ".join(dict.fromkeys(short for short, _ in CODES.values()))
-            raise StateNameError(
+            raise SelectionError(
                 f"--states: unknown state {name.strip()!r:.40}; expected all, or of {known}"
             )
         found |= named

@@ -6,7 +6,7 @@ import math
 import re
 
 from hpcosim_results.frame import Frame
-from hpcosim_view.errors import TimeError
+from hpcosim_view.errors import SelectionError
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 EXPECTED = "expected seconds, 90m, 36h, 2d, 1w, 2-12:30:00, or a part of the run such as 50%"
@@ -23,12 +23,12 @@ def time_in(frame: Frame, text: str) -> float:
             percentage of the time from the begin to the end of the run.
 
     Raises:
-        TimeError: the text is no time, or not one of the run.
+        SelectionError: the text is no time, or not one of the run.
     """
     start_s, now_s = float(frame.about["start_s"]), float(frame.about["now_s"])
     at_s = _seconds(text.strip(), start_s, now_s)
     if not start_s <= at_s <= now_s:
-        raise TimeError(
+        raise SelectionError(
             f"--at {text}: {at_s:,.15g} s is not in the run, which goes from {start_s:,.15g} s to "
             f"{now_s:,.15g} s"
         )
@@ -40,7 +40,7 @@ def _seconds(text: str, start_s: float, now_s: float) -> float:
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return days * 86_400.0 + hours * 3600.0 + minutes * 60.0 + seconds
     if not (match := _NUMBER.fullmatch(text)):
-        raise TimeError(f"--at: {text!r:.60} is no time; {EXPECTED}")
+        raise SelectionError(f"--at: {text!r:.60} is no time; {EXPECTED}")
     number, exponent, unit = match.groups()
     value = float(number) * 10.0 ** int(exponent or 0)
     if unit == "%":
