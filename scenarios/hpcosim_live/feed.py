@@ -122,6 +122,11 @@ class Feed:
         self.over = self._opened.run.ended_because or "the session is over"
         self._wake()
 
+    def fail(self) -> None:
+        """Note that the session cannot be shown any more."""
+        self.over, self.complete = "the live view of this session failed; see the log", True
+        self._wake()
+
     def _read_stats(self, simulation: Simulation) -> Stats:
         at_s, requests = time.monotonic(), simulation.requests
         while len(self._rates) > 1 and at_s - self._rates[1][0] >= RATE_WINDOW_S:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcosim_results.joining import append
-
-from hpcosim_results.frame import Frame, decode_frame, encode_frame
+from hpcosim_results.frame import Frame, append, decode_frame, encode_frame
 
 LIVE_LEVEL = 1
 """zlib level of live frames: fast."""

@@ -7,10 +7,14 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
+import structlog
+
 from hpcosim_live.events import closing, end, frame_event, heartbeat, restart
 from hpcosim_live.feed import Feed, FrameReader, Stats
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.session import Opened
+
+log = structlog.get_logger()
 
 HEARTBEAT_S = 10.0
 MAX_VIEWERS = 64
@@ -64,12 +68,18 @@ class Hub:
 
     def ticked(self) -> None:
         """See `Observer`."""
-        for feed in self._open.values():
-            feed.look()
+        for label, feed in list(self._open.items()):
+            try:
+                feed.look()
+            except Exception as error:  # a bug of the live view must not end the simulation
+                log.exception("live_view_failed", session=label, error=str(error))
+                feed.fail()
+                del self._open[label]
 
     def closed(self, label: str) -> None:
         """See `Observer`."""
-        self._open.pop(label).close()
+        if label in self._open:
+            self._open.pop(label).close()
 
     def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
         if self._loop is not None:

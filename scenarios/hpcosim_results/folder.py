@@ -95,6 +95,7 @@ def read_folder(path: Path) -> Frame:
         {
             **first_about(about, start_s),
             **names.lists(),
+            "hpcosim": about.hpcosim,
             "now_s": float(spans.end_s.max(initial=start_s)),
             "ended_because": about.ended_because,
             "complete": about.complete,

@@ -17,3 +17,11 @@ class NotWrittenError(ViewError):
 
 class SelectionError(ViewError):
     """What to show is contradictory: the run, the time, or the states of jobs."""
+
+
+class ReportError(ViewError):
+    """The runs cannot be shown in one report, or a file is in the place of the report."""
+
+
+class BundleError(ViewError):
+    """The modules of the web page cannot be joined: a bug of this package."""
