@@ -15,8 +15,9 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Re
 import msgspec
 
 from hpcosim_live.errors import LiveRequestError, NoLiveViewError
+from hpcosim_live.valid import check_run
 from hpcosim_results.errors import FrameError
-from hpcosim_results.frame import MAX_BYTES, Frame, append, decode_frame
+from hpcosim_results.frame import MAX_BYTES, Frame, decode_frame
 
 EXAMPLE = "http://127.0.0.1:8080"
 TOKEN_VARIABLE = "HPCOSIM_HTTP_TOKEN"  # noqa: S105 - the name of a variable
@@ -118,7 +119,12 @@ class LiveView:
     def run(self, label: str) -> Frame:
         """Return a session so far."""
         with closing(self._open(_path(label, "run"))) as reply:
-            return self._frame(self._read(reply, MAX_BYTES))
+            frame = self._frame(self._read(reply, MAX_BYTES))
+        try:
+            check_run(frame)
+        except FrameError as error:
+            raise self._no_live_view(str(error)) from None
+        return frame
 
     def change_pace(self, label: str, change: Mapping[str, Any]) -> None:
         """Change the pace of a session.
@@ -207,13 +213,6 @@ class LiveView:
     def _no_live_view(self, why: str) -> NoLiveViewError:
         start = "`hpcosim run --watch` and `hpcosim serve --http` start a live view"
         return NoLiveViewError(f"{self.url}: no live view answers: {_short(why)}; {start}")
-
-
-def joined(frames: list[Frame]) -> Frame:
-    """Return frames as one, and keep only it in the list."""
-    if len(frames) > 1:
-        frames[:] = [append(frames)]
-    return frames[0]
 
 
 class _NoRedirect(HTTPRedirectHandler):

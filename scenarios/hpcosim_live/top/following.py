@@ -7,11 +7,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from hpcosim_live.client import Event, LiveView, joined
+from hpcosim_live.client import Event, LiveView
 from hpcosim_live.errors import LiveError, NoLiveViewError
 from hpcosim_live.top.source import speed_text
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.frame import Frame
+from hpcosim_live.valid import check_run
+from hpcosim_results.errors import FrameError
+from hpcosim_results.frame import Frame, append
 
 RETRY_S = 1.0
 """Time between two attempts to connect, s."""
@@ -32,7 +33,8 @@ class Following:
     def __init__(self, view: LiveView, label: str, retry_s: float = RETRY_S) -> None:
         self._view, self._label, self._retry_s = view, label, retry_s
         self._lock = threading.Lock()
-        self._frames: list[Frame] = []
+        self._whole: Frame | None = None
+        self._new: list[Frame] = []
         self._trouble, self._over = "", ""
         self._closed = threading.Event()
         # Threads of a closed source end by themselves, at the latest with the process.
@@ -41,7 +43,15 @@ class Following:
     def frame(self) -> Frame | None:
         """Return the run so far; None: no frame has arrived yet."""
         with self._lock:
-            return joined(self._frames) if self._frames else None
+            if self._new:
+                whole = append([self._whole, *self._new] if self._whole else self._new)
+                self._new = []
+                try:
+                    check_run(whole)
+                    self._whole = whole
+                except FrameError as error:
+                    self._over = str(error)
+            return self._whole
 
     def now_s(self) -> float:
         """Return the simulated time of the last frame, s."""
@@ -100,8 +110,6 @@ class Following:
                 self._trouble = "connection lost, trying again"
             except LiveError as error:
                 self._over = str(error)
-            except (ReadResultsError, ValueError, KeyError, TypeError) as error:
-                self._over = f"the server sent no valid frames: {error}"[:MAX_REASON]
             self._closed.wait(0 if self._over else self._retry_s)
 
     def _read(self) -> None:
@@ -122,9 +130,10 @@ class Following:
 
     def _take(self, frame: Frame, *, fresh: bool) -> None:
         """Take a frame; a fresh one begins the session again."""
-        frame = Frame(frame.about, frame.columns)
         with self._lock:
-            self._frames = [frame] if fresh else [*self._frames, frame]
+            if fresh:
+                self._whole, self._new = None, []
+            self._new.append(frame)
         self._trouble = ""
 
 
