@@ -63,9 +63,11 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_conformance import NoServerError
     from hpcosim_executors import LostTaskError
     from hpcosim_experiments.errors import StoreError
+    from hpcosim_live.errors import NoLiveViewError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
+    from hpcosim_view.errors import NotWrittenError
     from hpcosim_workloads.errors import DownloadError
 
     if isinstance(error, (AddressError, PolicyError, ResultsFolderError)):
@@ -75,6 +77,7 @@ def _exit_status(error: Exception) -> int:
     failed = (
         *(BindError, ClientError, LostTaskError, NoServerError, ProtocolError),
         *(ResultsError, RunError, RunFailedError, StoreError),
+        *(NoLiveViewError, NotWrittenError),
     )
     return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 

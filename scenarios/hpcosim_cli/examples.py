@@ -47,6 +47,22 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
     "draw": _examples("hpcosim draw results/demo-easy"),
+    "squeue": _examples(
+        "hpcosim squeue results/demo-easy --at 2d",
+        "hpcosim squeue --server http://127.0.0.1:8080 --start",
+    ),
+    "sinfo": _examples(
+        "hpcosim sinfo results/demo-easy --at 50%",
+        "hpcosim sinfo --server http://127.0.0.1:8080",
+    ),
+    "top": _examples(
+        "hpcosim top results/demo-easy --speed 7200",
+        "hpcosim top --server http://127.0.0.1:8080",
+    ),
+    "export": _examples(
+        "hpcosim export results/demo-easy --perfetto demo.pftrace",
+        "hpcosim export results/demo-easy --parquet tables --swf demo.swf",
+    ),
     "report": _examples(
         "hpcosim report results/demo-easy",
         "hpcosim report results/compared/fcfs results/compared/easy -o compared.html",

@@ -17,6 +17,7 @@ from hpcosim_cli.conformance import conformance
 from hpcosim_cli.draw import draw
 from hpcosim_cli.examples import EXAMPLES
 from hpcosim_cli.experiment import experiment
+from hpcosim_cli.export import export
 from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.report_page import report
@@ -26,6 +27,9 @@ from hpcosim_cli.scenarios import scenarios
 from hpcosim_cli.schedule import schedule
 from hpcosim_cli.schedulers import schedulers
 from hpcosim_cli.serve import serve
+from hpcosim_cli.sinfo import sinfo
+from hpcosim_cli.squeue import squeue
+from hpcosim_cli.top import top
 from hpcosim_cli.usage import CommandGroup, help_of
 from hpcosim_cli.validate import validate
 
@@ -52,7 +56,7 @@ BATSIM = "Batsim"
 PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     SIMULATE: (run, compare, experiment, oracle),
     CONNECT: (serve, schedule, ping, conformance),
-    INSPECT: (scenarios, schedulers, validate, draw, report),
+    INSPECT: (scenarios, schedulers, validate, draw, report, squeue, sinfo, top, export),
 }
 """The commands of each panel of the help text, in their order there."""
 

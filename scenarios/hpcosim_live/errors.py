@@ -17,3 +17,11 @@ class LiveExtraError(LiveError):
 
 class PaceError(LiveError):
     """A request to change the pace of a session is invalid."""
+
+
+class NoLiveViewError(LiveError):
+    """A live view does not answer, or not as one does."""
+
+
+class LiveRequestError(LiveError):
+    """A live view refuses a request: the token is missing, or there is no such session."""

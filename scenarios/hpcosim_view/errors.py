@@ -7,6 +7,18 @@ class ViewError(Exception):
     """Base class of the errors of this package."""
 
 
+class ExportError(ViewError):
+    """A run cannot be exported: a package is missing, a file exists, or a value does not fit."""
+
+
+class NotWrittenError(ViewError):
+    """A file cannot be written, for example because the disk is full."""
+
+
+class SelectionError(ViewError):
+    """What to show is contradictory: the run, the time, or the states of jobs."""
+
+
 class ReportError(ViewError):
     """The runs cannot be shown in one report, or a file is in the place of the report."""
 

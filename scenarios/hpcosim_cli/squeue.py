@@ -1,0 +1,70 @@
+"""The command `hpcosim squeue`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Annotated
+
+import typer
+
+from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.watched import At, Results, Server, Session, Token, check_one_source, run_and_time
+
+
+def squeue(
+    results: Results = None,
+    at: At = None,
+    server: Server = None,
+    session: Session = "",
+    token: Token = "",
+    long: Annotated[
+        bool, typer.Option("--long", "-l", help="Also print requested times, and states in full.")
+    ] = False,
+    start: Annotated[
+        bool, typer.Option("--start", help="Print the expected starts of waiting jobs.")
+    ] = False,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="NAMES", help="Only jobs of these users.")
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", "-j", metavar="IDS", help="Only these jobs.")
+    ] = None,
+    states: Annotated[
+        str | None,
+        typer.Option(
+            "--states",
+            "-t",
+            metavar="STATES",
+            help="Only jobs in these states, such as PD,R,CD, or all. Default: PD,R.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Print the jobs of a run at a time, as Slurm's squeue does."""
+    with errors_in_one_line():
+        check_one_source(results, server)
+        from hpcosim_server.record.results import to_json
+        from hpcosim_view.terminal import squeue as table
+
+        chosen = table.ACTIVE if states is None else table.states_named(states)
+        frame, at_s = run_and_time(results, server, session, token, at)
+        jobs = table.queue_at(frame, at_s, chosen)
+        if user is not None:
+            users = set(user.split(","))
+            jobs = [each for each in jobs if each.user in users]
+        if job is not None:
+            ids = set(job.replace(" ", "").split(","))
+            jobs = [each for each in jobs if str(each.job_id) in ids]
+        if as_json:
+            rows = [
+                {
+                    name: None if isinstance(value, float) and math.isnan(value) else value
+                    for name, value in each._asdict().items()
+                }
+                for each in jobs
+            ]
+            sys.stdout.write(to_json({"at_s": at_s, "jobs": rows}))
+        else:
+            for line in table.squeue(jobs, long=long, start=start):
+                typer.echo(line)

@@ -1,0 +1,268 @@
+"""Client of a live view: its sessions, their frames, and their pace."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPException, HTTPResponse
+from typing import IO, Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+import msgspec
+
+from hpcosim_live.errors import LiveRequestError, NoLiveViewError
+from hpcosim_live.valid import check_run
+from hpcosim_results.errors import FrameError
+from hpcosim_results.frame import MAX_BYTES, Frame, decode_frame
+
+EXAMPLE = "http://127.0.0.1:8080"
+TOKEN_VARIABLE = "HPCOSIM_HTTP_TOKEN"  # noqa: S105 - the name of a variable
+TIMEOUT_S = 30.0
+"""Longest wait for the next bytes of a reply, s; a live view sends some every few seconds."""
+MAX_JSON_BYTES = 16 * 2**20
+MAX_MESSAGE = 300  # characters
+
+
+class LiveSession(msgspec.Struct, frozen=True):
+    """A session of a live view.
+
+    Attributes:
+        label: public label.
+        scenario: name of the scenario.
+        scheduler: name of the policy.
+        now_s: simulated time, s.
+        ended_because: reason for its end; empty: it goes on.
+    """
+
+    label: str
+    scenario: str = ""
+    scheduler: str = ""
+    now_s: float = 0.0
+    ended_because: str = ""
+
+
+class _Sessions(msgspec.Struct):
+    sessions: list[LiveSession]
+
+
+class Event(NamedTuple):
+    """A server-sent event.
+
+    Attributes:
+        kind: `message` (a frame), `restart`, `end` or `closing`.
+        data: its data.
+    """
+
+    kind: str
+    data: bytes
+
+
+class LiveView:
+    """A live view at a URL.
+
+    Args:
+        url: URL of the page, such as `http://127.0.0.1:8080`.
+        token: the token of the server; empty: none.
+        timeout_s: longest wait for the next bytes of a reply, s.
+
+    Raises:
+        LiveRequestError: the URL is malformed.
+    """
+
+    def __init__(self, url: str, token: str = "", timeout_s: float = TIMEOUT_S) -> None:
+        self.url = _checked(url)
+        self._token = token
+        self._timeout_s = timeout_s
+        # Without proxies: a live view is on this machine or near it. Without redirects: these
+        # would send the token elsewhere.
+        self._opener: OpenerDirector = build_opener(ProxyHandler({}), _NoRedirect())
+
+    def sessions(self) -> list[LiveSession]:
+        """Return the sessions, the oldest first."""
+        with closing(self._open("/api/sessions")) as reply:
+            data = self._read(reply, MAX_JSON_BYTES)
+        try:
+            return msgspec.json.decode(data, type=_Sessions).sessions
+        except msgspec.DecodeError:
+            raise self._no_live_view("it has no sessions") from None
+
+    def session(self, label: str = "") -> LiveSession:
+        """Return a session.
+
+        Args:
+            label: its label; empty: the only one, or the only one that goes on.
+
+        Raises:
+            LiveRequestError: there is no such session, or there are several.
+        """
+        sessions = self.sessions()
+        known = ", ".join(_short(each.label) for each in sessions[:20])
+        if label:
+            found = [each for each in sessions if each.label == label]
+            if not found:
+                what = f"no session {_short(label)!r}; expected one of: {known or '(none)'}"
+                raise LiveRequestError(f"{self.url}: {what}")
+            return found[0]
+        if not sessions:
+            what = "no scheduler has connected yet; try again when one has"
+            raise LiveRequestError(f"{self.url}: {what}")
+        going = [each for each in sessions if not each.ended_because] or sessions
+        if len(going) > 1:
+            what = f"there are {len(going)} sessions; name one with --session: {known}"
+            raise LiveRequestError(f"{self.url}: {what}")
+        return going[0]
+
+    def run(self, label: str) -> Frame:
+        """Return a session so far."""
+        with closing(self._open(_path(label, "run"))) as reply:
+            frame = self._frame(self._read(reply, MAX_BYTES))
+        try:
+            check_run(frame)
+        except FrameError as error:
+            raise self._no_live_view(str(error)) from None
+        return frame
+
+    def change_pace(self, label: str, change: Mapping[str, Any]) -> None:
+        """Change the pace of a session.
+
+        Args:
+            label: label of the session.
+            change: one of `speed`, `paused` and `step`.
+        """
+        body = json.dumps(change).encode()
+        self._open(_path(label, "pace"), body).close()
+
+    def events(self, label: str) -> Iterator[Event]:
+        """Yield the events of a session, from its begin, until its end or that of the server.
+
+        Raises:
+            NoLiveViewError: the server has gone away.
+        """
+        with closing(self._open(_path(label, "frames"))) as reply:
+            kind, data, size = "message", [], 0
+            while line := self._line(reply):
+                field, _, value = line.rstrip(b"\r\n").partition(b":")
+                value = value.removeprefix(b" ")
+                if field == b"event":
+                    kind = value.decode("utf-8", "replace")
+                elif field == b"data":
+                    size += len(value)
+                    if size > MAX_BYTES:
+                        raise self._no_live_view("an event is too large")
+                    data.append(value)
+                elif not field and not value:
+                    if data:
+                        yield Event(kind, b"\n".join(data))
+                    kind, data, size = "message", [], 0
+
+    def frame_of(self, event: Event) -> Frame:
+        """Return the frame in an event."""
+        try:
+            return self._frame(b64decode(event.data, validate=True))
+        except ValueError:
+            raise self._no_live_view("an event has no frame") from None
+
+    def _frame(self, data: bytes) -> Frame:
+        try:
+            return decode_frame(data)
+        except FrameError as error:
+            raise self._no_live_view(str(error)) from None
+
+    def _open(self, path: str, body: bytes | None = None) -> HTTPResponse:
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            request = Request(self.url + path, body, headers)  # noqa: S310 - http or https
+            reply: HTTPResponse = self._opener.open(request, timeout=self._timeout_s)
+        except HTTPError as error:
+            with closing(error):
+                raise self._refused(error) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._no_live_view(_reason(error)) from None
+        return reply
+
+    def _read(self, reply: HTTPResponse, limit: int) -> bytes:
+        try:
+            data = reply.read(limit + 1)
+        except (OSError, HTTPException) as error:
+            raise self._no_live_view(_reason(error)) from None
+        if len(data) > limit:
+            raise self._no_live_view("the reply is too large")
+        return data
+
+    def _line(self, reply: HTTPResponse) -> bytes:
+        try:
+            return reply.readline(MAX_BYTES)
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._no_live_view(_reason(error)) from None
+
+    def _refused(self, error: HTTPError) -> LiveRequestError | NoLiveViewError:
+        if error.code == 401:
+            why = "the token is wrong" if self._token else "it needs a token"
+            what = f"{why}; give the one that the server printed by --token or {TOKEN_VARIABLE}"
+            return LiveRequestError(f"{self.url}: {what}")
+        if error.code not in (400, 403, 415, 421, 503) and _path("", "") not in error.url:
+            return self._no_live_view(f"status {error.code}")
+        return LiveRequestError(f"{self.url}: {_short(_message(error))} (status {error.code})")
+
+    def _no_live_view(self, why: str) -> NoLiveViewError:
+        start = "`hpcosim run --watch` and `hpcosim serve --http` start a live view"
+        return NoLiveViewError(f"{self.url}: no live view answers: {_short(why)}; {start}")
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Does not follow redirects."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        """Return no new request, so that the redirect is an error."""
+
+
+def _checked(url: str) -> str:
+    """Return a URL without the slash at its end."""
+    bare = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(bare)
+        ok = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        ok = False
+    if not ok or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise LiveRequestError(f"--server: {_short(url)!r} is no URL; expected {EXAMPLE}")
+    return bare.rstrip("/")
+
+
+def _path(label: str, what: str) -> str:
+    return f"/api/sessions/{quote(label, safe='')}/{what}" if label else "/api/sessions/"
+
+
+def _message(error: HTTPError) -> str:
+    """Return what a server says about a request that it refuses."""
+    try:
+        text = error.read(MAX_JSON_BYTES).decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return str(error.reason)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return str(found.get("error", text)) if isinstance(found, dict) else text
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, URLError):
+        return _reason(error.reason) if isinstance(error.reason, Exception) else str(error.reason)
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    return str(getattr(error, "strerror", None) or error or type(error).__name__).lower()
+
+
+def _short(text: str) -> str:
+    """Return a text from a server as one printable line that is not too long."""
+    shown = "".join(each if each.isprintable() else "?" for each in text.strip())
+    return shown if len(shown) <= MAX_MESSAGE else f"{shown[:MAX_MESSAGE]}..."

@@ -1,0 +1,86 @@
+"""The figures above the tables: nodes by state, cores, power and queue, with their histories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_results.frame import Frame
+from hpcosim_results.moment import Moment
+from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.recording import POWER_STATES
+from hpcosim_view.runs import Floats
+from hpcosim_view.steps import Steps, power_of, queue_of, used_cores_of
+
+POINTS = 60
+"""Number of points of a history."""
+
+
+class Histories:
+    """Power, queue length and cores in use of a run over time.
+
+    Args:
+        frame: the run so far.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._start_s = float(frame.about["start_s"])
+        self._power = [power_of(frame, state) for state in NODE_STATES]
+        self._queue, self._cores = queue_of(frame), used_cores_of(frame)
+
+    def at(self, now_s: float) -> Mapping[str, Floats]:
+        """Return `POINTS` values from the begin of the run to a time, by name.
+
+        Args:
+            now_s: simulated time, s.
+
+        Returns:
+            `cores`: cores that jobs hold. `power`: power of all nodes, W. `queue`: waiting jobs.
+        """
+        times_s = np.linspace(self._start_s, now_s, POINTS)
+        return {
+            "cores": _values(self._cores, times_s),
+            "power": sum((_values(each, times_s) for each in self._power), np.zeros(POINTS)),
+            "queue": _values(self._queue, times_s),
+        }
+
+
+class Figures(NamedTuple):
+    """Figures of a moment.
+
+    Attributes:
+        nodes: number of nodes by state: `allocated`, `mixed`, `idle`, or a power state.
+        cores: number of cores, and of those that jobs hold.
+    """
+
+    nodes: Mapping[str, int]
+    cores: tuple[int, int]
+
+
+def figures_of(then: Moment) -> Figures:
+    """Return the figures of a moment."""
+    nodes = then.nodes
+    is_on = nodes.power == POWER_STATES.index("on")
+    full, empty = nodes.allocated >= nodes.cores, nodes.allocated == 0
+    counts = {
+        "allocated": is_on & full & ~empty,
+        "mixed": is_on & ~full & ~empty,
+        "idle": is_on & empty,
+        **{name: nodes.power == POWER_STATES.index(name) for name in POWER_STATES if name != "on"},
+    }
+    found = {name: int(chosen.sum()) for name, chosen in counts.items()}
+    return Figures(found, (int(nodes.cores.sum()), int(nodes.allocated.sum())))
+
+
+def watts(power_w: float) -> str:
+    """Return power with a unit that suits it."""
+    for factor, unit in ((1e6, "MW"), (1e3, "kW")):
+        if abs(power_w) >= factor:
+            return f"{power_w / factor:,.2f} {unit}"
+    return f"{power_w:,.1f} W"
+
+
+def _values(steps: Steps, times_s: Floats) -> Floats:
+    return steps.at(times_s)

@@ -1,0 +1,96 @@
+"""Files that appear together, or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hpcosim_view.errors import ExportError, NotWrittenError
+
+
+class Drafts:
+    """Drafts beside their files; they replace the files when the `with` block succeeds.
+
+    If the block fails or is interrupted, the drafts are removed, and so are folders that they
+    needed.
+
+    Args:
+        force: replace files that exist.
+
+    Raises:
+        NotWrittenError: a file cannot be written; the files are as they were before.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        self._force = force
+        self._draft_of: dict[Path, Path] = {}
+        self._folders: list[Path] = []
+
+    def add(self, file: Path) -> Path:
+        """Return the path of the draft of a file.
+
+        Raises:
+            ExportError: the file exists and `force` is false, a folder has its name, or it is
+                written twice.
+        """
+        if file.is_dir():
+            raise ExportError(f"{file} is a folder; expected the path of a file")
+        if file.exists() and not self._force:
+            raise ExportError(f"{file} exists; replace it with --force, or choose another name")
+        if file.absolute() in (other.absolute() for other in self._draft_of):
+            raise ExportError(f"{file} is written twice; give each output its own path")
+        self._make(file.parent)
+        draft = file.with_name(f".{file.name[:100]}-{secrets.token_hex(4)}")
+        self._draft_of[file] = draft
+        return draft
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._publish()
+        except OSError as failed:
+            error = failed
+        finally:
+            self._clean()
+        if isinstance(error, OSError):
+            name = error.filename or next(iter(self._draft_of), "the files")
+            files = {str(draft): file for file, draft in self._draft_of.items()}
+            what = f"{files.get(str(name), name)}: cannot be written: {error.strerror or error}"
+            raise NotWrittenError(what) from None
+
+    def _publish(self) -> None:
+        for draft in self._draft_of.values():
+            with draft.open("rb+") as file:
+                os.fsync(file.fileno())  # a full disk may only show here
+        for file, draft in self._draft_of.items():
+            draft.replace(file)
+        self._folders.clear()
+
+    def _make(self, folder: Path) -> None:
+        missing: Sequence[Path] = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            try:
+                each.mkdir(exist_ok=True)
+            except OSError as error:
+                raise NotWrittenError(
+                    f"{each}: cannot be created: {error.strerror or error}"
+                ) from None
+            self._folders.append(each)
+
+    def _clean(self) -> None:
+        for draft in self._draft_of.values():
+            with suppress(OSError):
+                draft.unlink()
+        for folder in reversed(self._folders):
+            with suppress(OSError):
+                folder.rmdir()

@@ -1,0 +1,74 @@
+"""Exports of a results folder: all files or none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcosim_results.folder import read_folder
+
+from hpcosim_view.export.batsim import batsim_files
+from hpcosim_view.export.drafts import Drafts
+from hpcosim_view.export.parquet import TABLES, write_parquet
+from hpcosim_view.export.perfetto import write_perfetto
+from hpcosim_view.export.swf import swf_lines
+
+
+class Outputs(NamedTuple):
+    """Where the files of an export go; None: not wanted.
+
+    Attributes:
+        perfetto: file of the trace.
+        parquet: folder of the tables.
+        swf: file of the job log.
+        batsim: folder of Batsim's files.
+    """
+
+    perfetto: Path | None = None
+    parquet: Path | None = None
+    swf: Path | None = None
+    batsim: Path | None = None
+
+
+def export_run(results: Path, outputs: Outputs, *, force: bool = False) -> list[Path]:
+    """Write the files of an export.
+
+    Args:
+        results: a results folder.
+        outputs: where they go. Missing folders are created.
+        force: replace files that exist.
+
+    Returns:
+        The files.
+
+    Raises:
+        ReadResultsError: the folder has no results, or they are damaged.
+        ExportError: a package is missing, or a file exists and `force` is false.
+        NotWrittenError: a file cannot be written; the files are as they were before.
+    """
+    written: list[Path] = []
+    with Drafts(force=force) as drafts:
+
+        def draft(file: Path) -> Path:
+            written.append(file)
+            return drafts.add(file)
+
+        if folder := outputs.batsim:
+            for name, source in batsim_files(results).items():
+                shutil.copyfile(source, draft(folder / name))
+        trace = outputs.perfetto and draft(outputs.perfetto)
+        tables = outputs.parquet and {name: draft(outputs.parquet / name) for name in TABLES}
+        log = outputs.swf and draft(outputs.swf)
+        if not (trace or tables or log):
+            return written
+        frame = read_folder(results)
+        if trace:
+            with trace.open("wb") as file:
+                write_perfetto(frame, file)
+        if tables:
+            write_parquet(frame, tables)
+        if log:
+            with log.open("w", encoding="utf-8", newline="") as text:
+                text.writelines(swf_lines(frame))
+    return written

@@ -1,0 +1,216 @@
+"""The jobs of a run at a time, as Slurm's `squeue` prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_results.frame import Frame
+from hpcosim_results.moment import Moment, moment
+from hpcosim_server.record.recording import STATES
+from hpcosim_view.errors import SelectionError
+from hpcosim_view.runs import by_job, clean, nodes_of
+from hpcosim_view.terminal.text import Column, duration, lines, node_list, word
+from hpcosim_workloads.table import PLACEMENTS
+
+CODES: Mapping[str, tuple[str, str]] = {
+    "waiting": ("PD", "PENDING"),
+    "running": ("R", "RUNNING"),
+    "completed": ("CD", "COMPLETED"),
+    "timeout": ("TO", "TIMEOUT"),
+    "killed": ("CA", "CANCELLED"),
+    "node_failed": ("NF", "NODE_FAIL"),
+    "rejected": ("CA", "CANCELLED"),
+}
+"""Slurm's short and long name of each state of a job."""
+ACTIVE = ("waiting", "running")
+NO_REASON = "None"  # Slurm's word for a job that it has not looked at yet
+ONE_NODE = PLACEMENTS.index("one_node")
+
+_FIRST = (Column("JOBID", 18), Column("PARTITION", 9), Column("NAME", 8), Column("USER", 8))
+_LAST = Column("NODELIST(REASON)", 0)
+SHORT = (*_FIRST, Column("ST", 2), Column("TIME", 10), Column("NODES", 6), _LAST)
+LONG = (
+    *(*_FIRST, Column("STATE", 8), Column("TIME", 10), Column("TIME_LIMI", 9)),
+    *(Column("NODES", 6), _LAST),
+)
+START = (*_FIRST, Column("ST", 2), Column("START_TIME", 19), Column("NODES", 6), _LAST)
+
+
+class QueuedJob(NamedTuple):
+    """A job at a time.
+
+    Attributes:
+        job_id: job id.
+        partition, user: names; empty: unknown.
+        state: one of `STATES`.
+        submit_s: submission time, s.
+        start_s: start time, s; of a waiting job the time that its scheduler expects. NaN: unknown.
+        used_s: time since the start, or run time of a job that is over, s; 0: not started.
+        requested_s: requested run time, s; NaN: unknown.
+        cores: requested cores.
+        nodes: number of nodes; of a waiting job the least number that can hold it.
+        intervals: its nodes; first and last of each interval.
+        reason: why it waits; empty: the scheduler gave no reason, or the job does not wait.
+    """
+
+    job_id: int
+    partition: str
+    user: str
+    state: str
+    submit_s: float
+    start_s: float
+    used_s: float
+    requested_s: float
+    cores: int
+    nodes: int
+    intervals: Sequence[tuple[int, int]]
+    reason: str
+
+    @property
+    def where(self) -> str:
+        """The node list, or the reason in parentheses."""
+        if self.state == "waiting":
+            return f"({word(self.reason) if self.reason else NO_REASON})"
+        return node_list(self.intervals)
+
+
+def states_named(text: str) -> set[str]:
+    """Return the states in a comma-separated list of Slurm's names, short or long.
+
+    Raises:
+        SelectionError: a name is unknown.
+    """
+    if text.strip().lower() == "all":
+        return set(STATES)
+    found: set[str] = set()
+    for name in text.upper().split(","):
+        named = {state for state, names in CODES.items() if name.strip() in names}
+        if not named:
+            known = ", ".join(dict.fromkeys(short for short, _ in CODES.values()))
+            raise SelectionError(
+                f"--states: unknown state {name.strip()!r:.40}; expected all, or of {known}"
+            )
+        found |= named
+    return found
+
+
+def queue_at(frame: Frame, at_s: float, states: Collection[str] = ACTIVE) -> list[QueuedJob]:
+    """Return the jobs at a time: by partition, waiting jobs first, then by submission.
+
+    Args:
+        frame: the run.
+        at_s: simulated time, s.
+        states: states of the jobs; jobs that are over are those that ended up to this time.
+    """
+    then = moment(frame, at_s)
+    jobs = [*_waiting(frame, then), *_running(frame, then)]
+    if not set(states) <= set(ACTIVE):
+        jobs += _over(frame, at_s)
+    chosen = [job for job in jobs if job.state in states]
+    return sorted(chosen, key=lambda job: (job.partition, STATES.index(job.state)))
+
+
+def squeue(jobs: Iterable[QueuedJob], *, long: bool = False, start: bool = False) -> list[str]:
+    """Return the lines of the table.
+
+    Args:
+        jobs: the jobs.
+        long: also print the requested time, and states in full.
+        start: print waiting jobs with their expected start, in this order.
+    """
+    if start:
+        waiting = [job for job in jobs if job.state == "waiting"]
+        waiting.sort(key=lambda job: (math.isnan(job.start_s), job.start_s))
+        return lines(START, (_row(job, duration(job.start_s)) for job in waiting))
+    if long:
+        return lines(LONG, (_long_row(job) for job in jobs))
+    return lines(SHORT, (_row(job, duration(job.used_s)) for job in jobs))
+
+
+def _row(job: QueuedJob, time: str) -> Sequence[str]:
+    first = (str(job.job_id), word(job.partition), f"job{job.job_id}", word(job.user))
+    return (*first, CODES[job.state][0], time, str(job.nodes), job.where)
+
+
+def _long_row(job: QueuedJob) -> Sequence[str]:
+    row, state = _row(job, duration(job.used_s)), CODES[job.state][1]
+    return (*row[:4], state, row[5], duration(job.requested_s), *row[6:])
+
+
+def _waiting(frame: Frame, then: Moment) -> Iterator[QueuedJob]:
+    largest = sorted((node.cores for node in nodes_of(frame)), reverse=True)
+    held = np.cumsum(largest)
+    reasons = [clean(name) for name in frame.about["reasons"]]
+    facts = _Facts(frame)
+    columns = zip(*(column.tolist() for column in then.waiting), strict=True)
+    for row, reason, expected_s in columns:
+        least = int(np.searchsorted(held, frame.columns["job.cores"][row])) + 1
+        one = frame.columns["job.placement"][row] == ONE_NODE
+        nodes = 1 if one else min(least, len(largest))
+        why = reasons[reason] if reason >= 0 else ""
+        yield facts.job(row, "waiting", expected_s, 0.0, nodes, (), why)
+
+
+def _running(frame: Frame, then: Moment) -> Iterator[QueuedJob]:
+    facts = _Facts(frame)
+    jobs, used_s = then.running.job.tolist(), then.running.used_s.tolist()
+    for row, used, nodes in zip(jobs, used_s, then.running.nodes, strict=True):
+        count = sum(last - first + 1 for first, last in nodes)
+        yield facts.job(row, "running", then.at_s - used, used, count, nodes, "")
+
+
+def _over(frame: Frame, at_s: float) -> Iterator[QueuedJob]:
+    columns, facts = frame.columns, _Facts(frame)
+    start_s = by_job(frame, "start.job", "start.time_s").tolist()
+    ends = zip(
+        *(columns[f"end.{name}"].tolist() for name in ("job", "time_s", "state")), strict=True
+    )
+    for row, end_s, state in sorted(ends):
+        if end_s <= at_s:
+            used = end_s - start_s[row]
+            yield facts.job(row, STATES[state], start_s[row], used, 0, (), "")
+
+
+class _Facts:
+    """The columns of jobs that do not change, as Python values.
+
+    Args:
+        frame: the run.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._users = [clean(name) for name in frame.about["users"]]
+        self._partitions = [clean(name) for name in frame.about["partitions"]]
+
+    def job(
+        self,
+        row: int,
+        state: str,
+        start_s: float,
+        used_s: float,
+        nodes: int,
+        intervals: Sequence[tuple[int, int]],
+        reason: str,
+    ) -> QueuedJob:
+        """Return a job; see `QueuedJob`."""
+        columns = self._frame.columns
+        user, partition = int(columns["job.user"][row]), int(columns["job.partition"][row])
+        return QueuedJob(
+            job_id=int(columns["job.id"][row]),
+            partition=self._partitions[partition] if partition >= 0 else "",
+            user=self._users[user] if user >= 0 else "",
+            state=state,
+            submit_s=float(columns["job.submit_s"][row]),
+            start_s=start_s,
+            used_s=used_s if math.isfinite(used_s) else 0.0,
+            requested_s=float(columns["job.requested_s"][row]),
+            cores=int(columns["job.cores"][row]),
+            nodes=nodes,
+            intervals=intervals,
+            reason=reason,
+        )

@@ -1,0 +1,105 @@
+"""The client of a live view, against a small application of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from hpcosim_live.client import LiveView
+from hpcosim_live.errors import LiveRequestError, NoLiveViewError
+from support.frames_by_hand import small_run
+from support.live_app import LiveServer
+
+TOKEN = "a-token-of-20-letters"
+
+
+@pytest.fixture
+def server() -> Iterator[LiveServer]:
+    """Run a server with one session, `one`."""
+    with LiveServer(token=TOKEN) as running:
+        running.sessions["one"] = [small_run()]
+        yield running
+
+
+def view(server: LiveServer) -> LiveView:
+    """Return a client of the server."""
+    return LiveView(server.url, TOKEN, timeout_s=20)
+
+
+def test_the_only_session_needs_no_name(server: LiveServer) -> None:
+    """The session and its run so far are those of the server."""
+    session = view(server).session()
+    assert (session.label, session.scenario) == ("one", "small")
+    run = view(server).run(session.label)
+    assert run.columns["job.id"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_events_are_frames_until_the_end(server: LiveServer) -> None:
+    """The events of a session are its frames and its end."""
+    client = view(server)
+    first, last = client.events("one")
+    assert client.frame_of(first).about["users"][0] == "ann"
+    assert last.kind == "end"
+
+
+def test_a_change_of_pace_reaches_the_server(server: LiveServer) -> None:
+    """The change is sent as JSON."""
+    view(server).change_pace("one", {"paused": True})
+    assert server.changes == [("one", {"paused": True})]
+
+
+def test_a_session_must_exist_and_be_clear(server: LiveServer) -> None:
+    """The error lists the sessions; a session that has ended is not meant."""
+    with pytest.raises(LiveRequestError, match="no session 'two'; expected one of: one"):
+        view(server).session("two")
+    server.sessions["three"] = [small_run(ended_because="")]
+    assert view(server).session().label == "three"
+    server.sessions["four"] = [small_run(ended_because="")]
+    with pytest.raises(LiveRequestError, match="2 sessions; name one with --session: one, three"):
+        view(server).session()
+    server.sessions.clear()
+    with pytest.raises(LiveRequestError, match="no scheduler has connected yet"):
+        view(server).session()
+    with pytest.raises(LiveRequestError, match="no such session"):
+        view(server).run("x/../y?")
+
+
+def test_a_token_is_asked_for(server: LiveServer) -> None:
+    """The error says how to give the token, and whether it is missing or wrong."""
+    for token, why in (("", "it needs a token"), ("other", "the token is wrong")):
+        with pytest.raises(LiveRequestError, match=f"{why}; give the one that the server printed"):
+            LiveView(server.url, token).sessions()
+
+
+def test_what_is_no_live_view_is_an_error_in_one_line(server: LiveServer) -> None:
+    """Nothing that listens, another server and a redirect give one line each."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    with pytest.raises(NoLiveViewError, match="no live view answers: connection refused"):
+        LiveView(address).sessions()
+    server.answers["/api/sessions"] = (200, b"<html>")
+    with pytest.raises(NoLiveViewError, match="it has no sessions"):
+        view(server).sessions()
+    server.answers["/api/sessions"] = (302, b"")
+    with pytest.raises(NoLiveViewError, match="status 302"):
+        view(server).sessions()
+    server.answers["/api/sessions/one/run"] = (200, b"HPCF and not a frame")
+    with pytest.raises(NoLiveViewError, match="the frame is damaged"):
+        view(server).run("one")
+
+
+def test_a_server_that_is_silent_is_an_error(server: LiveServer) -> None:
+    """The client waits no longer than its timeout."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(NoLiveViewError, match="does not answer in time"):
+            LiveView(url, timeout_s=0.05).sessions()
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://x:y", "http://x/y", "tcp://x:1"])
+def test_a_malformed_url_is_an_error(url: str) -> None:
+    """The error shows an example."""
+    with pytest.raises(LiveRequestError, match=r"is no URL; expected http:"):
+        LiveView(url)

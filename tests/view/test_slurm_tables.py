@@ -1,0 +1,126 @@
+"""The tables of `squeue` and `sinfo`."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hpcosim_view.errors import SelectionError
+from hpcosim_view.terminal.sinfo import nodes_at, sinfo
+from hpcosim_view.terminal.squeue import queue_at, squeue, states_named
+from hpcosim_view.terminal.text import duration, node_list, runs
+from hpcosim_view.terminal.times import time_in
+from support.frames_by_hand import small_run
+
+
+def test_squeue_has_the_look_of_slurm() -> None:
+    """Columns, widths and order are those of Slurm's default format; long names are cut off."""
+    assert squeue(queue_at(small_run(), 25.0)) == [
+        "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)",
+        "                 4         -     job4        - PD       0:00      1 (Resources)",
+        "                 6     batch     job6      ann PD       0:00      2 (Priority)",
+        "                 1     batch     job1      ann  R       0:20      2 node[0-1]",
+        "                 2     batch     job2 <script>  R       0:20      2 node[0-1]",
+    ]
+
+
+def test_long_adds_limits_and_states_in_full() -> None:
+    """An unknown requested time is N/A."""
+    table = squeue(queue_at(small_run(), 80.0), long=True)
+    assert table[0].split()[4:7] == ["STATE", "TIME", "TIME_LIMI"]
+    assert table[1].split()[4:] == ["RUNNING", "0:10", "0:30", "1", "node2"]
+    assert table[2].split()[4:] == ["PENDING", "0:00", "N/A", "2", "(Priority)"]
+
+
+def test_start_lists_waiting_jobs_by_expected_start() -> None:
+    """The time is the simulated one; jobs without an expectation come last."""
+    early, late = (squeue(queue_at(small_run(), at_s), start=True) for at_s in (22.0, 25.0))
+    assert [line.split()[0] for line in early] == ["JOBID", "4", "6"]
+    assert [line.split()[5] for line in early] == ["START_TIME", "N/A", "N/A"]
+    assert [line.split()[5] for line in late] == ["START_TIME", "1:05", "2:00"]
+
+
+def test_a_job_without_explanation_has_no_reason() -> None:
+    """Slurm prints (None) for it."""
+    assert squeue(queue_at(small_run(), 22.0))[2].endswith("(None)")
+
+
+def test_jobs_that_are_over_are_shown_on_request() -> None:
+    """States have Slurm's names; a name that is unknown is an error."""
+    jobs = queue_at(small_run(), 110.0, states_named("all"))
+    assert {job.job_id: job.state for job in jobs} == {
+        1: "completed",
+        2: "timeout",
+        3: "completed",
+        4: "killed",
+        5: "rejected",
+        6: "waiting",
+    }
+    codes = [line.split()[4] for line in squeue(jobs)[1:]]
+    assert sorted(codes) == ["CA", "CA", "CD", "CD", "PD", "TO"]
+    assert states_named("pd, Running") == {"waiting", "running"}
+    with pytest.raises(SelectionError, match="unknown state 'XY'; expected all, or of PD, R, CD"):
+        states_named("R,XY")
+
+
+def test_hostile_names_stay_in_their_cell() -> None:
+    """Names cannot end a line, control the terminal or change the direction of text."""
+    hostile = "\u202e\x1b[31m\nred"
+    table = squeue(queue_at(small_run(users=["宽" * 9, hostile]), 25.0))
+    assert all(line.isprintable() for line in table)
+    assert table[4].split()[3] == "??[31m-r"
+    assert table[3].index(" R ") - table[4].index(" R ") == -4  # 4 characters are 8 cells wide
+
+
+def test_sinfo_has_the_look_of_slurm() -> None:
+    """A row for each node group and state; nodes that are not on have Slurm's suffix."""
+    assert sinfo(nodes_at(small_run(), 25.0)) == [
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST",
+        "big          up   infinite      1    mix node0",
+        "big          up   infinite      1  alloc node1",
+        "small        up   infinite      1   idle node2",
+    ]
+    assert sinfo(nodes_at(small_run(), 68.0))[1].split()[3:] == ["2", "mix", "node[0-1]"]
+    states = {at_s: nodes_at(small_run(), at_s)[-1].state for at_s in (35.0, 45.0, 65.0, 75.0)}
+    assert states == {35.0: "idle%", 45.0: "idle~", 65.0: "idle#", 75.0: "alloc"}
+
+
+def test_node_lists_are_in_brackets() -> None:
+    """One node has no brackets."""
+    assert node_list(runs([0, 1, 2, 3, 7])) == "node[0-3,7]"
+    assert node_list(runs([7])) == "node7"
+    assert node_list(runs([3, 4])) == "node[3-4]"
+    assert node_list([]) == ""
+
+
+def test_durations_are_those_of_slurm() -> None:
+    """Days and hours appear when they are needed."""
+    shown = [duration(seconds) for seconds in (0, 59.9, 60, 3723, 90061, math.nan, math.inf)]
+    assert shown == ["0:00", "0:59", "1:00", "1:02:03", "1-01:01:01", "N/A", "N/A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "at_s"),
+    [
+        *[("0", 0), ("12.5", 12.5), ("1e2", 100), ("90s", 90), ("1.5m", 90), ("50%", 55)],
+        *[("100%", 110), ("00:01:30", 90), ("0-00:01:30", 90), ("0:01", 60)],
+    ],
+)
+def test_times_have_many_forms(text: str, at_s: float) -> None:
+    """Seconds, units, Slurm's form and parts of the run."""
+    assert time_in(small_run(), text) == at_s
+
+
+@pytest.mark.parametrize("text", ["", "x", "5y", "-1", "nan", "inf", "1:2:3:4", "٣", "1_0", "%"])
+def test_what_is_no_time_is_an_error(text: str) -> None:
+    """The error lists the forms."""
+    with pytest.raises(SelectionError, match="is no time; expected seconds, 90m, 36h, 2d"):
+        time_in(small_run(), text)
+
+
+@pytest.mark.parametrize("text", ["111", "2d", "101%", "9" * 400])
+def test_a_time_outside_the_run_is_an_error(text: str) -> None:
+    """The error has the begin and the end of the run."""
+    with pytest.raises(SelectionError, match="is not in the run, which goes from 0 s to 110 s"):
+        time_in(small_run(), text)
