@@ -12,7 +12,7 @@ from hpcosim_protocol.platform import NotNegative, Platform
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.5"
+PROTOCOL_EDITION = "1.6"
 Name = Annotated[str, Meta(max_length=200)]
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]
@@ -48,6 +48,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
         policy: description of the policy, which the server records with the results. Values are
             plain data: null, bool, int, float, text, lists and maps. Recommended keys: `name`,
             `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
+        held_replies: whether the client understands `held`.
     """
 
     versions: Annotated[list[int], Meta(max_length=100)]
@@ -58,6 +59,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
     overrides: Annotated[dict[Name, Override], Meta(max_length=100)] = {}
     session: Name = ""
     policy: Annotated[dict[Name, Any], Meta(max_length=MAX_POLICY_ENTRIES)] = {}
+    held_replies: bool = False
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
@@ -95,6 +97,7 @@ class Options(Struct, kw_only=True):
         wake_on_allocation: whether a job may be allocated nodes that are `sleeping` or
             `switching_on`. The server switches on those that are `sleeping`.
         signals: whether the server sends `signal_changed`.
+        explain: whether the client may send `explain`.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -104,6 +107,7 @@ class Options(Struct, kw_only=True):
     dynamic_jobs: bool = False
     wake_on_allocation: bool = False
     signals: bool = False
+    explain: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0
@@ -150,6 +154,21 @@ class Events(Struct, tag_field="type", tag=snake_case, kw_only=True):
     events: list[Event]
 
 
+class Held(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """The server holds back the reply to a request that the client has sent again.
+
+    People slow down or pause the simulation. The client waits on, and may repeat the request again
+    after its usual interval.
+
+    Attributes:
+        seq: `seq` of the request.
+        now_s: simulated time of the reply that is held back, s.
+    """
+
+    seq: int
+    now_s: float
+
+
 class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """All jobs are over, and the session is closed.
 
@@ -187,4 +206,4 @@ class Goodbye(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 ClientMessage = Hello | Decisions | Bye
-ServerMessage = Welcome | Events | SimulationEnded | Goodbye | Error
+ServerMessage = Welcome | Events | Held | SimulationEnded | Goodbye | Error

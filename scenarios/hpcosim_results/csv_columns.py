@@ -1,11 +1,11 @@
-"""Reader of CSV files into columns, block by block."""
+"""Reader of CSV files as columns, block by block."""
 
 from __future__ import annotations
 
 import csv
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,7 @@ from hpcosim_results.errors import ReadResultsError
 from hpcosim_workloads.table import MAX_TIME_S
 
 BLOCK_ROWS = 50_000
+BLOCK_CHARACTERS = 4_000_000
 MAX_FILE_BYTES = 8 * 2**30
 MAX_CELL_CHARACTERS = 64 * 2**20
 MAX_SHOWN_CHARACTERS = 60
@@ -40,15 +41,44 @@ def read_columns(
     """
     first_row = 0
     with open_text(path) as file:
-        reader = csv.reader(file, strict=True)
-        chosen = _chosen_columns(path, next(reader, []), required, optional or {})
-        width = 1 + max(index for index, _ in chosen.values())
+        header = file.readline().rstrip("\r\n").split(",")
+        chosen = _chosen_columns(path, header, required, optional or {})
         try:
+            for columns, rows in _blocks(file, len(header)):
+                if not columns:
+                    raise located(path, first_row + rows, f"expected {len(header)} cells")
+                yield _converted(path, first_row, columns, chosen)
+                first_row += rows
+        except UnicodeDecodeError as error:
+            raise ReadResultsError(f"{path}: damaged: {error}") from None
+        except csv.Error as error:
+            raise ReadResultsError(f"{path}: after row {first_row}: damaged: {error}") from None
+
+
+Block = tuple[list[Cells], int]
+"""The columns of a block and its number of rows; no columns: the row of this index is damaged."""
+
+
+def _blocks(file: IO[str], width: int) -> Iterator[Block]:
+    """Yield the blocks of rows of a file after its header line.
+
+    Splitting a text at each comma is several times as fast as `csv.reader`. A text with quotation
+    marks, and all that follows it, is left to `csv.reader`.
+    """
+    while text := file.read(BLOCK_CHARACTERS) + file.readline():
+        if '"' in text or "\r" in text:
+            reader = csv.reader(chain(text.splitlines(keepends=True), file), strict=True)
             while rows := list(islice(reader, BLOCK_ROWS)):
-                yield _converted(path, first_row, rows, chosen, width)
-                first_row += len(rows)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise ReadResultsError(f"{path}:{reader.line_num + 1}: damaged: {error}") from None
+                bad = next((i for i, cells in enumerate(rows) if len(cells) != width), None)
+                yield ([], bad) if bad is not None else ([*zip(*rows, strict=True)], len(rows))
+            return
+        cells = text.removesuffix("\n").replace("\n", ",\n,").split(",")
+        ends = cells[width :: width + 1]
+        if (len(cells) + 1) % (width + 1) or any(end != "\n" for end in ends):
+            lines = text.splitlines()
+            yield [], next(i for i, line in enumerate(lines) if line.count(",") != width - 1)
+        else:
+            yield [cells[i :: width + 1] for i in range(width)], len(ends) + 1
 
 
 def located(path: Path, row: int, what: str) -> ReadResultsError:
@@ -101,19 +131,9 @@ def _chosen_columns(
 def _converted(
     path: Path,
     first_row: int,
-    rows: list[list[str]],
+    columns: Sequence[Cells],
     chosen: Mapping[str, tuple[int, Convert]],
-    width: int,
 ) -> dict[str, Any]:
-    try:
-        columns = list(zip(*rows, strict=True))
-    except ValueError:
-        columns = []
-    if len(columns) < width:
-        expected = max(width, len(rows[0]))
-        row = next((i for i, cells in enumerate(rows) if len(cells) != expected), 0)
-        what = f"{len(rows[row])} cells; expected {expected}"
-        raise located(path, first_row + row, what)
     converted = {}
     for name, (index, convert) in chosen.items():
         try:
@@ -232,21 +252,19 @@ def lists(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def intervals(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of intervals of each cell such as `0-3 7`, and first and last of each."""
-    firsts, lasts, lengths = array("i"), array("i"), array("i")
+    parts = " ".join(cells).split(" ")
+    is_range = np.array(["-" in part for part in parts], bool)
     try:
-        for cell in cells:
-            parts = cell.split(" ")
-            lengths.append(len(parts))
-            for part in parts:
-                first, _, last = part.partition("-")
-                firsts.append(int(first))
-                lasts.append(int(last or first))
+        numbers = np.array(array("i", map(int, " ".join(parts).replace("-", " ").split(" "))))
     except (ValueError, OverflowError):
         raise ValueError("expected intervals of node numbers, such as 0-3 7") from None
-    first_of, last_of = np.array(firsts, np.int64), np.array(lasts, np.int64)
-    if np.any(first_of > last_of):
+    if len(numbers) != len(parts) + is_range.sum():
+        raise ValueError("expected intervals of node numbers, such as 0-3 7")
+    at = np.cumsum(1 + is_range) - 1  # index of the last number of each part
+    first, last = numbers[at - is_range].astype(np.int64), numbers[at].astype(np.int64)
+    if np.any(first > last):
         raise ValueError("expected ascending intervals of node numbers, such as 0-3 7")
-    return np.array(lengths, np.int64), first_of, last_of
+    return np.array([cell.count(" ") + 1 for cell in cells], np.int64), first, last
 
 
 def _floats(cells: Cells) -> NDArray[np.float64]:

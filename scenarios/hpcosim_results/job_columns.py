@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcosim_results import csv_columns as read
 from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.lanes import Lanes
+from hpcosim_results.lanes import MANY_NODES, Lanes
 from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import PLACEMENTS
 
@@ -266,9 +266,11 @@ def boxes_of(lanes: Lanes, starts: Starts, jobs: Mapping[str, Any], path: Path) 
             lanes.release(rows[start])
             continue
         part = slice(firsts[start], firsts[start + 1])
-        cores = None if whole[start] else starts.tasks[part].tolist()
+        nodes, cores = starts.nodes[part], starts.tasks[part]
+        if len(nodes) < MANY_NODES:
+            nodes, cores = nodes.tolist(), cores.tolist()
         try:
-            taken = lanes.take(rows[start], starts.nodes[part].tolist(), cores)
+            taken = lanes.take(rows[start], nodes, None if whole[start] else cores)
         except ReadResultsError as error:
             what = f"job {jobs['job_id'][rows[start]]}: {error}; {MIXED}"
             raise read.located(path, start, what) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,8 @@ class Lanes:
         self._free = list(self._full)
         self._use = bytearray(len(self._full))
         self._uses = np.frombuffer(self._use, np.uint8)  # the same memory
-        self._held: dict[int, list[tuple[int, int]] | NDArray[Any]] = {}
+        self._held: dict[int, list[tuple[int, int]]] = {}  # node and bits, by job
+        self._held_whole: dict[int, NDArray[np.int64]] = {}  # further nodes, with all their cores
 
     def take(self, job: int, nodes: Sequence[int], cores: Sequence[int] | None) -> list[Box]:
         """Give a job its cores, and return them as boxes in ascending order.
@@ -55,33 +55,47 @@ class Lanes:
         """
         if job in self._held:
             raise ReadResultsError("the job already holds cores")
-        if len(nodes) and not 0 <= min(nodes) <= max(nodes) < len(self._full):
-            raise ReadResultsError(f"expected nodes from 0 to {len(self._full) - 1}")
         if len(nodes) >= MANY_NODES:
-            numbers = np.sort(np.asarray(nodes, np.int64))
-            whole = cores is None or np.array_equal(cores, self._capacity[nodes])
-            if whole and not self._uses[numbers].any() and np.all(np.diff(numbers)):
-                return self._take_whole(job, numbers)
-        counts = [self._full[node].bit_length() for node in nodes] if cores is None else cores
-        return self._take_each(job, sorted(zip(nodes, counts, strict=True)))
+            return self._take_many(job, np.asarray(nodes), cores)
+        if len(nodes) and not 0 <= min(nodes) <= max(nodes) < len(self._full):
+            raise self._unknown_node()
+        if cores is None:
+            cores = [self._full[node].bit_length() for node in nodes]
+        self._held[job], found = self._take_each(sorted(zip(nodes, cores, strict=True)))
+        return found
 
     def release(self, job: int) -> None:
         """Release all cores of a job; a job without cores is ignored."""
-        held = self._held.pop(job, ())
-        if isinstance(held, np.ndarray):
-            self._uses[held] = EMPTY
-            return
-        for node, mask in held:
+        whole = self._held_whole.pop(job, None)
+        if whole is not None:
+            self._uses[whole] = EMPTY
+        for node, mask in self._held.pop(job, ()):
             if self._use[node] == WHOLE:
                 self._use[node] = EMPTY
                 continue
             self._free[node] |= mask
             self._use[node] = EMPTY if self._free[node] == self._full[node] else SHARED
 
-    def _take_whole(self, job: int, nodes: NDArray[np.int64]) -> list[Box]:
-        """Give a job all cores of nodes that are empty, in ascending order."""
-        self._uses[nodes] = WHOLE
-        self._held[job] = nodes
+    def _unknown_node(self) -> ReadResultsError:
+        return ReadResultsError(f"expected nodes from 0 to {len(self._full) - 1}")
+
+    def _take_many(self, job: int, nodes: NDArray[np.int64], cores: NDArray[np.int64]) -> list[Box]:
+        """Give a job its cores: of nodes that are empty and that it fills, all at once."""
+        if not (np.diff(nodes) > 0).all():
+            order = np.argsort(nodes, kind="stable")
+            nodes, cores = nodes[order], cores[order]
+        fills = (cores == self._capacity[nodes]) & (self._uses[nodes] == EMPTY)
+        whole, rest = nodes[fills], ~fills
+        self._uses[whole] = WHOLE
+        self._held_whole[job] = whole
+        parts = list(zip(nodes[rest].tolist(), cores[rest].tolist(), strict=True))
+        self._held[job], found = self._take_each(parts)
+        return _merged(sorted([*found, *self._boxes_of(whole)]))
+
+    def _boxes_of(self, nodes: NDArray[np.int64]) -> list[Box]:
+        """Return the boxes of all cores of nodes, which are in ascending order."""
+        if not len(nodes):
+            return []
         gaps = np.flatnonzero(np.diff(nodes) != 1)
         firsts = nodes[np.concatenate([[0], gaps + 1])].tolist()
         lasts = nodes[np.concatenate([gaps, [len(nodes) - 1]])].tolist()
@@ -90,34 +104,49 @@ class Lanes:
             for first, last in zip(firsts, lasts, strict=True)
         ]
 
-    def _take_each(self, job: int, parts: list[tuple[int, int]]) -> list[Box]:
-        """Give a job cores of nodes: pairs of node and number of cores, in ascending order."""
+    def _take_each(self, parts: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[Box]]:
+        """Take cores of nodes: pairs of node and number of cores, in ascending order.
+
+        Returns:
+            The bits of the taken cores, by node, and the boxes.
+        """
         held: list[tuple[int, int]] = []
         found: list[Box] = []
         for node, cores in parts:
-            first_core = self._first[node]
+            first_core, full = self._first[node], self._full[node]
             free = 0 if self._use[node] == WHOLE else self._free[node]
-            if cores < 1 or cores > free.bit_count():
-                raise ReadResultsError(
-                    f"it takes {cores} cores of node {node}, of which {free.bit_count()} are free"
-                )
-            if free == self._full[node] and cores == free.bit_length():
+            if free == full and cores == free.bit_length():
                 self._use[node] = WHOLE
                 held.append((node, free))
-                runs = [(0, cores - 1)]
+                found.append((first_core, first_core + cores - 1))
+                continue
+            count = free.bit_count()
+            if not 0 < cores <= count:
+                raise ReadResultsError(
+                    f"it takes {cores} cores of node {node}, of which {count} are free"
+                )
+            mask = free if cores == count else _chosen(free, cores)
+            self._free[node] = free ^ mask
+            self._use[node] = SHARED
+            held.append((node, mask))
+            first = (mask & -mask).bit_length() - 1
+            if mask >> first == (1 << cores) - 1:  # adjacent cores, the usual case
+                found.append((first_core + first, first_core + first + cores - 1))
             else:
-                mask = _chosen(free, cores)
-                self._free[node] = free ^ mask
-                self._use[node] = SHARED
-                held.append((node, mask))
-                runs = _runs(mask)
-            for first, last in runs:
-                if found and found[-1][1] + 1 == first_core + first:
-                    found[-1] = (found[-1][0], first_core + last)
-                else:
-                    found.append((first_core + first, first_core + last))
-        self._held[job] = held
-        return found
+                found += [(first_core + first, first_core + last) for first, last in _runs(mask)]
+        return held, _merged(found)
+
+
+def _merged(boxes: list[Box]) -> list[Box]:
+    """Return ascending boxes with adjacent ones joined."""
+    found: list[Box] = []
+    after = -1  # the core after the last box
+    for box in boxes:
+        if box[0] == after:
+            box = (found.pop()[0], box[1])
+        found.append(box)
+        after = box[1] + 1
+    return found
 
 
 def _chosen(free: int, count: int) -> int:

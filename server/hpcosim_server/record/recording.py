@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from hpcosim_protocol import JobState, NodeGroup, PowerState
+from hpcosim_server.record.explanations import Explanations
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -45,6 +46,7 @@ class Recording:
         nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
             consecutive.
         reasons: reason of a rejection at submission, by row.
+        explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
         power_at, power_s, power_node, power_state: changes of power states: index of the next
@@ -82,6 +84,7 @@ class Recording:
         self.kind_node = array("i")
         self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
+        self.explanations = Explanations()
         self.over = 0
 
     def __len__(self) -> int:

@@ -99,6 +99,14 @@ def _schedule(record: RunRecord) -> Iterator[str]:
             yield f"{recording.job_id[row]},,,\n"
 
 
+def _explanations(record: RunRecord) -> Iterator[str]:
+    job_id, said = record.recording.job_id, record.recording.explanations
+    for row, time_s, code, expected_s in zip(
+        said.row, said.time_s, said.reason, said.expected_start_s, strict=True
+    ):
+        yield f"{job_id[row]},{time_s},{said.reasons[code]},{_time(expected_s)}\n"
+
+
 def _known(number: int) -> str:
     return "" if number < 0 else str(number)
 
@@ -174,4 +182,24 @@ SCHEDULE = Table(
     ),
     _schedule,
 )
-TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE)
+EXPLANATIONS = Table(
+    "explanations.csv",
+    "one row for each explanation of the scheduler why a job waits, in chronological order; an "
+    "explanation holds until the next one of the job or until the job starts or is over; the file "
+    "is only there if the scheduler sent explanations, as `--explain` asks it to",
+    (
+        Column("job_id", INTEGER, "job id"),
+        Column("time_s", NUMBER, "time of the explanation, s"),
+        Column("reason", TEXT, "name of the reason; most are those of Slurm, such as `Resources`"),
+        Column("expected_start_s", NUMBER, "start that the scheduler expects, s; empty: unknown"),
+    ),
+    _explanations,
+)
+TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, EXPLANATIONS)
+
+
+def tables_of(record: RunRecord) -> Iterator[Table]:
+    """Yield the tables of a run: `EXPLANATIONS` only if there are explanations."""
+    for table in TABLES:
+        if table is not EXPLANATIONS or len(record.recording.explanations):
+            yield table
