@@ -34,7 +34,15 @@ from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate
 
 LISTS = ("fcfs", "sjf", "smallest", "f1", "wfp3")
-EXPLAINING = (*LISTS, "easy", "conservative", "carbon-aware:slack_s=40", "power-capped")
+EXPLAINING = (
+    *LISTS,
+    "shortest-low-power",
+    "first-high-gflops-one",
+    "easy",
+    "conservative",
+    "carbon-aware:slack_s=40",
+    "power-capped",
+)
 SIGNALS = [
     Signal("co2_g_per_kwh", Series(np.array([0.0, 20.0, 45.0]), np.array([5.0, 1.0, 3.0])), 1e6),
     Signal("power_cap_w", Series(np.array([0.0, 30.0]), np.array([600.0, 900.0])), 1e6),
