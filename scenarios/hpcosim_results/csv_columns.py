@@ -41,9 +41,9 @@ def read_columns(
     """
     first_row = 0
     with open_text(path) as file:
-        header = file.readline().rstrip("\r\n").split(",")
-        chosen = _chosen_columns(path, header, required, optional or {})
         try:
+            header = file.readline().rstrip("\r\n").split(",")
+            chosen = _chosen_columns(path, header, required, optional or {})
             for columns, rows in _blocks(file, len(header)):
                 if not columns:
                     raise located(path, first_row + rows, f"expected {len(header)} cells")
