@@ -40,7 +40,7 @@ def test_a_moment_is_what_the_recording_has_at_that_time(scene: Scene, share: fl
     """Queue, running jobs, power states and allocated cores are those of the recording."""
     simulation = play(scene).simulation
     of = simulation.recording
-    whole = RecordingReader(Opened(simulation, Run(**RUN), 0)).frame()
+    whole = RecordingReader(Opened(simulation, RUN, 0)).frame()
     times_s = sorted({*of.submit_s, *of.end_s, *of.power_s, simulation.now_s})
     for at_s in (times_s[int(share * (len(times_s) - 1))], share * simulation.now_s):
         at_s = max(at_s, simulation.start_s)
@@ -63,7 +63,7 @@ def test_a_moment_is_what_the_recording_has_at_that_time(scene: Scene, share: fl
         assert then.nodes.cores.tolist() == simulation.cluster.capacity
 
 
-RUN = {"scenario": "a", "scheduler": "b", "seed": 3, "hpcosim": "1"}
+RUN = Run(scenario="a", scheduler="b", seed=3, hpcosim="1")
 ABOUT = {"start_s": 0.0, "now_s": 10.0, "nodes": [[1, 1, "group 0"]], "reasons": ["A", "B"]}
 
 
