@@ -8,7 +8,7 @@ import { createDistributions } from "./distributions.js";
 import { make } from "./dom.js";
 import { decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
-import { showHeader } from "./header.js";
+import { showEnergy, showHeader } from "./header.js";
 import { jobsTable } from "./jobs_table.js";
 import { showLegend } from "./legend.js";
 import { createMetrics } from "./metrics.js";
@@ -62,30 +62,33 @@ function jumpToJob(page, row, model) {
   page.gantts.get(model)?.show(row);
 }
 
-function showDetailsOf(page, runs) {
+function showDetailsOf(page, runs, jump) {
   const body = document.getElementById("details-body");
-  const jump = (row, model) => jumpToJob(page, row, model);
   const draw = () => showDetails(body, runs, page.selection.get(), jump);
   page.selection.subscribe(draw);
   draw();
 }
 
-/** Paint what is below the schedule. */
-function showPanels(page, runs) {
-  const jump = (row, model) => jumpToJob(page, row, model);
-  createStepCharts(document.getElementById("charts"), runs, page.viewport, page);
-  showHeader(document.getElementById("header"), runs);
-  showDetailsOf(page, runs);
+/** Show what is beside and below the schedule, with a pause for the browser after each part. */
+async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
-  if (runs.length > 1) createComparison(panels, runs, { ...page, jump });
-  createDistributions(panels, runs, page);
-  createMetrics(panels, runs);
+  const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
+  const parts = [
+    () => showDetailsOf(page, runs, options.jump),
+    () => createStepCharts(document.getElementById("charts"), runs, page.viewport, page),
+    () => showEnergy(runs),
+    () => { if (runs.length > 1) createComparison(panels, runs, options); },
+    () => createDistributions(panels, runs, page),
+    () => createMetrics(panels, runs),
+  ];
+  for (const part of parts) {
+    part();
+    await new Promise((resume) => setTimeout(resume));
+  }
 }
 
-async function showReport() {
-  const runs = await readRuns();
-  const models = runs.map(({ model }) => model);
-  const page = {
+function createPage(models) {
+  return {
     viewport: new Viewport(...timesOf(models)),
     selection: observable(null),
     colouring: observable(defaultColouring(models[0])),
@@ -93,22 +96,28 @@ async function showReport() {
     crosshair: observable(null),
     gantts: new Map(),
   };
+}
+
+async function showReport() {
+  const runs = await readRuns();
+  const models = runs.map(({ model }) => model);
+  const page = createPage(models);
+  showHeader(document.getElementById("header"), runs);
+  createToolbar(document.getElementById("toolbar"), runs, {
+    ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
+  });
   const container = document.getElementById("runs");
   for (const run of runs) {
     page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
   }
   createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
-  createToolbar(document.getElementById("toolbar"), runs, {
-    ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
-  });
-  requestAnimationFrame(() => setTimeout(() => {
-    performance.mark("hpcosim-painted");
-    showPanels(page, runs);
-    const { viewport, selection, colouring } = page;
-    window.hpcosim = {
-      runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
-    };
-  }));
+  await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
+  performance.mark("hpcosim-painted");
+  await showPanels(page, runs);
+  const { viewport, selection, colouring } = page;
+  window.hpcosim = {
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
+  };
 }
 
 showReport().catch((error) => {
