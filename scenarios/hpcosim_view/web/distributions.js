@@ -30,20 +30,22 @@ const AXES = {
  * @param {{theme: Object}} options
  */
 export function createDistributions(container, runs, { theme }) {
-  const charts = make("div", { class: "charts-grid" });
+  const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
   const note = "Box: middle half of the jobs, with the median as a line. Whiskers: from 5 % to 95 %. "
-    + "Dot: mean. Both axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
+    + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
     make("p", { class: "note" }, note), legend, charts));
   const models = runs.map(({ model }) => model);
   whenVisible(charts, () => {
+    charts.replaceChildren();
     for (const [group, choose] of [["size", bySize], ["user", byUser]]) {
       for (const key of Object.keys(AXES)) {
         const classes = choose(models, MEASURES[key].of);
         if (classes.length > 0) charts.append(boxPlot(key, group, classes, runs, theme));
       }
     }
+    if (charts.childElementCount === 0) charts.append(make("p", {}, "No job started."));
   });
 }
 
