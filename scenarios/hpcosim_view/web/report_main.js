@@ -117,11 +117,15 @@ async function showReport() {
   await showPanels(page, runs);
   const { viewport, selection, colouring } = page;
   window.hpcosim = {
-    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })),
+    viewport,
+    selection,
+    colouring,
   };
 }
 
 showReport().catch((error) => {
   document.getElementById("header").replaceChildren(
-    make("h1", {}, "The report cannot be shown"), make("p", { role: "alert" }, String(error.message)));
+    make("h1", {}, "The report cannot be shown"),
+    make("p", { role: "alert" }, String(error.message)));
 });
