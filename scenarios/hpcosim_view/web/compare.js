@@ -84,7 +84,7 @@ function showComparison(body, first, second, theme, jump) {
   const longer = found.filter(({ differenceS }) => differenceS > 0).length;
   const meanS = found.reduce((sum, { differenceS }) => sum + differenceS, 0) / found.length;
   const text = `Of ${counted(found.length, "job")} that started in both runs, `
-    + `${countText(shorter)} waited less and ${countText(longer)} waited longer with `
+    + `${countText(shorter)} waited shorter and ${countText(longer)} waited longer with `
     + `${second.name}; mean difference: ${differenceText(meanS)}.`;
   const classes = differenceClasses(found.map(({ differenceS }) => differenceS));
   body.replaceChildren(make("p", {}, text), histogram(classes, second.name, theme),
@@ -157,6 +157,6 @@ function drawEdges(context, slot, bottom, middle) {
     context.fillText(label, x, bottom + 13);
     free = x + half + 4;
   }
-  context.fillText("waited less", middle * slot / 2, bottom + 29);
+  context.fillText("waited shorter", middle * slot / 2, bottom + 29);
   context.fillText("waited longer", (middle + 1) * slot + middle * slot / 2, bottom + 29);
 }

@@ -69,7 +69,7 @@ function jobFacts(model, row) {
     ["Ended", Number.isNaN(endS[row]) ? null : timeText(endS[row])],
     ["Waited", Number.isNaN(startS[row]) ? null : durationText(startS[row] - submitS[row])],
     ["Ran", Number.isNaN(startS[row] + endS[row]) ? null : durationText(endS[row] - startS[row])],
-    ["Bounded slowdown", Number.isNaN(slowdown) ? null : numberText(slowdown)],
+    ["Slowdown", Number.isNaN(slowdown) ? null : `${numberText(slowdown)} (bounded)`],
     ["Nodes", nodesText(model.nodesOf(row))],
     ["Energy", Number.isNaN(model.energyJ[row]) ? null : energyText(model.energyJ[row])],
   ];
