@@ -9,7 +9,7 @@ from types import FunctionType
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
 from hpcosim_scenarios.running.savings import savings_of
-from hpcosim_server.record import metrics
+from hpcosim_server.record import forecasts, metrics
 
 
 def definitions() -> dict[str, dict[str, str]]:
@@ -19,8 +19,10 @@ def definitions() -> dict[str, dict[str, str]]:
     metric has the metric's name, and its docstring is the definition.
     """
     groups = {}
-    for name, function in vars(metrics).items():
-        if not isinstance(function, FunctionType) or function.__module__ != metrics.__name__:
+    members = [*vars(metrics).items(), *vars(forecasts).items()]
+    for name, function in members:
+        modules = (metrics.__name__, forecasts.__name__)
+        if not isinstance(function, FunctionType) or function.__module__ not in modules:
             continue
         if name.startswith("_") or name in ("measure", "jobs_that_ran"):
             continue

@@ -88,4 +88,22 @@ class SubmitJob(Struct, tag_field="type", tag=snake_case, gc=False):
     placement: Placement = "cores"
 
 
-Decision = AllocateJob | RejectJob | KillJob | SetNodePower | SetAlarm | CancelAlarm | SubmitJob
+class Explain(Struct, tag_field="type", tag=snake_case, gc=False):
+    """State why a waiting job waits. It has no effect on the simulation.
+
+    The option `explain` of the session allows this decision.
+
+    Attributes:
+        job_id: number of the job.
+        reason: name of the reason, such as `Resources`; see section 5.9 of the specification.
+        expected_start_s: expected start of the job, simulated s, not before now; None: unknown.
+    """
+
+    job_id: Id
+    reason: str
+    expected_start_s: float | None = None
+
+
+Decision = (
+    AllocateJob | RejectJob | KillJob | SetNodePower | SetAlarm | CancelAlarm | SubmitJob | Explain
+)

@@ -26,6 +26,7 @@ RejectionCode = Literal[
     "bad_job",
     "not_allowed",
     "wrong_power_state",
+    "bad_reason",
 ]
 EventKind = Literal[
     "simulation_began",

@@ -12,7 +12,7 @@ from hpcosim_protocol.platform import NotNegative, Platform
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.5"
+PROTOCOL_EDITION = "1.6"
 Name = Annotated[str, Meta(max_length=200)]
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]
@@ -95,6 +95,7 @@ class Options(Struct, kw_only=True):
         wake_on_allocation: whether a job may be allocated nodes that are `sleeping` or
             `switching_on`. The server switches on those that are `sleeping`.
         signals: whether the server sends `signal_changed`.
+        explain: whether the client may send `explain`.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -104,6 +105,7 @@ class Options(Struct, kw_only=True):
     dynamic_jobs: bool = False
     wake_on_allocation: bool = False
     signals: bool = False
+    explain: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0

@@ -83,6 +83,11 @@ def results_folder(path: Path) -> Path:
     raise typer.BadParameter(f"{path}: no such folder; `hpcosim run` writes a results folder")
 
 
+def results_folders(paths: list[Path]) -> list[Path]:
+    """Check that folders with the results of runs exist."""
+    return [results_folder(path) for path in paths]
+
+
 def output_file(path: Path | None) -> Path | None:
     """Check that an output file, if one is given, is not a folder."""
     if path is not None and path.is_dir():

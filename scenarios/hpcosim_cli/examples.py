@@ -45,6 +45,10 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
     "draw": _examples("hpcosim draw results/demo-easy"),
+    "report": _examples(
+        "hpcosim report results/demo-easy",
+        "hpcosim report results/compared/fcfs results/compared/easy -o compared.html",
+    ),
     "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
 }
 """The epilog of a command's help text, by command."""

@@ -36,6 +36,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-energy-estimate": "The rule is a recommendation for schedulers.",
     "R-idle": "A check would last as long as `idle_timeout_s`.",
     "R-newer-decisions": "This edition is the newest; it has all decisions.",
+    "R-explain-again": "The explanations are in the results of the server, not in its messages.",
     "R-minimal-events": "Other checks test each event and field.",
 }
 """Rules without a check, by id, with the reason."""

@@ -14,7 +14,7 @@ elements, then the second, and so on.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,9 +92,10 @@ class Frame(NamedTuple):
     Attributes:
         about: facts as JSON values. Every frame has `now_s` (simulated time up to which it is
             complete, s) and the lists of `NAMES`. The first frame of a run also has `scenario`,
-            `scheduler`, `seed`, `start_s` and `nodes`: `[[count, cores, group], ...]`, the number
-            of nodes, the cores of each and the name of their group, in order of node numbers. The
-            last frame has `ended_because`, `complete`, `metrics` and `warnings`.
+            `scheduler`, `seed`, `hpcosim` (version), `start_s` and `nodes`: `[[count, cores,
+            group], ...]`, the number of nodes, the cores of each and the name of their group, in
+            order of node numbers. The last frame has `ended_because`, `complete`, `metrics` and
+            `warnings`.
         columns: an array for each name of `COLUMNS`, of its type.
     """
 
@@ -130,6 +131,18 @@ def frame(about: Mapping[str, Any], columns: Mapping[str, Any]) -> Frame:
         if rows.setdefault(prefix, len(array)) != len(array):
             raise ValueError(f"{name} has {len(array)} rows; expected {rows[prefix]}")
     return Frame({**{name: [] for name in NAMES}, **about}, arrays)
+
+
+def append(frames: Iterable[Frame]) -> Frame:
+    """Return the successive frames of a run as one frame; without frames, an empty one."""
+    about: dict[str, Any] = {name: [] for name in NAMES}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
+    for each in frames:
+        names = {name: [*about[name], *each.about.get(name, ())] for name in NAMES}
+        about = {**about, **each.about, **names}
+        for name, column in each.columns.items():
+            parts[name].append(column)
+    return frame(about, {name: np.concatenate(part) for name, part in parts.items() if part})
 
 
 def encode_frame(frame: Frame, level: int = 6) -> bytes:

@@ -38,6 +38,8 @@ class JobSpec(NamedTuple):
     max_energy_j: float = math.inf
     profile: str = ""
     user: int = -1
+    group: int = -1
+    partition: int = -1
     deadline_s: float = math.inf
 
 
@@ -59,6 +61,9 @@ class JobTable:
         max_energy_j: float64, upper limit of the job's estimated energy, J; infinity: no limit.
         profile: int32, an index into `profiles`.
         user: int64, number of the user who submitted the job; -1: unknown.
+        group: int64, number of the user's group; -1: unknown.
+        partition: int64, number of the partition of the machine that the job was submitted to; -1:
+            unknown. It has no effect on the simulation.
         deadline_s: float64, time by which the job should have ended, s, on the clock of `submit_s`;
             infinity: none.
         profiles: names of the job profiles; the first is "" for jobs without a profile.
@@ -77,6 +82,8 @@ class JobTable:
     max_energy_j: NDArray[np.float64]
     profile: NDArray[np.int32]
     user: NDArray[np.int64]
+    group: NDArray[np.int64]
+    partition: NDArray[np.int64]
     deadline_s: NDArray[np.float64]
     profiles: tuple[str, ...] = ("",)
     rules: AppliedRules = field(default_factory=AppliedRules)
@@ -131,6 +138,8 @@ COLUMNS: Mapping[str, tuple[type[np.generic], float]] = MappingProxyType(
         "max_energy_j": (np.float64, math.inf),
         "profile": (np.int32, 0),
         "user": (np.int64, -1),
+        "group": (np.int64, -1),
+        "partition": (np.int64, -1),
         "deadline_s": (np.float64, math.inf),
     }
 )

@@ -61,6 +61,8 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("near_alarms_only", "rejected_decisions", "R-others-stand"),
     ("no_starts", "decisions_in_turn", "R-in-turn"),
     ("wrong_code", "submit_job", "R-rejected"),
+    ("no_rejections", "explain", "R-explain"),
+    ("loud_explanations", "explain", "R-explain"),
     ("state_unknown", "reject_job", "R-in-turn"),
     ("no_power_path", "node_power", "R-power-states"),
     ("elsewhere", "allocation_of_a_sleeping_node", "R-allocated"),

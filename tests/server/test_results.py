@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_protocol import AllocateJob, NodeGroup, Platform, Processor
+from hpcosim_protocol import AllocateJob, Explain, NodeGroup, Platform, Processor
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Run, metrics_of, write_results
@@ -54,11 +54,11 @@ def small_run(steps: int = 9) -> Simulation:
 
 
 JOBS = """\
-job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason
-1,0.5,0.5,4.5,completed,2,0 2,700.0,
-2,1.0,4.5,6.0,completed,1,0,165.0,
-3,2.0,6.0,7.0,completed,3,1-2,180.0,
-4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4
+job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition
+1,0.5,0.5,4.5,completed,2,0 2,700.0,,4.0,cores,,,
+2,1.0,4.5,6.0,completed,1,0,165.0,,1.5,cores,,,
+3,2.0,6.0,7.0,completed,3,1-2,180.0,,1.0,cores,,,
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,
 """
 NODES = """\
 start_s,end_s,nodes,state,power_w
@@ -71,11 +71,11 @@ start_s,end_s,nodes,state,power_w
 6.0,7.0,2,computing,70.0
 """
 JOBS_HALFWAY = """\
-job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason
-1,0.5,0.5,,running,2,0 2,262.5,
-2,1.0,,,waiting,1,,0.0,
-3,2.0,,,waiting,3,,0.0,
-4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4
+job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition
+1,0.5,0.5,,running,2,0 2,262.5,,4.0,cores,,,
+2,1.0,,,waiting,1,,0.0,,1.5,cores,,,
+3,2.0,,,waiting,3,,0.0,,1.0,cores,,,
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,
 """
 NODES_HALFWAY = """\
 start_s,end_s,nodes,state,power_w
@@ -94,7 +94,9 @@ def lines_of(path: Path) -> list[str]:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.file)
 def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
     """A row has a cell for each column, and each column has a definition."""
-    rows = list(csv.reader(table.lines(small_run().record())))
+    simulation = small_run(2)
+    simulation.advance([Explain(2, "Resources", 4.5)])
+    rows = list(csv.reader(table.lines(simulation.record())))
     assert len(rows) > 1
     assert {len(row) for row in rows} == {len(table.columns)}
     assert all(column.meaning for column in table.columns)

@@ -223,6 +223,9 @@ class Scheduler:
         """Yield the invalid decisions of the fault."""
         if self.fault == "past_alarms":
             yield {"type": "set_alarm", "at_s": self.now_s - 1.0}
+        if self.fault in ("explains", "explains_badly") and self.queue:
+            reason = "Resources" if self.fault == "explains" else "no free node"
+            yield {"type": "explain", "job_id": self.queue[0]["job_id"], "reason": reason}
         if self.fault == "own_decisions":
             yield {"type": "format_disk", "node": 0}
 

@@ -246,6 +246,14 @@ def _no_alarms(talk: Talk) -> Map:
     return answer
 
 
+def _loud_explanations(talk: Talk) -> Map:
+    """Add an event to the replies to explanations."""
+    answer = talk.sound()
+    if any(_type(each) == "explain" for each in talk.asked.get("decisions") or ()):
+        answer["events"].append({"type": "no_more_jobs", "time_s": answer["now_s"]})
+    return answer
+
+
 def _is_far(decision: Any) -> bool:
     return _type(decision) == "set_alarm" and decision["at_s"] > 86_400.0
 
@@ -286,6 +294,7 @@ FAULTS: Mapping[str, Fault] = {
     "wrong_index": _in_event("decision_rejected", decision="something"),
     "wrong_code": _in_event("decision_rejected", code="bad_job"),
     "near_alarms_only": _no_alarms,
+    "loud_explanations": _loud_explanations,
     "no_starts": events_without("job_started"),
     "state_unknown": _in_event("job_completed", state="killed"),
     "no_power_path": events_without("node_power_changed"),

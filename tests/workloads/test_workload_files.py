@@ -723,9 +723,11 @@ def test_rows_past_the_first_block() -> None:
 
 
 def test_swf_has_the_user_of_each_job(log: Log) -> None:
-    """Field 12 of a log is the user, and a number below 0 means unknown."""
+    """Fields 12, 13 and 16 of a log are user, group and partition; below 0 means unknown."""
     path = log(swf_line(1), swf_line(2).replace("782", "-1"), swf_line(3).replace("782", "-7"))
-    assert read_swf(path).user.tolist() == [782, -1, -1]
+    table = read_swf(path)
+    assert table.user.tolist() == [782, -1, -1]
+    assert (table.group.tolist(), table.partition.tolist()) == ([783] * 3, [786] * 3)
 
 
 def test_swf_rejects_a_user_that_is_no_integer(log: Log) -> None:
@@ -735,13 +737,17 @@ def test_swf_rejects_a_user_that_is_no_integer(log: Log) -> None:
 
 
 def test_json_lines_have_users_and_deadlines(tmp_path: Path) -> None:
-    """A line may state user and deadline; without them they are -1 and infinity."""
+    """A line may state its submitter and deadline; without them they are -1 and infinity."""
     path = tmp_path / "jobs.jsonl"
     job = {"submit_s": 5, "cores": 1, "run_s": 1}
-    lines = [{"job_id": 1, "user": 7, "deadline_s": 60, **job}, {"job_id": 2, **job}]
+    lines = [
+        {"job_id": 1, "user": 7, "group": 3, "partition": 0, "deadline_s": 60, **job},
+        {"job_id": 2, **job},
+    ]
     path.write_text("\n".join(map(json.dumps, lines)))
     table = read_jsonl(path)
     assert (table.user.tolist(), table.deadline_s.tolist()) == ([7, -1], [60.0, np.inf])
+    assert (table.group.tolist(), table.partition.tolist()) == ([3, -1], [0, -1])
 
 
 def test_a_deadline_is_after_the_submission(tmp_path: Path) -> None:

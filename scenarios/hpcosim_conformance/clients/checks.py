@@ -58,6 +58,8 @@ SCRIPTS: Sequence[Script] = (
     Script("rejected_decision", "R-rejected-job-waits", TWO_AT_ONCE, rejects_once=True),
     Script("wake_on", "R-no-job-allocated", alter=replies.no_wake_on_allocation),
     Script("alarms", "R-bad-time"),
+    Script("explain", "R-reason", explains=True),
+    Script("explain_of_an_earlier_edition", "R-explain-option", alter=replies.no_explain),
     # Delayed replies
     Script("late_welcome", "R-nonce", withheld=frozenset({0})),
     Script("late_answer", "R-resend", withheld=frozenset({MIDDLE})),

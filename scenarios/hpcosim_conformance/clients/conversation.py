@@ -78,6 +78,8 @@ class Conversation:
             return "does not resend, which is allowed"
         if self._script.rule == "R-bad-time" and not self._server.alarms:
             return "sets no alarms"
+        if self._script.explains and not self._server.explanations:
+            return "sends no explanations"
         return ""
 
     def _reply_to(self, request: Request) -> bool:

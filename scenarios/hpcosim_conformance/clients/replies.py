@@ -89,10 +89,18 @@ def defaults_written_out(reply: Map) -> Map:
 
 def no_wake_on_allocation(reply: Map) -> Map:
     """Omit the option `wake_on_allocation` from a `welcome`, as a server of edition 1.0 does."""
+    return _without_option("wake_on_allocation", reply)
+
+
+def no_explain(reply: Map) -> Map:
+    """Omit the option `explain` from a `welcome`, as a server of edition 1.5 does."""
+    return _without_option("explain", reply)
+
+
+def _without_option(name: str, reply: Map) -> Map:
     if reply["type"] != "welcome":
         return reply
-    options = {key: each for key, each in reply["options"].items() if key != "wake_on_allocation"}
-    return reply | {"options": options}
+    return reply | {"options": {key: each for key, each in reply["options"].items() if key != name}}
 
 
 def long_session_name(reply: Map) -> Map:

@@ -28,6 +28,7 @@ class Script:
         pack: encodes a message.
         withheld: numbers of the delayed replies.
         rejects_once: whether the kit rejects the first allocation.
+        explains: value of the option `explain`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Script:
     pack: Callable[[Map], bytes] = msgspec.msgpack.encode
     withheld: frozenset[int] = frozenset()
     rejects_once: bool = False
+    explains: bool = False
 
     def altered(self, number: int, reply: Map) -> Map | bytes:
         """Return the altered reply of a number."""

@@ -9,7 +9,7 @@ import msgspec
 from hpcosim_conformance.clients.replies import Map
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.errors import BrokenRuleError, expect
-from hpcosim_protocol import AllocateJob, ClientMessage, Decisions, Hello, SetAlarm
+from hpcosim_protocol import AllocateJob, ClientMessage, Decisions, Explain, Hello, SetAlarm
 from hpcosim_server.service.session import Session
 
 UNKNOWN_NODE = 2**40
@@ -19,6 +19,7 @@ BROKEN_BY_CODE: Mapping[str, str] = {
     "unknown_node": "R-allocation",
     "bad_allocation": "R-bad-allocation",
     "node_busy": "R-count-cores",
+    "bad_reason": "R-reason",
 }
 
 
@@ -76,11 +77,13 @@ class SimulatedServer:
 
     Attributes:
         alarms: number of alarms that the client has set.
+        explanations: number of explanations that the client has sent.
         rejected: number of the job whose allocation the kit rejected; None: none yet.
     """
 
     def __init__(self, script: Script) -> None:
         self.alarms = 0
+        self.explanations = 0
         self.rejected: int | None = None
         self._script = script
         self._session: Session | None = None
@@ -95,6 +98,7 @@ class SimulatedServer:
         if isinstance(message, Hello):
             self._session = self._script.scenario.session(message)
             welcome: Map = msgspec.msgpack.decode(self._session.welcome())
+            welcome["options"]["explain"] = self._script.explains
             return welcome
         assert self._session is not None
         self._check(message)
@@ -120,6 +124,10 @@ class SimulatedServer:
         expect("job_allocated" not in (message.wake_on or ()), "R-no-job-allocated", what)
         what = "wake_on names signal_changed although signals is false"
         expect("signal_changed" not in (message.wake_on or ()), "R-no-signal-changed", what)
+        explained = sum(isinstance(decision, Explain) for decision in message.decisions)
+        self.explanations += explained
+        what = "the client sent explain although the option explain is not true"
+        expect(not explained or self._script.explains, "R-explain-option", what)
         now_s = self._now_s + message.elapsed_s
         for decision in message.decisions:
             if isinstance(decision, SetAlarm):

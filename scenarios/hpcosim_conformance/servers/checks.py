@@ -58,6 +58,7 @@ CHECKS: Sequence[Check] = (
     Check("decisions_in_turn", "R-in-turn", decisions.decisions_in_turn),
     Check("reject_job", "R-in-turn", decisions.reject_job),
     Check("submit_job", "R-submit-job", decisions.submit_job),
+    Check("explain", "R-explain", decisions.explain),
     Check("node_power", "R-power-states", power.node_power),
     Check("allocation_of_a_sleeping_node", "R-allocated", power.allocation_of_a_sleeping_node),
     Check("signals", "R-signals", signals.signals),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcosim_conformance.errors import expect
+from hpcosim_conformance.errors import NotTriedError, expect
 from hpcosim_conformance.servers.server import ServerUnderTest
 from hpcosim_conformance.servers.session import Map, of_kind, rejection_codes
 
@@ -105,3 +105,55 @@ def submit_job(server: ServerUnderTest) -> None:
     expect(kinds[:1] == ["job_submitted"], "R-in-turn", what)
     what = f"submitting a job twice led to the codes {codes}; expected job_exists"
     expect(codes == ["job_exists"], "R-rejected", what)
+
+
+def explain(server: ServerUnderTest) -> None:
+    """`explain` changes nothing; malformed explanations are rejected."""
+    session = server.open()
+    job = session.advance_until_a_job_can_start()["job_id"]
+    if "explain" not in session.options:
+        raise NotTriedError("the server is of an earlier edition, without the option explain")
+    now_s = session.now_s
+    expected = _explanations(job, now_s)
+    if not session.options["explain"]:
+        expected = [(decision, "R-explain", "not_allowed") for decision, *_ in expected]
+    events = session.decide(*(decision for decision, *_ in expected), wake_on=[])
+    codes = {event["index"]: event["code"] for event in of_kind(events, "decision_rejected")}
+    for index, (decision, rule, code) in enumerate(expected):
+        what = f"{decision} led to {codes.get(index)}; expected {code or None}"
+        expect(codes.get(index, "") == code, rule, what)
+    what = f"explanations led to {len(events)} events; expected {len(codes)} rejections"
+    expect(len(events) == len(codes) and session.now_s == now_s, "R-explain", what)
+    _check_unchanged(server, job)
+
+
+def _explanations(job: int, now_s: float) -> list[tuple[Map, str, str]]:
+    """Return explanations, the rule for each, and the code of its rejection; empty: none."""
+    said = {"type": "explain", "job_id": job, "reason": "Resources"}
+    return [
+        (said, "R-explain", ""),
+        (said | {"expected_start_s": now_s}, "R-expected-start", ""),
+        (said | {"expected_start_s": None, "reason": "r" + "_9" * 31 + "x"}, "R-reason", ""),
+        (said | {"job_id": UNKNOWN_JOB}, "R-explain", "unknown_job"),
+        (said | {"reason": "a" * 65}, "R-reason", "bad_reason"),
+        (said | {"reason": ""}, "R-reason", "bad_reason"),
+        (said | {"reason": "9lives"}, "R-reason", "bad_reason"),
+        (said | {"reason": "Re\u017fources"}, "R-reason", "bad_reason"),
+        (said | {"reason": "Resources\n"}, "R-reason", "bad_reason"),
+        (said | {"expected_start_s": now_s - 1.0}, "R-expected-start", "bad_time"),
+        (said | {"expected_start_s": float("inf")}, "R-expected-start", "bad_time"),
+        (said | {"expected_start_s": float("nan")}, "R-expected-start", "bad_time"),
+    ]
+
+
+def _check_unchanged(server: ServerUnderTest, job: int) -> None:
+    """Check that a session with explanations gets the events of a session without them."""
+    said = {"type": "explain", "job_id": job, "reason": "Priority", "expected_start_s": 1e15}
+    logs = []
+    for more in ([], [said] if server.open().options["explain"] else []):
+        session = server.open()
+        allocation = session.advance_until_a_job_can_start()
+        events = session.decide(*more, allocation)
+        logs.append((session.now_s, events))
+    what = f"the events after an explanation are {logs[1]}; without it {logs[0]}"
+    expect(logs[0] == logs[1], "R-explain", what)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +12,7 @@ from hpcosim_experiments.statistics.measured import MeasureSettings, measured_pe
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import intervals
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import PLACEMENTS
 
 COMPRESSION = "zstd"
 
@@ -25,39 +27,40 @@ SCHEMA = pa.schema(
         "nodes": pa.string(),
         "energy_j": pa.float64(),
         "reason": pa.string(),
+        "requested_s": pa.float64(),
+        "placement": pa.string(),
         "user": pa.int64(),
+        "group": pa.int64(),
+        "partition": pa.int64(),
         "measured": pa.bool_(),
     }
 )
-"""The columns of `jobs.csv`, the user, and whether the job is in the measured period.
+"""The columns of `jobs.csv`, and whether the job is in the measured period.
 
 A cell that is empty in `jobs.csv` is null.
 """
 
 
-def job_file(record: RunRecord, jobs: JobTable, settings: MeasureSettings) -> bytes:
+def job_file(record: RunRecord, settings: MeasureSettings) -> bytes:
     """Return the table of the jobs of a run as a Parquet file.
 
     Args:
         record: the run.
-        jobs: its workload, which has the users.
         settings: the measured period.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(job_rows(record, jobs, settings), sink, compression=COMPRESSION)
+    pq.write_table(job_rows(record, settings), sink, compression=COMPRESSION)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def job_rows(record: RunRecord, jobs: JobTable, settings: MeasureSettings) -> pa.Table:
+def job_rows(record: RunRecord, settings: MeasureSettings) -> pa.Table:
     """Return the table of the jobs of a run, with the columns of `SCHEMA`.
 
     Arguments are those of `job_file`.
     """
     recording = record.recording
     rows = range(len(recording))
-    users = dict(zip(jobs.job_id.tolist(), jobs.user.tolist(), strict=True))
-    known = [users.get(job, -1) for job in recording.job_id]
     start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
     submit_s = np.array(recording.submit_s)
     columns = {
@@ -70,7 +73,15 @@ def job_rows(record: RunRecord, jobs: JobTable, settings: MeasureSettings) -> pa
         "nodes": [intervals(recording.nodes_of(row)) or None for row in rows],
         "energy_j": np.array(record.job_energies_j),
         "reason": [recording.reasons.get(row) for row in rows],
-        "user": [None if user < 0 else user for user in known],
+        "requested_s": np.array(recording.requested_s),
+        "placement": [PLACEMENTS[code] for code in recording.placement],
+        "user": _known(recording.user),
+        "group": _known(recording.group),
+        "partition": _known(recording.partition),
         "measured": measured_period(submit_s, settings)[1],
     }
     return pa.table(columns, schema=SCHEMA)
+
+
+def _known(numbers: Iterable[int]) -> list[int | None]:
+    return [None if number < 0 else number for number in numbers]

@@ -115,7 +115,7 @@ def simulate(
         return Simulated(result)
     from hpcosim_experiments.runs.job_rows import job_file
 
-    return Simulated(result, job_file(record, loaded.jobs, task.settings))
+    return Simulated(result, job_file(record, task.settings))
 
 
 class _Source:

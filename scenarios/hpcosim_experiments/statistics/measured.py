@@ -185,7 +185,7 @@ def _breakdowns(
         if (chosen := mask & among).any():
             yield {"breakdown": "cores", "class": name, **job_metrics(record, chosen)}
     if settings.per_user and has_users(jobs):
-        users = _users(record, jobs)
+        users = np.array(record.recording.user)
         for user in np.unique(users[among]).tolist():
             name = "unknown" if user == UNKNOWN_USER else str(user)
             chosen = (users == user) & among
@@ -206,10 +206,3 @@ def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[
 def has_users(jobs: JobTable) -> bool:
     """Return whether the user of a job is known."""
     return bool((jobs.user != UNKNOWN_USER).any())
-
-
-def _users(record: RunRecord, jobs: JobTable) -> NDArray[np.int64]:
-    """Return the user of each job, by row of the recording."""
-    order = np.argsort(jobs.job_id, kind="stable")
-    at = np.searchsorted(jobs.job_id[order], np.array(record.recording.job_id, dtype=np.int64))
-    return jobs.user[order[at]]

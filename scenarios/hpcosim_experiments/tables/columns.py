@@ -46,7 +46,7 @@ def check_names(plan: Plan, metrics: Columns) -> None:
     """
     taken = {*STATE, *metrics, *PROVENANCE, *BREAKDOWN}
     if plan.experiment.jobs:
-        taken |= {*(column.name for column in JOBS.columns), "user"}
+        taken |= {column.name for column in JOBS.columns}
     for name in plan.axes:
         if name in taken:
             what = f"the results have a column {name!r}; give the axis another name and a path"

@@ -6,6 +6,7 @@ changes the engine. Otherwise it changes the engine, which adds the resulting ev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from hpcosim_protocol import (
     AllocateJob,
     CancelAlarm,
     Decision,
+    Explain,
     KillJob,
     RejectJob,
     SetAlarm,
@@ -31,6 +33,9 @@ from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 
 MAX_POWER_CHANGES = 20_000_000
 """Maximum number of changes of node power states in a session."""
+
+REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+MAX_SHOWN = 80  # characters of a malformed reason in a message
 
 
 def carry_out(engine: Engine, decision: Decision) -> None:
@@ -105,6 +110,24 @@ def _submit_job(engine: Engine, wanted: SubmitJob) -> None:
     engine.submit(spec)
 
 
+def _explain(engine: Engine, wanted: Explain) -> None:
+    job = engine.jobs.waiting_job(wanted.job_id)
+    reason, expected_s, now_s = wanted.reason, wanted.expected_start_s, engine.now_s
+    if REASON.fullmatch(reason) is None:
+        got = reason if len(reason) <= MAX_SHOWN else f"{reason[:MAX_SHOWN]}..."
+        raise Rejection(
+            "bad_reason",
+            f"explain.reason is {got!r}; expected a letter, then at most 63 letters, digits and _",
+        )
+    if expected_s is not None and not now_s <= expected_s <= MAX_TIME_S:
+        raise Rejection(
+            "bad_time",
+            f"explain.expected_start_s is {expected_s}; expected a time from {now_s} (now) to "
+            f"{MAX_TIME_S}",
+        )
+    engine.recording.explanations.add(job.row, now_s, reason, expected_s)
+
+
 _CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
     AllocateJob: _allocate_job,
     RejectJob: _reject_job,
@@ -113,4 +136,5 @@ _CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
     SetAlarm: _set_alarm,
     CancelAlarm: _cancel_alarm,
     SubmitJob: _submit_job,
+    Explain: _explain,
 }

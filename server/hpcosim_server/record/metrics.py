@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from hpcosim_server.physics.power import NodeState
 from hpcosim_server.record.economics import J_PER_KWH
+from hpcosim_server.record.forecasts import start_forecasts
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
@@ -64,6 +65,7 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **lateness(record, ran),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
+        **start_forecasts(record),
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from hpcosim_protocol import JobState, NodeGroup, PowerState
+from hpcosim_server.record.explanations import Explanations
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -37,6 +38,7 @@ class Recording:
         requested_s: requested run time, s, by row.
         deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
+        user, group, partition: numbers as in `JobTable`, by row; -1: unknown.
         placement: index into `PLACEMENTS`, by row.
         first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
             start.
@@ -44,8 +46,10 @@ class Recording:
         nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
             consecutive.
         reasons: reason of a rejection at submission, by row.
+        explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
+        not_started: rows of jobs that were over before a start, in chronological order.
         power_at, power_s, power_node, power_state: changes of power states: index of the next
             entry of `changes`, simulation time, node, and index into `POWER_STATES`.
         kinds: node kinds beyond the groups of the platform, in order of their numbers.
@@ -62,12 +66,16 @@ class Recording:
         self.requested_s = array("d")
         self.deadline_s = array("d")
         self.cores = array("q")
+        self.user = array("q")
+        self.group = array("q")
+        self.partition = array("q")
         self.placement = array("b")
         self.first_place = array("q")
         self.places = array("i")
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.not_started = array("q")
         self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
@@ -78,6 +86,7 @@ class Recording:
         self.kind_node = array("i")
         self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
+        self.explanations = Explanations()
         self.over = 0
 
     def __len__(self) -> int:
@@ -93,6 +102,9 @@ class Recording:
         self.requested_s.append(job.requested_s)
         self.deadline_s.append(job.deadline_s)
         self.cores.append(job.cores)
+        self.user.append(job.user)
+        self.group.append(job.group)
+        self.partition.append(job.partition)
         self.placement.append(PLACEMENTS.index(job.placement))
         self.first_place.append(-1)
         self.places.append(0)
@@ -127,6 +139,8 @@ class Recording:
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)
+        else:
+            self.not_started.append(row)
         self.state[row] = _CODES[state]
         if reason:
             self.reasons[row] = reason

@@ -16,7 +16,7 @@ from hpcosim_server.record.folder import LAST, OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.tables import TABLES
+from hpcosim_server.record.tables import tables_of
 from hpcosim_server.record.versions import GitCheckout, git_checkout, package_versions
 
 
@@ -71,7 +71,7 @@ class Run(msgspec.Struct, kw_only=True):
         platform: the simulated cluster.
         hpcosim: version of hpcosim.
         protocol: major version of the protocol.
-        protocol_edition: version of the protocol's specification, such as `1.5`.
+        protocol_edition: version of the protocol's specification, such as `1.6`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
         git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
     """
@@ -112,11 +112,12 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 def warnings_of(record: RunRecord, run: Run) -> list[str]:
     """Return the warnings about a run, finished or not.
 
-    They are those of `run`, rejected jobs, and a price or carbon intensity that ends too early.
+    They are those of `run`, rejected jobs, a price or carbon intensity that ends too early, and
+    explanations that were not recorded.
     """
     states = np.array(record.recording.state)
     rejected = np.flatnonzero(states == STATES.index("rejected"))
-    found = [*run.warnings, *rate_warnings(record)]
+    found = [*run.warnings, *rate_warnings(record), *record.recording.explanations.warnings()]
     if not len(rejected):
         return found
     first, reasons = int(rejected[0]), record.recording.reasons
@@ -147,7 +148,9 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
         packages=package_versions(),
         git=git_checkout(),
     )
-    files: dict[str, Iterable[str]] = {table.file: table.lines(record) for table in TABLES}
+    files: dict[str, Iterable[str]] = {
+        table.file: table.lines(record) for table in tables_of(record)
+    }
     metrics = metrics_of(record, run)
     files["metrics.json"] = [to_json(metrics)]
     for files_of in also:

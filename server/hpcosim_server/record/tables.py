@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.timeline import node_spans
+from hpcosim_workloads.table import PLACEMENTS
 
 
 class Column(NamedTuple):
@@ -72,7 +73,10 @@ def _jobs(record: RunRecord) -> Iterator[str]:
             f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
             f"{STATES[recording.state[row]]},{recording.cores[row]},"
             f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
-            f"{recording.reasons.get(row, '')}\n"
+            f"{recording.reasons.get(row, '')},"
+            f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
+            f"{_known(recording.user[row])},{_known(recording.group[row])},"
+            f"{_known(recording.partition[row])}\n"
         )
 
 
@@ -93,6 +97,18 @@ def _schedule(record: RunRecord) -> Iterator[str]:
         rejected = STATES[recording.state[row]] == "rejected"
         if rejected and row not in recording.reasons:  # by a decision
             yield f"{recording.job_id[row]},,,\n"
+
+
+def _explanations(record: RunRecord) -> Iterator[str]:
+    job_id, said = record.recording.job_id, record.recording.explanations
+    for row, time_s, code, expected_s in zip(
+        said.row, said.time_s, said.reason, said.expected_start_s, strict=True
+    ):
+        yield f"{job_id[row]},{time_s},{said.reasons[code]},{_time(expected_s)}\n"
+
+
+def _known(number: int) -> str:
+    return "" if number < 0 else str(number)
 
 
 def _time(time_s: float) -> str:
@@ -127,6 +143,11 @@ JOBS = Table(
             "its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
         ),
         Column("reason", TEXT, "reason of a rejection at submission; empty otherwise"),
+        Column("requested_s", NUMBER, "requested run time, s"),
+        Column("placement", TEXT, f"one of {', '.join(f'`{name}`' for name in PLACEMENTS)}"),
+        Column("user", INTEGER, "number of the user who submitted the job; empty if unknown"),
+        Column("group", INTEGER, "number of the user's group; empty if unknown"),
+        Column("partition", INTEGER, "number of the job's partition; empty if unknown"),
     ),
     _jobs,
 )
@@ -161,4 +182,24 @@ SCHEDULE = Table(
     ),
     _schedule,
 )
-TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE)
+EXPLANATIONS = Table(
+    "explanations.csv",
+    "one row for each explanation of the scheduler why a job waits, in chronological order; an "
+    "explanation holds until the next one of the job or until the job starts or is over; the file "
+    "is only there if the scheduler sent explanations, as `--explain` asks it to",
+    (
+        Column("job_id", INTEGER, "job id"),
+        Column("time_s", NUMBER, "time of the explanation, s"),
+        Column("reason", TEXT, "name of the reason; most are those of Slurm, such as `Resources`"),
+        Column("expected_start_s", NUMBER, "start that the scheduler expects, s; empty: unknown"),
+    ),
+    _explanations,
+)
+TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, EXPLANATIONS)
+
+
+def tables_of(record: RunRecord) -> Iterator[Table]:
+    """Yield the tables of a run: `EXPLANATIONS` only if there are explanations."""
+    for table in TABLES:
+        if table is not EXPLANATIONS or len(record.recording.explanations):
+            yield table

@@ -257,6 +257,7 @@ class Service:
             dynamic_jobs=rules.dynamic_jobs,
             wake_on_allocation=rules.wake_on_allocation,
             signals=bool(opened.simulation.signals),
+            explain=True,
             max_message_bytes=self.limits.message_bytes,
             max_decisions=self.limits.decisions,
             idle_timeout_s=self.limits.idle_s,

@@ -22,6 +22,7 @@ MAX_MB = 1e12
 MAX_J = 1e18
 MAX_NAME_LENGTH = 200
 
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time = Annotated[float, Meta(ge=0, le=MAX_TIME_S)]
 Duration = Annotated[float, Meta(gt=0, le=MAX_TIME_S)]
 Operations = Annotated[float, Meta(gt=0, le=MAX_OPS)]
@@ -74,14 +75,19 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
         profile: name of the profile with the default values of the job. Without any profile in
             the scenario, the name is a label.
         user: number of the user who submitted the job. Default: unknown.
+        group: number of the user's group. Default: unknown.
+        partition: number of the partition of the machine that the job was submitted to. It has no
+            effect on the simulation. Default: unknown.
         deadline_s: time by which the job should have ended, s, on the clock of `submit_s` and after
             it. A window or another load moves the deadline with the submission. Default: none.
     """
 
-    job_id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    job_id: Number
     submit_s: Time
     profile: Annotated[str, Meta(max_length=MAX_NAME_LENGTH)] = ""
-    user: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    user: Number | None = None
+    group: Number | None = None
+    partition: Number | None = None
     deadline_s: Time | None = None
 
 
@@ -164,6 +170,8 @@ class JobLines:
             max_energy_j=value("max_energy_j") or math.inf,
             profile=line.profile,
             user=-1 if line.user is None else line.user,
+            group=-1 if line.group is None else line.group,
+            partition=-1 if line.partition is None else line.partition,
             deadline_s=math.inf if line.deadline_s is None else line.deadline_s,
         )
 

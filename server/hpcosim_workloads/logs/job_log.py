@@ -29,6 +29,8 @@ from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobTable,
 ZeroRunTime = Literal["drop", "keep"]
 """Whether a reader drops or keeps the jobs whose run time is 0."""
 
+SUBMITTERS = ("user", "group", "partition")
+
 ADVICE = "--lenient (workload.lenient: true) skips such lines and counts them"
 
 
@@ -44,6 +46,8 @@ class LogJob(NamedTuple):
         memory_mb: memory per task, MB; 0: unknown.
         profile: name of the job's profile; "": none.
         user: number of the user; below 0: unknown.
+        group: number of the user's group; below 0: unknown.
+        partition: number of the partition; below 0: unknown.
     """
 
     job_id: int
@@ -54,6 +58,8 @@ class LogJob(NamedTuple):
     memory_mb: float = 0.0
     profile: str = ""
     user: int = -1
+    group: int = -1
+    partition: int = -1
 
 
 def read_log(
@@ -101,8 +107,9 @@ def checked(job: LogJob) -> LogJob:
         raise ValueError(f"job number: expected a number from 0 to 2**63 - 1, got {job.job_id}")
     if job.cores > MAX_CORES:
         raise ValueError(f"cores: expected at most {MAX_CORES}, got {job.cores}")
-    if job.user >= 2**63:
-        raise ValueError(f"user number: expected a number up to 2**63 - 1, got {job.user}")
+    for name in SUBMITTERS:
+        if (number := getattr(job, name)) >= 2**63:
+            raise ValueError(f"{name} number: expected a number up to 2**63 - 1, got {number}")
     return job
 
 
@@ -116,7 +123,7 @@ class _Reading:
         self._lines = array("q")  # number of each job's line
         self._codes = {"": 0}  # number of each profile
         self._columns: dict[str, array[Any]] = {
-            name: array("q") for name in ("job_id", "cores", "profile", "user")
+            name: array("q") for name in ("job_id", "cores", "profile", *SUBMITTERS)
         } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
         self._dropped_s: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self._changed: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
@@ -159,6 +166,8 @@ class _Reading:
         columns["memory_mb"].append(job.memory_mb)
         columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
         columns["user"].append(max(job.user, -1))
+        columns["group"].append(max(job.group, -1))
+        columns["partition"].append(max(job.partition, -1))
 
     def table(self) -> JobTable:
         """Return the jobs in order of submission, each number once."""

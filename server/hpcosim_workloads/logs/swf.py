@@ -20,6 +20,8 @@ INTEGERS = {
     5: "allocated processors",
     8: "requested processors",
     12: "user number",
+    13: "group number",
+    16: "partition number",
 }
 NUMBERS = {
     2: "submission time",
@@ -71,9 +73,10 @@ def read_swf(
     after its start has the run time that it reached.
 
     The memory per task is the requested memory (field 10), or if unknown the used memory (field 7),
-    in KB per processor (1000 KB = 1 MB). The user is field 12; below 0: unknown. A job whose
-    executable number (field 14) is a key of `profiles` has that profile. The profile supplies what
-    the log lacks: placement, memory volume, maximum energy, and memory if the log states none.
+    in KB per processor (1000 KB = 1 MB). User, group and partition
+    are the fields 12, 13 and 16; below 0: unknown. A job whose executable number (field 14) is a
+    key of `profiles` has that profile. The profile supplies what the log lacks: placement, memory
+    volume, maximum energy, and memory if the log states none.
 
     Args:
         path: the file.
@@ -110,7 +113,8 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
         job_id = int(fields[0])
         submit_s, run_s, requested_s = float(fields[1]), float(fields[3]), float(fields[8])
         allocated, requested = int(fields[4]), int(fields[7])
-        used_kb, requested_kb, user = float(fields[6]), float(fields[9]), int(fields[11])
+        used_kb, requested_kb = float(fields[6]), float(fields[9])
+        submitter = int(fields[11]), int(fields[12]), int(fields[15])
     except ValueError:
         _check_numbers(fields)
         raise
@@ -124,8 +128,9 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
     profile = fields[13] if fields[13] in profiles else ""
     first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)
     cores = first if first > 0 else second
+    memory_mb = memory_kb / KB_PER_MB
     return checked(
-        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_kb / KB_PER_MB, profile, user)
+        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_mb, profile, *submitter)
     )
 
 

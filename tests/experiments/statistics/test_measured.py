@@ -95,8 +95,9 @@ def test_size_classes_partition_the_jobs(jobs: list[tuple[int, int, int]]) -> No
 
 def test_jobs_are_measured_by_user() -> None:
     """Each user has the metrics of their jobs of the period; jobs without a user are `unknown`."""
-    record, table = run([(0, 10, 8), (0, 10, 8), (5, 10, 8), (6, 1, 1)])
+    table = jobs_of((0.0, 10.0, 8), (0.0, 10.0, 8), (5.0, 10.0, 8), (6.0, 1.0, 1))
     table = replace(table, user=np.array([7, 3, 7, -1]))
+    record = simulate(cluster_of(2, 4), table, "easy").record()
     settings = MeasureSettings(per_user=True)
     rows = measure(record, table, settings, metrics.measure(record)).breakdowns
     assert [(row["breakdown"], row["class"], row["jobs"]) for row in rows] == [

@@ -1,0 +1,193 @@
+"""Reader of results folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from hpcosim_protocol import PROTOCOL_VERSION, Platform
+from hpcosim_results.csv_columns import located, unreadable
+from hpcosim_results.errors import ReadResultsError
+from hpcosim_results.frame import Frame, frame
+from hpcosim_results.job_columns import (
+    MIXED,
+    JobRows,
+    ends_of,
+    new_names,
+    read_explanations,
+    read_jobs,
+    read_starts,
+)
+from hpcosim_results.lanes import Lanes
+from hpcosim_results.layout import Ends, LayoutError, Starts, boxes_of
+from hpcosim_results.node_columns import check_energy, read_spans, watts_of
+from hpcosim_server.record.results import Run
+from hpcosim_server.record.versions import hpcosim_version
+
+T = TypeVar("T")
+
+MAX_JSON_BYTES = 512 * 2**20
+MAX_NODES = 10_000_000
+JOB_COLUMNS = {
+    "job.id": "job_id",
+    "job.submit_s": "submit_s",
+    "job.requested_s": "requested_s",
+    "job.cores": "cores",
+    "job.placement": "placement",
+    "job.user": "user",
+    "job.group": "group",
+    "job.partition": "partition",
+}
+"""Columns of `jobs.csv` by column of a frame."""
+
+
+class _About(msgspec.Struct):
+    """The part of `run.json` that is read."""
+
+    scenario: str
+    scheduler: str
+    seed: int
+    complete: bool
+    platform: Platform
+    protocol: int
+    hpcosim: str
+    ended_because: str = ""
+    warnings: list[str] = []
+    effective_scenario: dict[str, Any] | None = None
+
+
+def read_folder(path: Path) -> Frame:
+    """Return a results folder as one frame with the whole run.
+
+    Zero-length states of nodes and the order of changes at one instant are not in the files: see
+    `boxes_of` for the order of starts and ends.
+
+    Args:
+        path: a results folder.
+
+    Raises:
+        ReadResultsError: it is not a results folder, a file is missing or damaged, the files are of
+            different runs, or of another major version of the protocol.
+    """
+    about = _read_about(path)
+    metrics = _json(path / "metrics.json", dict[str, float | int])
+    cores_by_node = about.platform.cores_by_node()
+    names = new_names()
+    jobs = read_jobs(path / "jobs.csv", names)
+    if metrics.get("jobs") != len(jobs["job_id"]):
+        what = f"{len(jobs['job_id'])} jobs, but metrics.json has {metrics.get('jobs')}"
+        raise ReadResultsError(f"{path / 'jobs.csv'}: {what}; the files are of different runs")
+    rows = JobRows(path / "jobs.csv", jobs["job_id"])
+    starts = read_starts(path / "schedule.csv", rows, jobs)
+    spans = read_spans(path / "nodes.csv", len(cores_by_node))
+    check_energy(path / "nodes.csv", spans, metrics.get("energy_j", np.nan))
+    first_s = np.concatenate([spans.start_s, jobs["submit_s"][:1]])
+    columns = {
+        **{name: jobs[column] for name, column in JOB_COLUMNS.items()},
+        **_boxes(path / "schedule.csv", Lanes(cores_by_node), starts, jobs),
+        **ends_of(jobs),
+        **spans.power,
+        **watts_of(spans),
+        **read_explanations(path / "explanations.csv", rows, names),
+    }
+    start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0
+    return frame(
+        {
+            **first_about(about, about.platform, start_s),
+            **names.lists(),
+            "now_s": float(spans.end_s.max(initial=start_s)),
+            "ended_because": about.ended_because,
+            "complete": about.complete,
+            "metrics": metrics,
+            "warnings": about.warnings,
+        },
+        columns,
+    )
+
+
+def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of `start` and `box`."""
+    ended = np.flatnonzero(~np.isnan(jobs["start_s"]) & ~np.isnan(jobs["end_s"]))
+    try:
+        return boxes_of(lanes, starts, Ends(ended, jobs["end_s"][ended]))
+    except LayoutError as error:  # row i of the file has start i
+        what = f"job {jobs['job_id'][starts.job[error.start]]}: {error}; {MIXED}"
+        raise located(path, error.start, what) from None
+
+
+def first_about(run: Run | _About, platform: Platform, start_s: float) -> dict[str, Any]:
+    """Return the facts of the first frame of a run; see `Frame`."""
+    return {
+        "scenario": run.scenario,
+        "scheduler": run.scheduler,
+        "seed": run.seed,
+        "hpcosim": run.hpcosim,
+        "start_s": start_s,
+        "nodes": [
+            [group.count, group.cores, f"group {number}"]
+            for number, group in enumerate(platform.nodes)
+        ],
+    }
+
+
+def _read_about(path: Path) -> _About:
+    """Return the content of `run.json`, after a check that the folder has results."""
+    try:
+        names = {file.name for file in path.iterdir()}
+    except FileNotFoundError:
+        raise ReadResultsError(f"{path}: no such folder; expected a results folder") from None
+    except NotADirectoryError:
+        raise ReadResultsError(f"{path}: a file; expected a results folder") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ReadResultsError(f"{path}: the folder cannot be read: {why}") from None
+    if "run.json" not in names:
+        raise ReadResultsError(f"{path}: no results folder: {_instead(path, names)}")
+    version = _json(path / "run.json", dict[str, Any])
+    protocol, written_by = version.get("protocol"), version.get("hpcosim")
+    if protocol != PROTOCOL_VERSION:
+        raise ReadResultsError(
+            f"{path / 'run.json'}: written by hpcosim {written_by!r:.40} with protocol "
+            f"{protocol!r:.40}; hpcosim {hpcosim_version()} reads results of protocol "
+            f"{PROTOCOL_VERSION}; read them with the version that wrote them, or run the scenario "
+            "again"
+        )
+    try:
+        about = msgspec.convert(version, _About)
+    except msgspec.ValidationError as error:
+        raise ReadResultsError(f"{path / 'run.json'}: {error}") from None
+    if sum(group.count for group in about.platform.nodes) > MAX_NODES:
+        raise ReadResultsError(f"{path / 'run.json'}: expected at most {MAX_NODES} nodes")
+    return about
+
+
+def _instead(path: Path, names: set[str]) -> str:
+    """Return what a folder without `run.json` has instead."""
+    if "experiment.json" in names:
+        return (
+            "it has the results of an experiment, which keeps no schedules; run one scenario with "
+            "`hpcosim run`, or compare schedulers with `hpcosim compare`"
+        )
+    if "out_schedule.csv" in names:
+        return "it has only results in Batsim's format; run the scenario with `hpcosim run`"
+    inner = sorted(file.parent.name for file in path.glob("*/run.json"))
+    if inner:
+        return f"it has results folders in it, such as {path / inner[0]}"
+    return "run.json is missing; `hpcosim run SCENARIO --out FOLDER` writes a results folder"
+
+
+def _json(path: Path, kind: type[T]) -> T:
+    """Return the content of a JSON file."""
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ReadResultsError(f"{path}: expected at most {MAX_JSON_BYTES} bytes")
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except msgspec.DecodeError as error:
+        raise ReadResultsError(f"{path}: damaged: {error}") from None
+    except RecursionError:
+        raise ReadResultsError(f"{path}: damaged: too many levels") from None

@@ -1,0 +1,168 @@
+"""The state of a run at a time: its queue, its running jobs and its nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_results.errors import ReadResultsError
+from hpcosim_results.frame import Frame
+from hpcosim_server.record.recording import POWER_STATES
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class WaitingJobs(NamedTuple):
+    """The jobs that wait, in order of submission.
+
+    Attributes:
+        job: rows of the jobs.
+        reason: reason of the last explanation, an index into the reasons of the frame; -1: none.
+        expected_start_s: expected start of the last explanation, s; NaN: none.
+    """
+
+    job: Ints
+    reason: Ints
+    expected_start_s: Floats
+
+
+class RunningJobs(NamedTuple):
+    """The jobs that run, in order of their starts.
+
+    Attributes:
+        job: rows of the jobs.
+        used_s: time since the start, s.
+        left_s: requested run time - `used_s`, s, at least 0; NaN: the requested time is unknown.
+        nodes: nodes of each job: first and last of each interval, ascending.
+    """
+
+    job: Ints
+    used_s: Floats
+    left_s: Floats
+    nodes: list[list[tuple[int, int]]]
+
+
+class NodesThen(NamedTuple):
+    """The nodes, in order of their numbers.
+
+    Attributes:
+        power: power state, an index into `hpcosim_server.record.recording.POWER_STATES`.
+        cores: number of cores.
+        allocated: number of cores that running jobs hold.
+        group: index into `nodes` of the frame's `about`.
+    """
+
+    power: Ints
+    cores: Ints
+    allocated: Ints
+    group: Ints
+
+
+class Moment(NamedTuple):
+    """The state of a run at a time.
+
+    Changes at this time have taken place: a job that ends then no longer runs.
+
+    Attributes:
+        at_s: simulated time, s.
+        waiting, running, nodes: jobs and nodes at this time.
+    """
+
+    at_s: float
+    waiting: WaitingJobs
+    running: RunningJobs
+    nodes: NodesThen
+
+
+def moment(frame: Frame, at_s: float) -> Moment:
+    """Return the state of a run at a time.
+
+    Args:
+        frame: the whole run up to this time, or more of it; see `append`.
+        at_s: simulated time, s, from `start_s` to `now_s` of the frame.
+
+    Raises:
+        ReadResultsError: the frame does not have this time.
+    """
+    about = frame.about
+    if not about["start_s"] <= at_s <= about["now_s"]:
+        raise ReadResultsError(
+            f"time {at_s:g} s: expected a time of the run, from {about['start_s']:g} s to "
+            f"{about['now_s']:g} s"
+        )
+    columns = frame.columns
+    jobs = len(columns["job.id"])
+    started = columns["start.job"][columns["start.time_s"] <= at_s].astype(np.int64)
+    ended = columns["end.job"][columns["end.time_s"] <= at_s]
+    over, has_started = np.zeros(jobs, bool), np.zeros(jobs, bool)
+    over[ended], has_started[started] = True, True
+    waits = (columns["job.submit_s"] <= at_s) & ~has_started & ~over
+    runs = np.zeros(len(columns["start.job"]), bool)
+    runs[: len(started)] = ~over[started]
+    group = np.repeat(np.arange(len(about["nodes"])), [count for count, *_ in about["nodes"]])
+    cores = np.array([cores for _, cores, *_ in about["nodes"]], np.int64)[group]
+    running, allocated = _running(frame, at_s, runs, cores)
+    nodes = NodesThen(_power(frame, at_s, len(cores)), cores, allocated, group)
+    return Moment(at_s, _waiting(frame, at_s, np.flatnonzero(waits)), running, nodes)
+
+
+def _waiting(frame: Frame, at_s: float, job: Ints) -> WaitingJobs:
+    columns = frame.columns
+    known = columns["explain.time_s"] <= at_s
+    last = np.full(len(columns["job.id"]), -1, np.int64)  # index of the last explanation
+    last[columns["explain.job"][known]] = np.flatnonzero(known)  # the last assignment counts
+    at = last[job]
+    reason, expected_s = np.full(len(job), -1, np.int64), np.full(len(job), np.nan)
+    reason[at >= 0] = columns["explain.reason"][at[at >= 0]]
+    expected_s[at >= 0] = columns["explain.expected_start_s"][at[at >= 0]]
+    return WaitingJobs(job, reason, expected_s)
+
+
+def _running(
+    frame: Frame, at_s: float, runs: NDArray[np.bool_], cores: Ints
+) -> tuple[RunningJobs, Ints]:
+    """Return the running jobs, and the number of allocated cores of each node."""
+    columns = frame.columns
+    job = columns["start.job"][runs].astype(np.int64)
+    used_s = at_s - columns["start.time_s"][runs]
+    left_s = np.maximum(columns["job.requested_s"][job] - used_s, 0.0)
+    boxes = columns["start.boxes"].astype(np.int64)
+    shown = np.repeat(runs, boxes)
+    first, last = (columns[name][shown].astype(np.int64) for name in ("box.first", "box.last"))
+    first_core = np.concatenate([[0], np.cumsum(cores)])
+    first_node = np.searchsorted(first_core, first, "right") - 1
+    last_node = np.searchsorted(first_core, last, "right") - 1
+    # Cores from the first of the box to the end of the last node, without those beside the box.
+    change = np.zeros(len(cores) + 1, np.int64)
+    np.add.at(change, first_node, 1)
+    np.add.at(change, last_node + 1, -1)
+    allocated = np.cumsum(change)[:-1] * cores
+    np.subtract.at(allocated, first_node, first - first_core[first_node])
+    np.subtract.at(allocated, last_node, first_core[last_node + 1] - 1 - last)
+    ends = np.cumsum(boxes[runs])
+    intervals = list(zip(first_node.tolist(), last_node.tolist(), strict=True))
+    parts = zip(ends - boxes[runs], ends, strict=True)
+    nodes = [_merged(intervals[begin:end]) for begin, end in parts]
+    return RunningJobs(job, used_s, left_s, nodes), allocated
+
+
+def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ascending intervals, of which neighbours may share a node, as distinct ones."""
+    found: list[tuple[int, int]] = []
+    for first, last in intervals:
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _power(frame: Frame, at_s: float, nodes: int) -> Ints:
+    columns = frame.columns
+    known = columns["power.time_s"] <= at_s
+    power = np.full(nodes, POWER_STATES.index("on"), np.int64)
+    power[columns["power.node"][known]] = columns["power.state"][known]  # the last one counts
+    return power

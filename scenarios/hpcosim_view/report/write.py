@@ -1,0 +1,102 @@
+"""Writes a report from results folders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpcosim_results.folder import read_folder
+from hpcosim_results.frame import Frame
+from hpcosim_server.record.folder import write_together
+from hpcosim_view.errors import ReportError
+from hpcosim_view.report.page import MARK, page_of
+
+MAX_RUNS = 4
+HEAD_CHARACTERS = 4096  # of a file, to recognize a report
+
+
+def write_report(folders: Sequence[Path], out: Path, *, force: bool = False) -> Path:
+    """Write a report of one to four runs, as a whole or not at all.
+
+    The same results give the same bytes.
+
+    Args:
+        folders: results folders.
+        out: the file; missing folders are created. A report there is replaced.
+        force: also replace a file that is no report.
+
+    Returns:
+        The file.
+
+    Raises:
+        ReportError: the runs cannot be compared, or `out` is a file that is no report.
+        ReadResultsError: a folder has no results that can be read.
+        ResultsError: the file cannot be written.
+    """
+    _check_output(out, force=force)
+    page = report_page(folders)
+    write_together(out.parent, {out.name: [page]})
+    return out
+
+
+def report_page(folders: Sequence[Path]) -> str:
+    """Return the page that shows the runs of one to four results folders.
+
+    Raises:
+        ReportError: the runs cannot be compared.
+        ReadResultsError: a folder has no results that can be read.
+    """
+    if not 1 <= len(folders) <= MAX_RUNS:
+        raise ReportError(f"expected 1 to {MAX_RUNS} results folders, got {len(folders)}")
+    places = [folder.resolve() for folder in folders]
+    for at, place in enumerate(places):
+        if place in places[:at]:
+            raise ReportError(f"{folders[at]}: the results folder is given twice; name it once")
+    runs = [read_folder(folder) for folder in folders]
+    for folder, run in zip(folders[1:], runs[1:], strict=True):
+        _check_platform(folders[0], runs[0], folder, run)
+    return page_of(list(zip(_names(folders, runs), runs, strict=True)))
+
+
+def _check_platform(first: Path, expected: Frame, folder: Path, run: Frame) -> None:
+    """Check that two runs have the same nodes, so that their charts have the same axes."""
+    texts = [_platform_text(each) for each in (expected, run)]
+    if texts[0] != texts[1]:
+        raise ReportError(
+            f"{folder}: the platform has {texts[1]}, but that of {first} has {texts[0]}; "
+            "expected runs on equal platforms; write a report for each"
+        )
+
+
+def _platform_text(run: Frame) -> str:
+    """Return `24 nodes with 16 cores and 8 nodes with 32 cores`."""
+    return " and ".join(
+        f"{count} node{'' if count == 1 else 's'} with {cores} core{'' if cores == 1 else 's'}"
+        for count, cores, _ in run.about["nodes"]
+    )
+
+
+def _names(folders: Sequence[Path], runs: Sequence[Frame]) -> list[str]:
+    """Return different names for the runs: their schedulers, the names of the folders, or paths."""
+    choices = (
+        [str(run.about.get("scheduler", "")) for run in runs],
+        [folder.resolve().name for folder in folders],
+        [str(folder) for folder in folders],
+    )
+    return next((names for names in choices if max(Counter(names).values()) == 1), choices[-1])
+
+
+def _check_output(out: Path, *, force: bool) -> None:
+    """Check that a file in the place of a report is one."""
+    if out.is_dir():
+        raise ReportError(f"{out} is a folder; expected the path of a file")
+    if force or not out.exists():
+        return
+    with out.open("rb") as file:
+        head = file.read(HEAD_CHARACTERS)
+    if MARK.encode() not in head:
+        raise ReportError(
+            f"{out}: this file is no report of hpcosim; choose another one with --out, or replace "
+            "it with --force"
+        )
