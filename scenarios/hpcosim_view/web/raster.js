@@ -33,9 +33,10 @@ export class Raster {
     this.changes = new Int32Array((width + 2) * height * 4);
   }
 
-  /** Fill with a packed colour. */
+  /** Begin a picture: fill with a packed colour. */
   clear(background) {
     this.pixels.fill(background);
+    this.changes.fill(0);
   }
 
   /**
@@ -164,7 +165,6 @@ export class Raster {
         if (area > 0) pixels[pixel] = mixedPixel(red, green, blue, area, pixels[pixel]);
       }
     }
-    changes.fill(0, firstRow * (width + 2) * 4, lastRow * (width + 2) * 4);
   }
 }
 
