@@ -148,7 +148,7 @@ export class Raster {
     }
   }
 
-  /** Mix the pixels of rows that are covered partly; call once for each row, after all rectangles. */
+  /** Mix the pixels that are covered partly, after all rectangles, once for each row. */
   finish(firstRow = 0, lastRow = this.height) {
     const { width, pixels, changes } = this;
     let pixel = firstRow * width;
@@ -182,5 +182,6 @@ function mixedPixel(red, green, blue, area, background) {
 
 /** Return a colour as a pixel of a picture: red in the lowest byte, opaque. */
 export function packedColour([red, green, blue]) {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+  const rest = (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red);
+  return ((255 << 24) | rest) >>> 0;
 }
