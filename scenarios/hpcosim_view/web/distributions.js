@@ -1,4 +1,4 @@
-// Distributions of waits and bounded slowdowns, by size class and by user, as box plots.
+/** Distributions of waits and bounded slowdowns, by size class and by user, as box plots. */
 
 import { make, makePane, makeSwatch, sharpContext, themeColour } from "./dom.js";
 import { MEASURES, bySize, byUser } from "./statistics.js";
@@ -12,6 +12,7 @@ const NAME_WIDTH = 128;
 const BOX_TOP = 8;
 const BOX_AXIS = 26;
 const MAX_NAME = 18;
+const SMALL_RUN_JOBS = 20000;
 const WAIT_TICKS = [1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000];
 
 /** How each measure is drawn and written: on a logarithmic axis from `least` on. */
@@ -30,20 +31,22 @@ const AXES = {
  * @param {{theme: Object}} options
  */
 export function createDistributions(container, runs, { theme }) {
-  const charts = make("div", { class: "charts-grid" });
-  const note = "Box: middle half of the jobs, with the median as a line. Whiskers: from 5 % to 95 %. "
-    + "Dot: mean. Both axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
+  const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
+  const note = "Box: middle half of the jobs, with the median as a line. Whiskers: 5 % to 95 %. "
+    + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
     make("p", { class: "note" }, note), legend, charts));
   const models = runs.map(({ model }) => model);
-  whenVisible(charts, () => {
+  whenVisible(charts, models, () => {
+    charts.replaceChildren();
     for (const [group, choose] of [["size", bySize], ["user", byUser]]) {
       for (const key of Object.keys(AXES)) {
         const classes = choose(models, MEASURES[key].of);
         if (classes.length > 0) charts.append(boxPlot(key, group, classes, runs, theme));
       }
     }
+    if (charts.childElementCount === 0) charts.append(make("p", {}, "No job started."));
   });
 }
 
@@ -57,11 +60,17 @@ export function runsLegend(runs) {
 }
 
 /**
- * Call a function once, when an element comes near the visible part of the page, or on print.
+ * Call a function once: now for small runs; for others when an element comes near the visible part
+ * of the page, or on print.
  * @param {HTMLElement} element
+ * @param {RunModel[]} models
  * @param {() => void} act
  */
-export function whenVisible(element, act) {
+export function whenVisible(element, models, act) {
+  if (models.every(({ jobs }) => jobs <= SMALL_RUN_JOBS)) {
+    act();
+    return;
+  }
   let done = false;
   const once = () => {
     if (done) return;
@@ -81,12 +90,14 @@ function boxPlot(key, group, classes, runs, theme) {
   const title = `${axis.title} by ${group === "size" ? "size of the job" : "user"}`;
   const lines = runs.length;
   const height = BOX_TOP + BOX_AXIS + classes.length * (lines * ROW_HEIGHT + GROUP_SPACE);
-  const canvas = make("canvas", { class: "box-plot", role: "img", "aria-label": `${title}; box plots` });
+  const label = `${title}; box plots`;
+  const canvas = make("canvas", { class: "box-plot", role: "img", "aria-label": label });
   const table = lazyTable("Table", () => tableOfClasses(title, axis, classes, runs));
   const figure = make("figure", {}, make("figcaption", {}, make("h3", {}, title)), canvas, table);
   const draw = () => {
     const width = canvas.clientWidth;
-    if (width > 0) drawBoxes(sharpContext(canvas, width, height), { width, height, axis, classes, lines });
+    if (width === 0) return;
+    drawBoxes(sharpContext(canvas, width, height), { width, height, axis, classes, lines });
   };
   new ResizeObserver(draw).observe(canvas);
   theme.subscribe(draw);
@@ -99,7 +110,8 @@ function drawBoxes(context, { width, height, axis, classes, lines }) {
   const bottom = height - BOX_AXIS;
   const [left, right] = [NAME_WIDTH, width - 14];
   const span = Math.log(most * 1.1 / axis.least);
-  const x = (value) => left + (Math.log(Math.max(value, axis.least) / axis.least) / span) * (right - left);
+  const share = (value) => Math.log(Math.max(value, axis.least) / axis.least) / span;
+  const x = (value) => left + share(value) * (right - left);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   drawAxis(context, axis, x, most, bottom);

@@ -13,7 +13,7 @@ import { jobLines, shortName } from "./job_text.js";
 import { POWER_STATES } from "./model.js";
 import { observable } from "./observable.js";
 import { CHART_COLOURS } from "./palettes.js";
-import { BoxIndex, PowerIndex } from "./span_index.js";
+import { indicesOf } from "./span_index.js";
 import { systemTheme } from "./system_theme.js";
 import { timeText } from "./time_axis.js";
 
@@ -29,8 +29,8 @@ import { timeText } from "./time_axis.js";
  * @param {object} [options.theme] observable of "light" or "dark"; default: that of the system.
  * @param {Interval} [options.cores] the visible cores; default: an interval of its own.
  * @param {boolean} [options.waits] whether to outline the waiting time of the selected job.
- * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the next
- *   frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
+ * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the
+ *   next frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
  *   pixels, or -1; `positionOf(row)` returns the middle `{x, y}` of the largest visible box of a
  *   job, or null. `show(row)` moves as little as possible so that a job is visible. `drawn()`
  *   returns a promise that is fulfilled when everything visible is drawn. `cores` is the interval
@@ -58,9 +58,7 @@ class Gantt {
     this.theme = options.theme ?? systemTheme();
     this.waits = options.waits ?? true;
     this.scale = new GanttScale(viewport, options.cores ?? coreInterval(model));
-    this.index = new BoxIndex(model);
-    this.power = new PowerIndex(model);
-    this.picture = new GanttPicture(this.index, this.power);
+    this.picture = new GanttPicture(model);
     this.version = model.version;
     this.waiting = [];
     this.pointer = null;
@@ -121,12 +119,12 @@ class Gantt {
   resize() {
     const { clientWidth: width, clientHeight: height } = this.container;
     const ratio = window.devicePixelRatio || 1;
+    if (!this.scale.resize(width, height, ratio)) return;
     for (const canvas of [this.base, this.overlay]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
       Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     }
-    this.scale.resize(width, height, ratio);
     this.picture.resize(this.scale);
     this.draw(true);
     this.drawOverlay();
@@ -194,8 +192,6 @@ class Gantt {
     this.overlay.setAttribute("aria-label", shortName(label));
     if (this.version === model.version) return;
     this.version = model.version;
-    this.index.update();
-    this.power.update();
     scale.cores.setLimits(0, Math.max(model.coreCount, 1));
   }
 
@@ -207,7 +203,7 @@ class Gantt {
   }
 
   jobAt(x, y) {
-    return jobAtPosition(this.scale, this.index, x, y);
+    return jobAtPosition(this.scale, indicesOf(this.model).boxes, x, y);
   }
 
   hover(pointer) {
@@ -232,8 +228,8 @@ class Gantt {
     if (node < 0 || timeS > model.nowS) return [timeText(timeS)];
     const group = model.nodes.groups.find(({ last }) => node <= last);
     const name = group.name ? ` (${shortName(group.name)})` : "";
-    const state = POWER_STATES[this.power.stateAt(node, timeS)].replace("_", " ");
-    return [`Node ${node}${name}`, state === "on" ? "idle" : state, timeText(timeS)];
+    const state = POWER_STATES[indicesOf(model).power.stateAt(node, timeS)].replace("_", " ");
+    return [`Node ${node}${name}`, state === "on" ? "idle core" : state, timeText(timeS)];
   }
 
   selectAt({ x, y }) {

@@ -2,8 +2,9 @@
 
 import { backgroundPixel, paintBoxes, paintPower } from "./gantt_paint.js";
 import { Raster } from "./raster.js";
+import { indicesOf } from "./span_index.js";
 
-const SLICE_MS = 8;
+const SLICE_MS = 6;
 const FINISHED_ROWS = 64;
 
 /**
@@ -11,9 +12,8 @@ const FINISHED_ROWS = 64;
  * steps are done, `show` stretches the last complete picture, and below it that of the whole run.
  */
 export class GanttPicture {
-  constructor(index, power) {
-    this.index = index;
-    this.power = power;
+  constructor(model) {
+    this.model = model;
     this.last = null;
     this.whole = null;
     this.steps = null;
@@ -42,7 +42,7 @@ export class GanttPicture {
    * @param {boolean} wholly whether to draw to the end, however long it takes.
    */
   advance(scale, look, wholly) {
-    if (wholly) this.steps = null;
+    if (wholly || (this.steps && isMuchSmaller(scale, this.drawing.scale))) this.steps = null;
     if (!this.steps) {
       if (this.matches(scale, look)) return;
       this.drawing = { ...pictureView(scale, look), labelled: [], scale: scale.frozen(), look };
@@ -58,9 +58,10 @@ export class GanttPicture {
 
   *draw({ scale, look, labelled }) {
     const { raster } = this;
+    const { boxes, power } = indicesOf(this.model);
     raster.clear(backgroundPixel(look.theme));
-    yield* paintPower(raster, scale, this.power, look.theme);
-    yield* paintBoxes(raster, scale, this.index, look, labelled);
+    yield* paintPower(raster, scale, power, look.theme);
+    yield* paintBoxes(raster, scale, boxes, look, labelled);
     for (let row = 0; row < raster.height; row += FINISHED_ROWS) {
       raster.finish(row, Math.min(row + FINISHED_ROWS, raster.height));
       yield;
@@ -103,6 +104,11 @@ function pictureView({ viewport, cores }, { name, theme, version }) {
 
 function sameView(a, b) {
   return Object.keys(b).every((key) => a[key] === b[key]);
+}
+
+/** Whether the user zoomed in so far that a picture in the making is of little use. */
+function isMuchSmaller({ viewport, cores }, drawn) {
+  return viewport.length * 2 < drawn.viewport.length || cores.length * 2 < drawn.cores.length;
 }
 
 function covers({ startS, endS, firstCore, lastCore }, { viewport, cores }) {

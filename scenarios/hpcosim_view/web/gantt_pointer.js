@@ -41,8 +41,8 @@ function wheelGantt(gantt, event) {
   const before = [viewport.first, viewport.last, cores.first, cores.last];
   if (event.ctrlKey || isMouseWheel(event)) {
     const delta = (event.deltaY || event.deltaX) * unit;
-    const fine = event.ctrlKey && Math.abs(delta) < 50;
-    const factor = Math.exp(Math.min(Math.max(delta, -300), 300) * (fine ? PINCH_ZOOM : WHEEL_ZOOM));
+    const speed = event.ctrlKey && Math.abs(delta) < 50 ? PINCH_ZOOM : WHEEL_ZOOM;
+    const factor = Math.exp(Math.min(Math.max(delta, -300), 300) * speed);
     if (event.ctrlKey || event.shiftKey) cores.zoom(factor, scale.coreAt(y));
     if (event.ctrlKey || !event.shiftKey) viewport.zoom(factor, scale.timeAt(x));
   } else {
@@ -53,7 +53,7 @@ function wheelGantt(gantt, event) {
   if (event.ctrlKey || after.some((value, at) => value !== before[at])) event.preventDefault();
 }
 
-/** Whether a wheel event comes from a mouse: trackpads report three units per pixel, or both axes. */
+/** Whether a wheel event comes from a mouse: trackpads report 3 units per pixel, or both axes. */
 function isMouseWheel({ deltaMode, deltaX, deltaY, wheelDeltaY, wheelDeltaX }) {
   if (deltaMode !== 0) return true;
   const [delta, steps] = deltaY ? [deltaY, wheelDeltaY] : [deltaX, wheelDeltaX];
@@ -108,8 +108,8 @@ class GanttDrag {
     const [other] = [...this.pointers].filter(([id]) => id !== pointer).map(([, place]) => place);
     const distance = (place) => Math.max(Math.hypot(place.x - other.x, place.y - other.y), 10);
     const factor = distance(last) / distance(at);
-    scale.viewport.zoom(factor, scale.timeAt((at.x + other.x) / 2));
-    scale.cores.zoom(factor, scale.coreAt((at.y + other.y) / 2));
+    scale.viewport.zoom(factor, scale.timeAt((last.x + other.x) / 2));
+    scale.cores.zoom(factor, scale.coreAt((last.y + other.y) / 2));
     this.pan({ x: last.x / 2, y: last.y / 2 }, { x: at.x / 2, y: at.y / 2 });
   }
 

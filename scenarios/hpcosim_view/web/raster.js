@@ -33,9 +33,10 @@ export class Raster {
     this.changes = new Int32Array((width + 2) * height * 4);
   }
 
-  /** Fill with a packed colour. */
+  /** Begin a picture: fill with a packed colour. */
   clear(background) {
     this.pixels.fill(background);
+    this.changes.fill(0);
   }
 
   /**
@@ -50,16 +51,19 @@ export class Raster {
    * @param {number} thick thickness of the edges, pixels.
    */
   box(x0, y0, x1, y1, colour, edge, thick) {
-    const high = y1 - y0;
-    if (high >= EDGE_PX && x1 - x0 >= SNAP_PX) {
+    const leftEdge = x1 - x0 >= SNAP_PX && y1 - y0 >= EDGE_PX;
+    const topEdge = y1 - y0 >= SNAP_PX;
+    if (topEdge) {
+      y0 = Math.round(y0);
+      y1 = Math.round(y1);
+    }
+    if (leftEdge) {
       x0 = Math.round(x0);
       x1 = Math.round(x1);
       this.fill(x0, y0, x0 + thick, y1, edge);
       x0 += thick;
     }
-    if (high >= SNAP_PX) {
-      y0 = Math.round(y0);
-      y1 = Math.round(y1);
+    if (topEdge) {
       this.fill(x0, y0, x1, y0 + thick, edge);
       y0 += thick;
     }
@@ -144,7 +148,7 @@ export class Raster {
     }
   }
 
-  /** Mix the pixels of rows that are covered partly; call once for each row, after all rectangles. */
+  /** Mix the pixels that are covered partly, after all rectangles, once for each row. */
   finish(firstRow = 0, lastRow = this.height) {
     const { width, pixels, changes } = this;
     let pixel = firstRow * width;
@@ -161,7 +165,6 @@ export class Raster {
         if (area > 0) pixels[pixel] = mixedPixel(red, green, blue, area, pixels[pixel]);
       }
     }
-    changes.fill(0, firstRow * (width + 2) * 4, lastRow * (width + 2) * 4);
   }
 }
 
@@ -179,5 +182,6 @@ function mixedPixel(red, green, blue, area, background) {
 
 /** Return a colour as a pixel of a picture: red in the lowest byte, opaque. */
 export function packedColour([red, green, blue]) {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+  const rest = (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red);
+  return ((255 << 24) | rest) >>> 0;
 }

@@ -8,7 +8,7 @@ import { createDistributions } from "./distributions.js";
 import { make } from "./dom.js";
 import { decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
-import { showHeader } from "./header.js";
+import { showEnergy, showHeader } from "./header.js";
 import { jobsTable } from "./jobs_table.js";
 import { showLegend } from "./legend.js";
 import { createMetrics } from "./metrics.js";
@@ -22,18 +22,17 @@ import { Viewport } from "./viewport.js";
 const JUMP_MARGIN = 0.15;
 
 /** Return the runs that the page holds, with their names. */
-async function readRuns() {
-  const runs = [];
-  for (const element of document.querySelectorAll("script[data-run]")) {
+function readRuns() {
+  const elements = [...document.querySelectorAll("script[data-run]")];
+  return Promise.all(elements.map(async (element) => {
     const text = atob(element.textContent.trim());
     const bytes = new Uint8Array(text.length);
     for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
     const model = new RunModel();
     model.append(await decodeFrame(bytes));
     element.textContent = "";
-    runs.push({ model, name: element.dataset.run });
-  }
-  return runs;
+    return { model, name: element.dataset.run };
+  }));
 }
 
 /** Return the section of a run: its name, its schedule and the legend of the colours. */
@@ -62,30 +61,33 @@ function jumpToJob(page, row, model) {
   page.gantts.get(model)?.show(row);
 }
 
-function showDetailsOf(page, runs) {
+function showDetailsOf(page, runs, jump) {
   const body = document.getElementById("details-body");
-  const jump = (row, model) => jumpToJob(page, row, model);
   const draw = () => showDetails(body, runs, page.selection.get(), jump);
   page.selection.subscribe(draw);
   draw();
 }
 
-/** Paint what is below the schedule. */
-function showPanels(page, runs) {
-  const jump = (row, model) => jumpToJob(page, row, model);
-  createStepCharts(document.getElementById("charts"), runs, page.viewport, page);
-  showHeader(document.getElementById("header"), runs);
-  showDetailsOf(page, runs);
+/** Show what is beside and below the schedule, with a pause for the browser after each part. */
+async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
-  if (runs.length > 1) createComparison(panels, runs, { ...page, jump });
-  createDistributions(panels, runs, page);
-  createMetrics(panels, runs);
+  const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
+  const parts = [
+    () => showDetailsOf(page, runs, options.jump),
+    () => createStepCharts(document.getElementById("charts"), runs, page.viewport, page),
+    () => showEnergy(runs),
+    () => { if (runs.length > 1) createComparison(panels, runs, options); },
+    () => createDistributions(panels, runs, page),
+    () => createMetrics(panels, runs),
+  ];
+  for (const part of parts) {
+    part();
+    await new Promise((resume) => setTimeout(resume));
+  }
 }
 
-async function showReport() {
-  const runs = await readRuns();
-  const models = runs.map(({ model }) => model);
-  const page = {
+function createPage(models) {
+  return {
     viewport: new Viewport(...timesOf(models)),
     selection: observable(null),
     colouring: observable(defaultColouring(models[0])),
@@ -93,25 +95,36 @@ async function showReport() {
     crosshair: observable(null),
     gantts: new Map(),
   };
+}
+
+async function showReport() {
+  const runs = await readRuns();
+  const models = runs.map(({ model }) => model);
+  const page = createPage(models);
+  showHeader(document.getElementById("header"), runs);
+  createToolbar(document.getElementById("toolbar"), runs, {
+    ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
+  });
   const container = document.getElementById("runs");
   for (const run of runs) {
     page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
   }
-  createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
-  createToolbar(document.getElementById("toolbar"), runs, {
-    ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
-  });
-  requestAnimationFrame(() => setTimeout(() => {
-    performance.mark("hpcosim-painted");
-    showPanels(page, runs);
-    const { viewport, selection, colouring } = page;
-    window.hpcosim = {
-      runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
-    };
-  }));
+  const cores = runs.length === 1 ? page.gantts.get(models[0]).cores : undefined;
+  createMinimap(document.getElementById("minimap"), models[0], page.viewport, { ...page, cores });
+  await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
+  performance.mark("hpcosim-painted");
+  await showPanels(page, runs);
+  const { viewport, selection, colouring } = page;
+  window.hpcosim = {
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })),
+    viewport,
+    selection,
+    colouring,
+  };
 }
 
 showReport().catch((error) => {
   document.getElementById("header").replaceChildren(
-    make("h1", {}, "The report cannot be shown"), make("p", { role: "alert" }, String(error.message)));
+    make("h1", {}, "The report cannot be shown"),
+    make("p", { role: "alert" }, String(error.message)));
 });

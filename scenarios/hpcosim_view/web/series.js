@@ -1,4 +1,4 @@
-// What the charts below the schedule show, computed from the columns of a run.
+/** What the charts below the schedule show, computed from the columns of a run. */
 
 import { NODE_STATES } from "./model.js";
 import { Steps, stepsOfChanges, stepsOfSpans } from "./steps.js";
