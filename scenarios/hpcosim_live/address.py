@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import secrets
 import socket
@@ -92,7 +93,7 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=64)
     except OSError as error:
-        why = error.strerror or str(error)
-        what = f"cannot listen at {address.host}:{address.port}: {why.lower()}"
+        why = os.strerror(error.errno) if (error.errno or 0) > 0 else str(error)
+        what = f"cannot listen at {address.host}:{address.port}: {why}"
         raise HttpBindError(f"{what}; choose another port with --http HOST:PORT") from None
     return listening, address._replace(port=listening.getsockname()[1])

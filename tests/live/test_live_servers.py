@@ -198,7 +198,7 @@ def test_a_port_in_use_is_one_clear_line(scenario: Path, tmp_path: Path) -> None
     assert done.status == 1
     (line,) = done.err.splitlines()
     assert line.startswith(f"error: cannot listen at {address}: ")
-    assert "address already in use; choose another port" in line
+    assert "Address already in use; choose another port" in line
     assert not (tmp_path / "out").exists()
 
 
