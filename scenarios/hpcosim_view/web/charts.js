@@ -130,6 +130,9 @@ function drawKey(key, { layers, unit, spec, crosshair }) {
   if (atS !== null) {
     items.push(make("span", { class: "key-time" }, timeText(atS)));
   }
+  const shown = items.map((item) => item.textContent).join("|") + layers.map(({ colour }) => colour);
+  if (key.dataset.shown === shown) return;
+  key.dataset.shown = shown;
   key.replaceChildren(...items);
 }
 

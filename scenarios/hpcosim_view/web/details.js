@@ -25,7 +25,10 @@ export function showDetails(body, runs, chosen, jump) {
     .map((run) => ({ ...run, row: chosen === null ? -1 : run.model.rowOf(chosen) }))
     .filter(({ row }) => row >= 0);
   if (found.length === 0) {
-    body.replaceChildren(...nothingChosen(runs, chosen, jump));
+    const text = chosen === null
+      ? "Click a job, or search for one, to see its details and why it waited."
+      : `No job has the id ${chosen}.`;
+    body.replaceChildren(make("p", {}, text), ...longestPart(runs, jump));
     return;
   }
   const parts = found.map(({ model, row, name }) => {
@@ -34,21 +37,19 @@ export function showDetails(body, runs, chosen, jump) {
   });
   const head = make("h3", {}, `Job ${chosen.trim()}`);
   const zoom = makeButton("Zoom to it", () => jump(found[0].row, found[0].model));
-  body.replaceChildren(make("div", { class: "job-head" }, head, zoom), ...parts);
+  body.replaceChildren(make("div", { class: "job-head" }, head, zoom), ...parts,
+    ...longestPart(runs, jump));
 }
 
-function nothingChosen(runs, chosen, jump) {
-  const text = chosen === null
-    ? "Click a job, or search for one, to see its details and why it waited."
-    : `No job has the id ${chosen}.`;
+function longestPart(runs, jump) {
   const { model } = runs[0];
   const rows = longestWaits(model, LONGEST);
-  if (rows.length === 0) return [make("p", {}, text), make("p", {}, "No job waited.")];
+  if (rows.length === 0) return [make("p", {}, "No job waited.")];
   const items = rows.map((row) =>
     make("li", {}, makeButton(`Job ${model.idOf(row)}`, () => jump(row, model), { class: "link" }),
       ` ${durationText(model.startS[row] - model.submitS[row])}, ${counted(model.cores[row], "core")}`));
   const title = runs.length > 1 ? `Longest waits of ${runs[0].name}` : "Longest waits";
-  return [make("p", {}, text), make("h3", {}, title), make("ol", { class: "longest" }, ...items)];
+  return [make("h3", { class: "longest-head" }, title), make("ol", { class: "longest" }, ...items)];
 }
 
 function jobFacts(model, row) {

@@ -12,6 +12,7 @@ const NAME_WIDTH = 128;
 const BOX_TOP = 8;
 const BOX_AXIS = 26;
 const MAX_NAME = 18;
+const SMALL_RUN_JOBS = 20000;
 const WAIT_TICKS = [1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000];
 
 /** How each measure is drawn and written: on a logarithmic axis from `least` on. */
@@ -30,20 +31,22 @@ const AXES = {
  * @param {{theme: Object}} options
  */
 export function createDistributions(container, runs, { theme }) {
-  const charts = make("div", { class: "charts-grid" });
+  const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
   const note = "Box: middle half of the jobs, with the median as a line. Whiskers: from 5 % to 95 %. "
-    + "Dot: mean. Both axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
+    + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
     make("p", { class: "note" }, note), legend, charts));
   const models = runs.map(({ model }) => model);
-  whenVisible(charts, () => {
+  whenVisible(charts, models, () => {
+    charts.replaceChildren();
     for (const [group, choose] of [["size", bySize], ["user", byUser]]) {
       for (const key of Object.keys(AXES)) {
         const classes = choose(models, MEASURES[key].of);
         if (classes.length > 0) charts.append(boxPlot(key, group, classes, runs, theme));
       }
     }
+    if (charts.childElementCount === 0) charts.append(make("p", {}, "No job started."));
   });
 }
 
@@ -57,11 +60,17 @@ export function runsLegend(runs) {
 }
 
 /**
- * Call a function once, when an element comes near the visible part of the page, or on print.
+ * Call a function once: now for small runs; for others when an element comes near the visible part
+ * of the page, or on print.
  * @param {HTMLElement} element
+ * @param {RunModel[]} models
  * @param {() => void} act
  */
-export function whenVisible(element, act) {
+export function whenVisible(element, models, act) {
+  if (models.every(({ jobs }) => jobs <= SMALL_RUN_JOBS)) {
+    act();
+    return;
+  }
   let done = false;
   const once = () => {
     if (done) return;

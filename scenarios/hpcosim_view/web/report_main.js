@@ -110,7 +110,8 @@ async function showReport() {
   for (const run of runs) {
     page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
   }
-  createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
+  const cores = runs.length === 1 ? page.gantts.get(models[0]).cores : undefined;
+  createMinimap(document.getElementById("minimap"), models[0], page.viewport, { ...page, cores });
   await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
   performance.mark("hpcosim-painted");
   await showPanels(page, runs);
