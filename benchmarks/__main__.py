@@ -16,6 +16,7 @@ from benchmarks import (
     power,
     scaling,
     start,
+    viewer,
     wire,
 )
 from hpcosim_cli.report import number
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "memory": memory.run,
     "executors": executors.run,
     "experiments": experiments.run,
+    "viewer": viewer.run,
 }
 
 
