@@ -11,6 +11,7 @@ from benchmarks import (
     experiments,
     heterogeneous,
     in_process,
+    live,
     memory,
     pairing,
     power,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "executors": executors.run,
     "experiments": experiments.run,
     "viewer": viewer.run,
+    "live": live.run,
 }
 
 

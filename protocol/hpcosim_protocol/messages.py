@@ -48,6 +48,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
         policy: description of the policy, which the server records with the results. Values are
             plain data: null, bool, int, float, text, lists and maps. Recommended keys: `name`,
             `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
+        held_replies: whether the client understands `held`.
     """
 
     versions: Annotated[list[int], Meta(max_length=100)]
@@ -58,6 +59,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
     overrides: Annotated[dict[Name, Override], Meta(max_length=100)] = {}
     session: Name = ""
     policy: Annotated[dict[Name, Any], Meta(max_length=MAX_POLICY_ENTRIES)] = {}
+    held_replies: bool = False
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
@@ -152,6 +154,21 @@ class Events(Struct, tag_field="type", tag=snake_case, kw_only=True):
     events: list[Event]
 
 
+class Held(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """The server holds back the reply to a request that the client has sent again.
+
+    People slow down or pause the simulation. The client waits on, and may repeat the request again
+    after its usual interval.
+
+    Attributes:
+        seq: `seq` of the request.
+        now_s: simulated time of the reply that is held back, s.
+    """
+
+    seq: int
+    now_s: float
+
+
 class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """All jobs are over, and the session is closed.
 
@@ -189,4 +206,4 @@ class Goodbye(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 ClientMessage = Hello | Decisions | Bye
-ServerMessage = Welcome | Events | SimulationEnded | Goodbye | Error
+ServerMessage = Welcome | Events | Held | SimulationEnded | Goodbye | Error

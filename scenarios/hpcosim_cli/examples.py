@@ -15,6 +15,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim run my_cluster.yaml",
         "hpcosim run demo --scheduler conservative --out results/a",
         "hpcosim run demo --set workload.load=2 --seed 3 --json",
+        "hpcosim run demo --watch --speed 3600",
     ),
     "compare": _examples(
         "hpcosim compare demo --schedulers fcfs,sjf,easy",
@@ -29,6 +30,7 @@ EXAMPLES: Mapping[str, str] = {
     "serve": _examples(
         "hpcosim serve demo --once --out results/mine",
         "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
+        "hpcosim serve demo --http 127.0.0.1:8080 --speed 3600",
     ),
     "schedule": _examples(
         "hpcosim schedule easy",

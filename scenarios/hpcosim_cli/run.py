@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.live import Speed, WatchRun
 from hpcosim_cli.options import (
     Explain,
     Force,
@@ -38,28 +39,38 @@ def run(
     force: Force = False,
     formats: Formats = None,
     as_json: Json = False,
+    watch: WatchRun = False,
+    speed: Speed = None,
 ) -> None:
     """Run a scenario, write its results and print its metrics."""
     with errors_in_one_line():
+        from contextlib import nullcontext
+
         from hpcosim_cli.formats import formats_of
+        from hpcosim_cli.live import watched_run
         from hpcosim_cli.report import print_metrics, print_warning
+        from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.model.file import load_scenario
         from hpcosim_scenarios.running.run import run_scenario
         from hpcosim_server.errors import ResultsError
 
+        if speed is not None and not watch:
+            raise ScenariosError("--speed needs --watch")
         overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
-            metrics, folder = run_scenario(
-                scenario,
-                scheduler=scheduler,
-                transport=transport,
-                out=out,
-                force=force,
-                overrides=overrides,
-                formats=formats_of(formats),
-                warn=print_warning,
-            )
+            with watched_run(speed, transport) if watch else nullcontext() as watched:
+                metrics, folder = run_scenario(
+                    scenario,
+                    scheduler=scheduler,
+                    transport=transport,
+                    out=out,
+                    force=force,
+                    overrides=overrides,
+                    formats=formats_of(formats),
+                    warn=print_warning,
+                    watched=watched,
+                )
         except ResultsError as error:
             if error.metrics is not None:
                 print_metrics(error.metrics, currency, as_json=as_json)

@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
+from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 
 LIMITS = "Limits"
@@ -78,6 +79,9 @@ def serve(
     once: Once = False,
     sessions: Sessions = None,
     status_fd: StatusFd = None,
+    http: Http = None,
+    http_token: HttpToken = None,
+    speed: Speed = None,
     idle_timeout_s: IdleTimeout = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
@@ -91,32 +95,36 @@ def serve(
     """
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
+        from hpcosim_cli.live import serving_live
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
-        from hpcosim_server.service.service import Limits
+        from hpcosim_server.service.limits import Limits
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
-        failures = serve_scenarios(
-            scenarios,
-            bind,
-            out=out,
-            force=force,
-            sessions=1 if once else sessions,
-            folder_per_session=not once,
-            limits=Limits(
-                message_bytes=max_message_bytes,
-                decisions=max_decisions,
-                sessions=max_sessions,
-                jobs=max_jobs,
-                idle_s=idle_timeout_s,
-            ),
-            overrides=overrides_of(changes, seed, lenient),
-            also=writers_of(formats_of(formats)),
-            tell=None if status_fd is None else writing_to(status_fd),
-        )
+        tell = None if status_fd is None else writing_to(status_fd)
+        with serving_live(http, http_token, speed, tell) as watch:
+            failures = serve_scenarios(
+                scenarios,
+                bind,
+                out=out,
+                force=force,
+                sessions=1 if once else sessions,
+                folder_per_session=not once,
+                limits=Limits(
+                    message_bytes=max_message_bytes,
+                    decisions=max_decisions,
+                    sessions=max_sessions,
+                    jobs=max_jobs,
+                    idle_s=idle_timeout_s,
+                ),
+                overrides=overrides_of(changes, seed, lenient),
+                also=writers_of(formats_of(formats)),
+                tell=tell,
+                watch=watch,
+            )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):
         raise typer.Exit(RUN_FAILED)

@@ -29,6 +29,7 @@ from hpcosim_protocol import (
     Event,
     EventKind,
     Events,
+    Held,
     Hello,
     ServerMessage,
     SimulationEnded,
@@ -91,6 +92,7 @@ class Connection:
         self.welcome: Welcome | None = None
         self._timeouts = timeouts or Timeouts()
         self._seq = 0
+        self._held = False
         self._context = zmq.Context()
         # A DEALER socket, unlike a REQ socket, can send again before it has received. It sends no
         # empty delimiter frame, which would cost a tenth of the time of each message.
@@ -149,6 +151,7 @@ class Connection:
             overrides=dict(overrides or {}),
             session=session,
             policy=dict(policy or {}),
+            held_replies=True,
         )
         try:
             answer = self._request(message, 0)
@@ -238,6 +241,8 @@ class Connection:
                 LOG.warning("no server answers at %s; retrying for %g s", self.address, left_s)
             notice = False
             answer = self._answer_to(seq)
+            if self._held:  # a sign of life: the simulation is slowed down or paused
+                deadline_s = time.monotonic() + timeout_s
             if isinstance(answer, Error):
                 raise ServerRefusedError(answer)
             if answer is not None:
@@ -248,8 +253,9 @@ class Connection:
     def _answer_to(self, seq: int) -> ServerMessage | None:
         """Return the reply to request `seq`; None: none came within `resend_s`.
 
-        Late replies to earlier requests are skipped.
+        Late replies to earlier requests are skipped. `_held` says whether `held` came instead.
         """
+        self._held = False
         while True:
             try:
                 data = self._socket.recv()
@@ -259,7 +265,9 @@ class Connection:
                 answer = decode_server_message(data)
             except DecodeError as error:
                 raise ServerFaultError(f"the server's reply cannot be decoded: {error}") from error
-            if _answers(answer, seq):
+            if isinstance(answer, Held):
+                self._held = self._held or answer.seq == seq
+            elif _answers(answer, seq):
                 return answer
 
 

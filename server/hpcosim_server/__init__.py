@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from hpcosim_server.engine.simulation import Batch, Simulation
     from hpcosim_server.errors import ServerError, SessionRefused, SimulationStuck
     from hpcosim_server.record.results import Run, metrics_of, write_results
-    from hpcosim_server.service.service import Limits, Service
+    from hpcosim_server.service.limits import Limits
+    from hpcosim_server.service.service import Service
     from hpcosim_server.service.session import Opened
     from hpcosim_server.service.socket_loop import serve
 
@@ -56,7 +57,8 @@ _MODULES = {
     "engine.simulation": ("Batch", "Simulation"),
     "errors": ("ServerError", "SessionRefused", "SimulationStuck"),
     "record.results": ("Run", "metrics_of", "write_results"),
-    "service.service": ("Limits", "Service"),
+    "service.limits": ("Limits",),
+    "service.service": ("Service",),
     "service.session": ("Opened",),
     "service.socket_loop": ("serve",),
 }

@@ -37,7 +37,8 @@ from hpcosim_protocol import (
 from hpcosim_server.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulation
 from hpcosim_server.physics.node_power import NEXT
 from hpcosim_server.record.results import Run, metrics_of
-from hpcosim_server.service.service import REMEMBERED, Limits, Service
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.service import REMEMBERED, Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import MOST_FRAMES
 from support.protocol import (

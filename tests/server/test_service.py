@@ -28,7 +28,8 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.service.service import Limits, Service
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.status import Failure
 from support.examples import examples

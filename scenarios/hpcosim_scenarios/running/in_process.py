@@ -17,11 +17,14 @@ from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.engine.simulation import Batch
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
+from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.session import Opened
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REPORT_EVERY_S = 0.1
 CLOCK_EVERY = 256  # batches between two readings of the wall clock
+PACE_TICK_S = 0.02  # longest sleep while the pace holds the simulation back
+LABEL = "run"  # of the only session, for observers
 
 
 def run_in_process(
@@ -33,6 +36,7 @@ def run_in_process(
     warn: Warn = ignore_warning,
     *,
     explain: bool = False,
+    watch: Watch | None = None,
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
 
@@ -43,6 +47,7 @@ def run_in_process(
         report: called with the progress about ten times a second.
         also: additional result writers.
         warn: called with each warning at the end of the run.
+        watch: an observer of the run, and its pace; None: no observer, as fast as possible.
         explain: record explanations of the policy (`View.explain`).
 
     Raises:
@@ -51,11 +56,12 @@ def run_in_process(
         ResultsError: the results cannot be written; it has the metrics.
     """
     simulation, run = opened.simulation, opened.run
+    link = _Link(opened, report)
     try:
         play(
             policy,
             simulation.cluster.platform,
-            _Link(opened, report),
+            link if watch is None else _PacedLink(link, opened, watch),
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
             explains=explain,
@@ -77,6 +83,8 @@ def run_in_process(
         if out is not None:
             with _signals_ignored():
                 write_results(out, record, run, also)
+        if watch is not None:
+            watch.observer.closed(LABEL)
     return metrics_of(record, run)
 
 
@@ -123,3 +131,28 @@ class _Link:
         return self._simulation.advance(
             decisions, wake_on=wake_on, elapsed_s=elapsed_s, seq=self._seq
         )
+
+
+class _PacedLink:
+    """Passes decisions to the simulation, sleeps at the pace of the run, and calls an observer."""
+
+    def __init__(self, link: _Link, opened: Opened, watch: Watch) -> None:
+        self._link = link
+        self._ticker = Ticker(watch.observer.ticked, time.monotonic)
+        self._pace = watch.pace_of(opened)
+        watch.observer.opened(LABEL, opened, self._pace)
+
+    def __call__(
+        self,
+        decisions: Sequence[Decision],
+        wake_on: Collection[EventKind] | None,
+        elapsed_s: float,
+    ) -> Batch:
+        batch = self._link(decisions, wake_on, elapsed_s)
+        self._ticker.tick()
+        if not (batch.ended or self._pace.is_free):
+            while (wait_s := self._pace.wait_s(batch.now_s)) > 0.0:
+                time.sleep(min(wait_s, PACE_TICK_S))
+                self._ticker.tick()
+            self._pace.sent(batch.now_s)
+        return batch

@@ -252,7 +252,12 @@ def open_scenario(
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
     simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
-    return Opened(simulation, run, len(jobs))
+    return Opened(simulation, run, len(jobs), _span_s(jobs, simulation.start_s))
+
+
+def _span_s(jobs: JobTable, start_s: float) -> float:
+    """Return the time from the start to the end of the last job if no job waited, s."""
+    return float((jobs.submit_s + jobs.run_s).max()) - start_s if len(jobs) else 0.0
 
 
 def switching_chance(seed: int) -> np.random.Generator:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -21,6 +21,7 @@ from hpcosim_scenarios.running.in_process import signal_of
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Wire
+from hpcosim_scenarios.running.watched import WatchedRun
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.service.status import Failure
 
@@ -42,6 +43,7 @@ def run_processes(
     server_options: Sequence[str] = (),
     scheduler_options: Sequence[str] = (),
     report: Report = ignore,
+    watched: WatchedRun | None = None,
 ) -> dict[str, int | float]:
     """Run a scenario with the simulator and the scheduler in separate processes.
 
@@ -53,6 +55,7 @@ def run_processes(
         server_options: additional arguments of `hpcosim serve`.
         scheduler_options: additional arguments of `hpcosim schedule`.
         report: called with the progress about four times a second.
+        watched: how people watch the run; None: it is not watched.
 
     Returns:
         The metrics.
@@ -71,15 +74,16 @@ def run_processes(
         schedule = ["schedule", scheduler, "--connect", address]
         for timeout in ("--hello-timeout-s", "--timeout-s"):
             schedule += [timeout, str(CLIENT_TIMEOUT_S)]
-        with (
-            _server([*serve, *server_options]) as (server, status),
-            _Process("the scheduler", [*schedule, *scheduler_options]) as client,
-        ):
-            try:
-                _watch(server, status, client, report)
-            except KeyboardInterrupt as stopped:
-                server.stop(signal_of(stopped))  # before the client leaves: `run.json` names it
-                raise
+        watched = watched or WatchedRun()
+        serve += [*server_options, *watched.server_options]
+        with _server(serve, watched.environment) as (server, status):
+            watched.before_scheduler(status)
+            with _Process("the scheduler", [*schedule, *scheduler_options]) as client:
+                try:
+                    _watch(server, status, client, report)
+                except KeyboardInterrupt as stopped:
+                    server.stop(signal_of(stopped))  # before the client: `run.json` names it
+                    raise
     metrics: dict[str, int | float] = json.loads((out / "metrics.json").read_text())
     return metrics
 
@@ -100,9 +104,16 @@ class _Process:
         name: name in error messages.
         command: the arguments of `hpcosim`.
         keep_open: file descriptors that the process inherits.
+        environment: additional environment variables.
     """
 
-    def __init__(self, name: str, command: Sequence[str], keep_open: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        keep_open: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._name = name
         self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
             [*COMMAND, *command],
@@ -112,6 +123,7 @@ class _Process:
             text=True,
             errors="replace",
             pass_fds=keep_open,
+            env={**os.environ, **(environment or {})},
             start_new_session=True,  # keeps Ctrl-C from the process; `stop` ends it
         )
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
@@ -150,12 +162,14 @@ class _Process:
 
 
 @contextmanager
-def _server(command: Sequence[str]) -> Iterator[tuple[_Process, StatusReader]]:
+def _server(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[tuple[_Process, StatusReader]]:
     """Start a server for the `with` block; yield the process and its status."""
     reading, writing = os.pipe()
     try:
         command = [*command, "--status-fd", str(writing)]
-        with _Process("the server", command, (writing,)) as server:
+        with _Process("the server", command, (writing,), environment) as server:
             os.close(writing)
             writing = -1
             yield server, StatusReader(reading)

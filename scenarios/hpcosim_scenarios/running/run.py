@@ -35,6 +35,7 @@ from hpcosim_scenarios.running.warnings import (
     ignore_warning,
     recorded_warnings,
 )
+from hpcosim_scenarios.running.watched import WatchedRun
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import WorkloadSource
 from hpcosim_server.service.session import Opened
@@ -51,6 +52,7 @@ def run_scenario(
     overrides: Overrides | None = None,
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
+    watched: WatchedRun | None = None,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -65,6 +67,7 @@ def run_scenario(
         overrides: values to change in the scenario, by dotted path.
         formats: additional formats of results.
         warn: called with each warning about the scenario or the run.
+        watched: how people watch the run; None: it is not watched.
 
     Returns:
         The metrics, and the results folder.
@@ -90,9 +93,11 @@ def run_scenario(
     ):
         if transport == "inproc":
             loaded = Library([path], overrides).default
-            return run_chosen(chosen, loaded, folder, report, formats, warn), folder
+            return run_chosen(chosen, loaded, folder, report, formats, warn, watched), folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
-        metrics = _run_processes(path, chosen, folder, transport, overrides or {}, options, report)
+        metrics = _run_processes(
+            path, chosen, folder, transport, overrides or {}, options, report, watched
+        )
         for warning in recorded_warnings(folder):
             warn(warning)
         return metrics, folder
@@ -110,6 +115,7 @@ def run_chosen(
     report: Report = ignore,
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
+    watched: WatchedRun | None = None,
 ) -> dict[str, int | float]:
     """Run a scenario in this process, and return the metrics.
 
@@ -120,13 +126,17 @@ def run_chosen(
         report: called with the progress about ten times a second.
         formats: additional formats of results.
         warn: called with each warning at the end of the run.
+        watched: how people watch the run; None: it is not watched.
 
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
+    watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
+        watched.before_run()
         also, explain = writers_of(formats), chosen.explain
-        return run_in_process(opened, policy, out, report, also, warn, explain=explain)
+        watch = watched.watch
+        return run_in_process(opened, policy, out, report, also, warn, explain=explain, watch=watch)
 
 
 @contextmanager
@@ -193,6 +203,7 @@ def _run_processes(
     overrides: Overrides,
     options: Sequence[str],
     report: Report,
+    watched: WatchedRun | None,
 ) -> dict[str, int | float]:
     def run(ready: Chosen) -> dict[str, int | float]:
         return run_processes(
@@ -203,6 +214,7 @@ def _run_processes(
             server_options=options,
             scheduler_options=ready.options(),
             report=report,
+            watched=watched,
         )
 
     if not chosen.needs_plan:  # then only the server reads the jobs

@@ -13,7 +13,9 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.service import Limits, Service
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.service import Service
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
@@ -31,6 +33,7 @@ def serve_scenarios(
     overrides: Overrides | None = None,
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
+    watch: Watch | None = None,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -48,6 +51,7 @@ def serve_scenarios(
         also: additional result writers.
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
+        watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -68,6 +72,7 @@ def serve_scenarios(
             folder_per_session=folder_per_session,
             also=also,
             report=tell,
+            watch=watch,
         )
         serve(service, address)
     except (ScenarioError, WorkloadError, BindError) as error:

@@ -1,7 +1,8 @@
 """The status of `hpcosim serve` for the program that started it: one JSON object per line.
 
 `hpcosim serve --status-fd N` writes them to the inherited file descriptor N, such as the write end
-of a pipe. Each is a `Progress` or a `Failure` of `hpcosim_server.service.status`:
+of a pipe. Each is a `Progress`, a `Failure` or
+a `LivePage` of `hpcosim_server.service.status`:
 
     {"status":"progress","session":"1f0c","scenario":"demo","scheduler":"easy","now_s":60.0,
      "jobs_over":3,"jobs":40}
@@ -21,7 +22,7 @@ from contextlib import suppress
 import msgspec
 
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_server.service.status import Failure, Progress, Status
+from hpcosim_server.service.status import Failure, LivePage, Progress, Status
 
 
 def writing_to(descriptor: int) -> Callable[[Status], None]:
@@ -53,11 +54,13 @@ class StatusReader:
 
     Attributes:
         failure: the first failure of the server; None: none so far.
+        page: the page of its live view; None: none so far.
         is_over: whether the server has closed its end.
     """
 
     def __init__(self, descriptor: int) -> None:
         self.failure: Failure | None = None
+        self.page: LivePage | None = None
         self.is_over = False
         self._descriptor = descriptor
         self._rest = b""
@@ -81,6 +84,8 @@ class StatusReader:
                 status = msgspec.json.decode(line, type=Status)
                 if isinstance(status, Progress):
                     last = status
+                elif isinstance(status, LivePage):
+                    self.page = status
                 elif self.failure is None:
                     self.failure = status
         return last

@@ -27,6 +27,7 @@ const HELP_KEYS = [
  * @param {{model: RunModel, name: string}[]} runs
  * @param {object} page `viewport`, `selection`, `colouring`, `theme`, `colourings` (see
  *   `COLOURINGS`) and `jump(row)`, which shows a job of the first run.
+ * @returns {{destroy: function(): void}} `destroy` ends the reaction to keys.
  */
 export function createToolbar(container, runs, page) {
   const { viewport, colouring, theme, colourings } = page;
@@ -47,7 +48,9 @@ export function createToolbar(container, runs, page) {
       makeButton("Help", () => help.showModal(), { "aria-haspopup": "dialog" })),
     help,
   );
-  document.addEventListener("keydown", (event) => pressKey(event, { page, input, help }));
+  const press = (event) => pressKey(event, { page, input, help });
+  document.addEventListener("keydown", press);
+  return { destroy: () => document.removeEventListener("keydown", press) };
 }
 
 /** Whether a colouring says anything: a run without users has no colours by user. */

@@ -43,8 +43,14 @@ class Simulation(Engine):
 
     The clock starts at the first submission or at `rules.initial_time_s`. Arguments and attributes
     are those of `Engine`.
+
+    Attributes:
+        requests: number of calls of `advance`.
+        decisions: number of decisions in them.
+        rejected: number of these decisions that were rejected.
     """
 
+    requests = decisions = rejected = 0
     _rejected_in_a_row = 0
     _signals_before = 0  # number of events of signals at the last other event
 
@@ -77,6 +83,8 @@ class Simulation(Engine):
         before_s = self.clock.now
         if not 0.0 <= elapsed_s <= MAX_TIME_S:
             raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {MAX_TIME_S}")
+        self.requests += 1
+        self.decisions += len(decisions)
         if elapsed_s > 0.0:
             self._advance_to(before_s + elapsed_s)
         for index, decision in enumerate(decisions):
@@ -130,6 +138,7 @@ class Simulation(Engine):
     # Schedulers that make no progress
 
     def _reject(self, seq: int, index: int, decision: Decision, rejection: Rejection) -> None:
+        self.rejected += 1
         self.outbox.add(
             DecisionRejected(
                 self.now_s,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -25,6 +24,10 @@ from hpcosim_protocol import (
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.observer import Ticker, Watch
+from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.reporting import (
     folder_name,
     log_progress,
@@ -45,26 +48,6 @@ REMEMBERED = 1000
 """Number of closed sessions and of failures that a service keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits for clients of a server.
-
-    Attributes:
-        message_bytes: maximum size of a message, bytes.
-        decisions: maximum number of decisions in a message.
-        sessions: maximum number of open sessions.
-        jobs: maximum number of jobs in a session.
-        idle_s: timeout between messages of a client, wall-clock s; the service then closes the
-            session.
-    """
-
-    message_bytes: int = 16 * 2**20
-    decisions: int = 100_000
-    sessions: int = 64
-    jobs: int = 2_000_000
-    idle_s: float = 600.0
-
-
 class Service:
     """Replies to messages and writes the results of closed sessions.
 
@@ -78,8 +61,10 @@ class Service:
         also: additional result writers.
         report: receives each failure immediately and the progress of each active session every
             `PROGRESS_INTERVAL_S`; None: progress goes to the log.
+        watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
 
     Attributes:
+        held: the replies that the pace of their sessions holds back.
         failures: the first `REMEMBERED` failures, for the exit status.
     """
 
@@ -93,8 +78,10 @@ class Service:
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.limits = limits or Limits()
+        self.held = HeldReplies()
         self.failures: list[Failure] = []
         self._new_session = new_session
         self._out = out
@@ -102,6 +89,9 @@ class Service:
         self._folder_per_session = folder_per_session
         self._also = also
         self._report = report or log_progress
+        self._watch = watch
+        self._ticker = Ticker(watch.observer.ticked, time.monotonic) if watch else None
+        self._paces: dict[str, Pace] = {}
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._closed = ClosedSessions(REMEMBERED)
@@ -115,15 +105,31 @@ class Service:
         """Whether all sessions that the service opens are closed and their results written."""
         return self._sessions_left == 0 and not self._open and not self._to_write
 
-    def answer(self, data: bytes) -> bytes:
-        """Return the encoded reply to a message. Invalid bytes get an `error` reply."""
+    def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
+        """Return the encoded reply to a message. Invalid bytes get an `error` reply.
+
+        Args:
+            data: the message.
+            envelope: return address of the sender.
+
+        Returns:
+            The reply, or `HELD`: it is held back, and `due` returns it later with the envelope.
+        """
         began_s = time.monotonic()
         try:
-            return self._answer(data)
+            return self._answer(data, envelope)
         finally:
             self._busy_s += time.monotonic() - began_s
 
-    def _answer(self, data: bytes) -> bytes:
+    def due(self) -> Sequence[tuple[Envelope, bytes]]:
+        """Return the replies that have been held back long enough, with their return addresses."""
+        replies = []
+        for name, envelope, reply in self.held.due():
+            self._open[name].note_message(self._idle_clock_s())
+            replies.append((envelope, reply))
+        return replies
+
+    def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         if self._stopped:
             return _error("shutting_down", self._stopped, fatal=True)
         if len(data) > self.limits.message_bytes:
@@ -139,7 +145,7 @@ class Service:
             return _error("invalid_message", error.what, error.where)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
-            return self._dispatch(message)
+            return self._dispatch(message, envelope)
         except SessionRefused as refused:
             return _error(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
@@ -154,13 +160,15 @@ class Service:
             )
 
     def tidy(self) -> None:
-        """Write results, report progress and close idle sessions. Call it between requests."""
+        """Write results, report progress, close idle sessions. Call it between requests."""
         if self._to_write:
             began_s = time.monotonic()
             finished, self._to_write = self._to_write, []
             for session in finished:
                 self._write(session)
             self._busy_s += time.monotonic() - began_s
+        if self._ticker is not None:
+            self._ticker.tick()
         wall_s = time.monotonic()
         if wall_s < self._progress_due_s:
             return
@@ -169,7 +177,8 @@ class Service:
         for session in list(self._open.values()):
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
-            if now_s - session.last_message_s > self.limits.idle_s:
+            silent_s = 0.0 if session.name in self.held else now_s - session.last_message_s
+            if silent_s > self.limits.idle_s:
                 session.end(f"no message from the client for more than {self.limits.idle_s:g} s")
                 self._close(session, "client_silent")
 
@@ -194,11 +203,11 @@ class Service:
             self._close(session, "stopped")
         self.tidy()
 
-    def _dispatch(self, message: ClientMessage) -> bytes:
+    def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
             return self._hello(message)
         if isinstance(message, Decisions):
-            return self._decide(message)
+            return self._decide(message, envelope)
         if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
         session = self._find(message.session)
@@ -206,15 +215,22 @@ class Service:
         self._close(session, "client_left")
         return encode(Goodbye())
 
-    def _decide(self, request: Decisions) -> bytes:
+    def _decide(self, request: Decisions, envelope: Envelope) -> bytes:
         repeated = self._closed.repeated_reply(request)
+        if repeated is None:
+            repeated = self.held.repeated(request, envelope)
         if repeated is not None:
             return repeated
         session = self._find(request.session)
+        before = session.seq
         answer = session.decide(request)
         session.note_message(self._idle_clock_s())
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
+        pace = self._paces.get(session.name)
+        if pace is not None and not pace.is_free and session.seq > before:
+            now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
+            return self.held.hold(HeldReply(envelope, request, now_s, answer, pace, understood))
         return answer
 
     def _hello(self, hello: Hello) -> bytes:
@@ -243,6 +259,9 @@ class Service:
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session
+        if self._watch is not None:
+            pace = self._paces[session.name] = self._watch.pace_of(opened)
+            self._watch.observer.opened(session.label, opened, pace)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
@@ -275,6 +294,8 @@ class Service:
     def _close(self, session: Session, failed: Cause | None) -> None:
         del self._open[session.name]
         self._by_nonce.pop(session.hello.nonce, None)
+        self._paces.pop(session.name, None)
+        self.held.drop(session.name)
         self._closed.add(session)
         self._to_write.append(session)
         self._report(progress_of(session))
@@ -289,11 +310,12 @@ class Service:
         self._report(failure)
 
     def _write(self, session: Session) -> None:
-        if self._out is None:
-            return
-        folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        if failure := write_session(folder, session, self._also):
-            self._fail(failure)
+        if self._out is not None:
+            folder = self._out / folder_name(session) if self._folder_per_session else self._out
+            if failure := write_session(folder, session, self._also):
+                self._fail(failure)
+        if self._watch is not None:
+            self._watch.observer.closed(session.label)
 
 
 def _error(

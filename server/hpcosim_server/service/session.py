@@ -31,11 +31,14 @@ class Opened:
         simulation: the simulation at its start.
         run: content of `run.json`.
         jobs: number of jobs in the workload.
+        span_s: simulated time from the start to the end of the last job if no job waited, s;
+            0: unknown.
     """
 
     simulation: Simulation
     run: Run
     jobs: int
+    span_s: float = 0.0
 
     def complete(self) -> None:
         """Mark the run as complete: every job is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from types import FrameType
@@ -10,12 +11,14 @@ import structlog
 import zmq
 
 from hpcosim_server.errors import BindError
+from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.service import Service
 
 log = structlog.get_logger()
 
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
 TICK_MS = 100  # receive timeout: delay of signals, idle timeouts and results, ms
+HELD_TICK_MS = 20  # receive timeout while a reply is held back: delay of the pace's controls, ms
 MOST_FRAMES = 8  # frames of a message: identity, optional request number, delimiter, body
 MAX_PORT = 65535
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
@@ -60,8 +63,12 @@ def serve(service: Service, address: str) -> str:
             )
         while not stop.signal and not service.done:
             _answer_one(socket, service)
+            if service.held:
+                _send_due(socket, service)
             service.tidy()
         reason = f"stopped by {stop.signal}" if stop.signal else "all sessions are over"
+        for envelope, reply in service.held.all():  # these clients learn of the end sooner
+            _send(socket, envelope, reply)
         if service.stop(reason):
             _reply_shutting_down(socket, service)
         log.info("stopped", reason=reason)
@@ -87,10 +94,29 @@ def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:
     if not 1 < len(frames) < MOST_FRAMES:  # the peer is neither a REQ nor a DEALER socket
         return
     *envelope, body = frames
-    answer = service.answer(body)
+    if answer := service.answer(body, envelope):
+        _send(socket, envelope, answer)
+    elif service.held:
+        _wait_for_due(socket, service)
+
+
+def _send(socket: zmq.Socket[bytes], envelope: Envelope, answer: bytes) -> None:
     for frame in envelope:  # identity and delimiter are returned unchanged
         socket.send(frame, zmq.SNDMORE)
     socket.send(answer)
+
+
+def _send_due(socket: zmq.Socket[bytes], service: Service) -> None:
+    """Send the held replies that are due."""
+    for envelope, reply in service.due():
+        _send(socket, envelope, reply)
+    _wait_for_due(socket, service)
+
+
+def _wait_for_due(socket: zmq.Socket[bytes], service: Service) -> None:
+    """Set the receive timeout so that the next held reply is sent in time."""
+    longest_ms = HELD_TICK_MS if service.held else TICK_MS
+    socket.rcvtimeo = math.ceil(min(longest_ms, 1000 * service.held.wait_s()))
 
 
 class _Stop:

@@ -61,4 +61,16 @@ class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="
     metrics: Mapping[str, int | float] | None = None
 
 
-Status = Progress | Failure
+class LivePage(Struct, frozen=True, tag_field="status", tag="page"):
+    """The page of the live view (`--http`).
+
+    Attributes:
+        url: URL, with the token.
+        viewed: false when the server starts; true when the page is first opened.
+    """
+
+    url: str
+    viewed: bool = False
+
+
+Status = Progress | Failure | LivePage

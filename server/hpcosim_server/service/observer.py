@@ -1,0 +1,71 @@
+"""Observers of a server's simulations, such as a live view, and the pace that they may set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from hpcosim_server.service.pace import Pace, Speed, speed_for
+from hpcosim_server.service.session import Opened
+
+OBSERVE_INTERVAL_S = 0.25
+"""Interval between two calls of `Observer.ticked`, wall-clock s."""
+
+
+class Observer(Protocol):
+    """Is told of the sessions of a service, in the thread of the simulations.
+
+    The simulations wait while a method runs, so each returns quickly and never blocks.
+    """
+
+    def opened(self, label: str, opened: Opened, pace: Pace) -> None:
+        """Note a new session.
+
+        Args:
+            label: the public label of the session.
+            opened: its simulation. An observer reads it, in this thread, and changes nothing.
+            pace: its pace, for any thread.
+        """
+
+    def ticked(self) -> None:
+        """Look at the sessions. Called between requests, every `OBSERVE_INTERVAL_S`."""
+
+    def closed(self, label: str) -> None:
+        """Note that a session is over and its results are written. Its simulation is now fixed."""
+
+
+class Watch(NamedTuple):
+    """An observer, and the pace of new sessions.
+
+    Attributes:
+        observer: the observer.
+        speed: the speed of each new session.
+    """
+
+    observer: Observer
+    speed: Speed = None
+
+    def pace_of(self, opened: Opened) -> Pace:
+        """Return the pace of a new session."""
+        return Pace(speed_for(self.speed, opened.span_s), opened.simulation.now_s)
+
+
+class Ticker:
+    """Calls a function every `OBSERVE_INTERVAL_S`.
+
+    Args:
+        call: the function.
+        clock: returns the wall-clock time, s.
+    """
+
+    def __init__(self, call: Callable[[], None], clock: Callable[[], float]) -> None:
+        self._call = call
+        self._clock = clock
+        self._due_s = 0.0
+
+    def tick(self) -> None:
+        """Call the function if the interval has passed."""
+        at_s = self._clock()
+        if at_s >= self._due_s:
+            self._due_s = at_s + OBSERVE_INTERVAL_S
+            self._call()
