@@ -1,6 +1,7 @@
 # `make` or `make help` lists what there is to make.
 PYTHON ?= python3
 VENV ?= .venv
+PIP ?= $(VENV)/bin/pip
 OUT ?= results/demo
 WORKERS ?= auto
 ARGS ?=
@@ -39,5 +40,5 @@ $(VENV)/.installed-%: pyproject.toml .ci/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
 	@echo "Installing hpcosim[$*] into $(VENV); the first time this takes minutes."
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --disable-pip-version-check --constraint .ci/constraints.txt --editable '.[$*]'
+	$(PIP) install --disable-pip-version-check --constraint .ci/constraints.txt --editable '.[$*]'
 	@touch $@

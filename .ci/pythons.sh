@@ -25,7 +25,7 @@ for version; do
     continue
   fi
   "$python" -m venv "$WORK/$version"
-  "$WORK/$version/bin/pip" install --quiet --disable-pip-version-check --editable '.[test]'
+  .ci/uv.sh "$WORK/$version" install --quiet --editable '.[test]'
   "$WORK/$version/bin/python" -m pytest --numprocesses=auto --dist=worksteal -m 'not slow' \
     --hypothesis-profile=fast -q -p no:cacheprovider >"$WORK/log" || { cat "$WORK/log"; exit 1; }
   echo "Python $version: $(tail -n 1 "$WORK/log")"

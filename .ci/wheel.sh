@@ -26,7 +26,7 @@ mkdir "$WORK/source"
   pyproject.toml hatch_build.py README.md LICENSE protocol server scheduler_client scenarios |
   xargs -0 ls -d 2>/dev/null | xargs -d '\n' cp --parents -t "$WORK/source")
 "$PYTHON" -m venv "$WORK/build"
-"$WORK/build/bin/pip" install --quiet --disable-pip-version-check build
+"$ROOT/.ci/uv.sh" "$WORK/build" install --quiet build
 "$WORK/build/bin/python" -m build --outdir "$WORK/dist" "$WORK/source" >"$WORK/build.log" 2>&1 ||
   { tail -n 30 "$WORK/build.log" >&2 && die 'the build failed'; }
 WHEEL=$(echo "$WORK"/dist/*.whl)
@@ -57,7 +57,7 @@ EOF
 
 step 'install'
 "$PYTHON" -m venv "$WORK/venv"
-"$WORK/venv/bin/pip" install --quiet --disable-pip-version-check \
+"$ROOT/.ci/uv.sh" "$WORK/venv" install --quiet \
   --constraint "$ROOT/.ci/constraints.txt" "$WHEEL[experiment,plot,rl]"
 export PATH="$WORK/venv/bin:$PATH"
 unset PYTHONPATH
@@ -89,6 +89,6 @@ test -s results/tiny/results.parquet && test -s results/tiny/report.html
 hpcosim experiment backfilling --dry-run >/dev/null 2>&1
 
 step 'a study of a paper'
-hpcosim reproduce deep-eas-beta --out beta >/dev/null
-test -s beta/summary.md
+hpcosim reproduce pairing-exp1 --out pairing >/dev/null
+test -s pairing/summary.md
 step 'done'

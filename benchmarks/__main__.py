@@ -17,6 +17,7 @@ from benchmarks import (
     power,
     scaling,
     start,
+    viewer,
     wire,
 )
 from hpcosim_cli.report import number
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "memory": memory.run,
     "executors": executors.run,
     "experiments": experiments.run,
+    "viewer": viewer.run,
     "live": live.run,
 }
 

@@ -27,8 +27,8 @@ def draw(
     """Draw the schedule (Gantt chart), power and queue length of a run, as PNG and SVG."""
     with errors_in_one_line():
         from hpcosim_cli.report import print_warning
-        from hpcosim_scenarios.figures.schedule import draw_schedule
         from hpcosim_scenarios.running.incomplete import why_incomplete
+        from hpcosim_view.figures.schedule import draw_schedule
 
         if reason := why_incomplete(results):
             print_warning(f"{results} has incomplete results: {reason}")

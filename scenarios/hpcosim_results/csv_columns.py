@@ -41,9 +41,9 @@ def read_columns(
     """
     first_row = 0
     with open_text(path) as file:
-        header = file.readline().rstrip("\r\n").split(",")
-        chosen = _chosen_columns(path, header, required, optional or {})
         try:
+            header = file.readline().rstrip("\r\n").split(",")
+            chosen = _chosen_columns(path, header, required, optional or {})
             for columns, rows in _blocks(file, len(header)):
                 if not columns:
                     raise located(path, first_row + rows, f"expected {len(header)} cells")
@@ -103,12 +103,20 @@ def open_text(path: Path) -> IO[str]:
             raw.seek(max(size - 1, 0))
             last = raw.read(1)
     except OSError as error:
-        raise ReadResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
     if size > MAX_FILE_BYTES:
         raise ReadResultsError(f"{path}: {size} bytes; expected at most {MAX_FILE_BYTES}")
     if last != b"\n":
         raise ReadResultsError(f"{path}: the file is cut off: its last line is incomplete")
     return path.open(encoding="utf-8", newline="")
+
+
+def unreadable(path: Path, error: OSError) -> ReadResultsError:
+    """Return the error of a file of a results folder that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        what = "is missing, so this is half a results folder; run the scenario again"
+        return ReadResultsError(f"{path} {what}")
+    return ReadResultsError(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def _chosen_columns(

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
-from hpcosim_results.csv_columns import located
+from hpcosim_results.csv_columns import located, unreadable
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import (
@@ -24,6 +24,7 @@ from hpcosim_results.job_columns import (
 from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, LayoutError, Starts, boxes_of
 from hpcosim_results.node_columns import check_energy, read_spans, watts_of
+from hpcosim_server.record.results import Run
 from hpcosim_server.record.versions import hpcosim_version
 
 T = TypeVar("T")
@@ -95,9 +96,8 @@ def read_folder(path: Path) -> Frame:
     start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0
     return frame(
         {
-            **first_about(about.scenario, about.scheduler, about.seed, about.platform, start_s),
+            **first_about(about, about.platform, start_s),
             **names.lists(),
-            "hpcosim": about.hpcosim,
             "now_s": float(spans.end_s.max(initial=start_s)),
             "ended_because": about.ended_because,
             "complete": about.complete,
@@ -118,14 +118,13 @@ def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> di
         raise located(path, error.start, what) from None
 
 
-def first_about(
-    scenario: str, scheduler: str, seed: int, platform: Platform, start_s: float
-) -> dict[str, Any]:
+def first_about(run: Run | _About, platform: Platform, start_s: float) -> dict[str, Any]:
     """Return the facts of the first frame of a run; see `Frame`."""
     return {
-        "scenario": scenario,
-        "scheduler": scheduler,
-        "seed": seed,
+        "scenario": run.scenario,
+        "scheduler": run.scheduler,
+        "seed": run.seed,
+        "hpcosim": run.hpcosim,
         "start_s": start_s,
         "nodes": [
             [group.count, group.cores, f"group {number}"]
@@ -187,7 +186,7 @@ def _json(path: Path, kind: type[T]) -> T:
             raise ReadResultsError(f"{path}: expected at most {MAX_JSON_BYTES} bytes")
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
-        raise ReadResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
     except msgspec.DecodeError as error:
         raise ReadResultsError(f"{path}: damaged: {error}") from None
     except RecursionError:

@@ -92,9 +92,10 @@ class Frame(NamedTuple):
     Attributes:
         about: facts as JSON values. Every frame has `now_s` (simulated time up to which it is
             complete, s) and the lists of `NAMES`. The first frame of a run also has `scenario`,
-            `scheduler`, `seed`, `start_s` and `nodes`: `[[count, cores, group], ...]`, the number
-            of nodes, the cores of each and the name of their group, in order of node numbers. The
-            last frame has `ended_because`, `complete`, `metrics` and `warnings`.
+            `scheduler`, `seed`, `hpcosim` (version), `start_s` and `nodes`: `[[count, cores,
+            group], ...]`, the number of nodes, the cores of each and the name of their group, in
+            order of node numbers. The last frame has `ended_because`, `complete`, `metrics` and
+            `warnings`.
         columns: an array for each name of `COLUMNS`, of its type.
     """
 

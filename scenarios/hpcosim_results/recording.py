@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_protocol import Platform
 from hpcosim_results.csv_columns import Names
 from hpcosim_results.folder import first_about
 from hpcosim_results.frame import Frame, frame
@@ -129,9 +130,7 @@ class RecordingReader:
         if not self._begun:
             self._begun = True
             platform = simulation.cluster.platform
-            about |= first_about(
-                run.scenario, run.scheduler, run.seed, platform, simulation.start_s
-            )
+            about |= first_about(run, platform, simulation.start_s)
         if run.ended_because and not self._ended:
             self._ended = True
             record = simulation.record()
@@ -156,23 +155,13 @@ class RecordingReader:
 
     def _starts_and_ends(self, of: Recording, seen: _Seen) -> dict[str, Any]:
         """Return the new columns of `start`, `box` and `end`."""
-        changes = np.array(of.changes[seen.changes.changes :], np.int64)
-        rows, ended = changes[changes >= 0], ~changes[changes < 0]
-        counts = [of.places[row] for row in rows.tolist()]
-        starts = Starts(
-            rows,
-            _values(of.start_s, rows),
-            _values(of.placement, rows) == WHOLE_NODES,
-            np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
-            np.array(of.nodes[seen.places :], np.int64),
-            np.array(of.tasks[seen.places :], np.int64),
-        )
-        boxes = boxes_of(self._lanes, starts, Ends(ended, _values(of.end_s, ended)))
+        starts, ends = _starts_and_ends(of, seen.changes.changes, seen.places)
+        ended = ends.job
         over = np.concatenate([ended, np.array(of.not_started[seen.not_started :], np.int64)])
         time_s = _values(of.end_s, over)
         order = np.lexsort((over, time_s))
         return {
-            **boxes,
+            **boxes_of(self._lanes, starts, ends),
             "end.job": over[order],
             "end.time_s": time_s[order],
             "end.state": _values(of.state, over[order]),
@@ -233,6 +222,27 @@ class RecordingReader:
             "watts.state": state,
             "watts.power_w": values[instant, state],
         }
+
+
+def recorded_boxes(platform: Platform, recording: Recording) -> dict[str, Any]:
+    """Return the columns of `start` and `box` of a run."""
+    lanes = Lanes(platform.cores_by_node())
+    return boxes_of(lanes, *_starts_and_ends(recording, 0, 0))
+
+
+def _starts_and_ends(of: Recording, first_change: int, first_place: int) -> tuple[Starts, Ends]:
+    """Return the starts and ends of jobs from an entry of `changes` and of `nodes` on."""
+    changes = np.array(of.changes[first_change:], np.int64)
+    started, ended = changes[changes >= 0], ~changes[changes < 0]
+    starts = Starts(
+        started,
+        _values(of.start_s, started),
+        _values(of.placement, started) == WHOLE_NODES,
+        np.concatenate([[0], np.cumsum(_values(of.places, started), dtype=np.int64)]),
+        np.array(of.nodes[first_place:], np.int64),
+        np.array(of.tasks[first_place:], np.int64),
+    )
+    return starts, Ends(ended, _values(of.end_s, ended))
 
 
 def _since(of: object, columns: dict[str, str], first: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Read, run, plan and draw scenarios.
+"""Read, run and plan scenarios.
 
 Run a policy without a server:
 
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hpcosim_scenarios.errors import RunError, ScenarioError, ScenariosError
-    from hpcosim_scenarios.figures.schedule import draw_schedule
     from hpcosim_scenarios.model.file import load_scenario
     from hpcosim_scenarios.model.scenario import Scenario
     from hpcosim_scenarios.running.compare import (
@@ -44,7 +43,6 @@ __all__ = [
     "check",
     "compare_policies",
     "compare_schedulers",
-    "draw_schedule",
     "load_scenario",
     "plan_scenario",
     "run_scenario",
@@ -54,7 +52,6 @@ __all__ = [
 
 _MODULES = (
     ("errors", ("RunError", "ScenarioError", "ScenariosError")),
-    ("figures.schedule", ("draw_schedule",)),
     ("model.file", ("load_scenario",)),
     ("model.scenario", ("Scenario",)),
     ("running.compare", ("Comparison", "compare_policies", "compare_schedulers")),

@@ -56,9 +56,5 @@ class OracleError(ScenariosError):
     """The oracle cannot plan for this scenario, or SciPy is missing."""
 
 
-class FigureError(ScenariosError):
-    """The results cannot be drawn, or matplotlib is missing."""
-
-
 class OptimumError(ScenariosError):
     """The search for the optimum does not support this scenario."""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from hpcosim_client.extras import rl_extra
 from hpcosim_executors import Local
 from hpcosim_experiments.output import MARKER
-from hpcosim_scenarios.figures.schedule import drawing
 from hpcosim_server.record.folder import prepare
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.study import Request
+from hpcosim_view.figures.style import drawing
 
 __all__ = ["STUDIES", "Entry", "Request", "reproduce_study"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcosim_experiments.report.panels import PALE, READABLE
-from hpcosim_scenarios.figures.gantt import JobRow, boxes
-from hpcosim_scenarios.figures.schedule import COLOURS
+from hpcosim_results.recording import recorded_boxes
+from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,27 +103,14 @@ def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
     """
     from matplotlib.collections import PolyCollection
 
-    recording, cores_by_node = (
-        simulation.recording,
-        simulation.cluster.platform.cores_by_node(),
-    )
-    rows = [
-        JobRow(
-            recording.submit_s[row],
-            recording.start_s[row],
-            recording.end_s[row],
-            "completed",
-            recording.cores[row],
-            [(node, node) for node in recording.nodes_of(row)],
-        )
-        for row in range(len(recording))
-    ]
+    recording, platform = simulation.recording, simulation.cluster.platform
+    cores_by_node, columns = platform.cores_by_node(), recorded_boxes(platform, recording)
+    rows = np.repeat(columns["start.job"], columns["start.boxes"]).tolist()
     shapes, colours = [], []
-    for box in boxes(rows, cores_by_node):
-        left, right = recording.start_s[box.row], recording.end_s[box.row]
-        top = box.last + 1
-        shapes.append([(left, box.first), (right, box.first), (right, top), (left, top)])
-        colours.append(COLOURS[kinds[box.row] % len(COLOURS)])
+    for row, first, last in zip(rows, columns["box.first"], columns["box.last"], strict=True):
+        left, right, top = recording.start_s[row], recording.end_s[row], last + 1
+        shapes.append([(left, first), (right, first), (right, top), (left, top)])
+        colours.append(COLOURS[kinds[row] % len(COLOURS)])
     edged = sum(cores_by_node) <= MAX_EDGED_CORES
     edges = {"edgecolors": "white", "linewidths": 0.3} if edged else {"edgecolors": "none"}
     axes.add_collection(PolyCollection(shapes, facecolors=colours, zorder=2, **edges))

@@ -13,3 +13,7 @@ class ReportError(ViewError):
 
 class BundleError(ViewError):
     """The modules of the web page cannot be joined: a bug of this package."""
+
+
+class FigureError(ViewError):
+    """The results cannot be drawn, or matplotlib is missing."""

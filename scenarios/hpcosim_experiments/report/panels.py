@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcosim_experiments.whole_files import write_whole
-from hpcosim_scenarios.figures.schedule import COLOURS, Floats, drawing
+from hpcosim_view.figures.style import COLOURS, Floats, drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Rows, read_rows
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.deep_eas.cases import BUSIEST, PAPERS_CURVE, DeepEasTask
 from hpcosim_studies.deep_eas.sweep import ESJF, FORMS
 from hpcosim_studies.deep_eas.training import CURVES
+from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,9 +22,9 @@ from hpcosim_client.job import Floats
 from hpcosim_client.view import Policy
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_view.figures.style import COLOURS
 
 Steps = NDArray[np.int16]
 

@@ -13,7 +13,6 @@ from hpcosim_client.agents.deep_eas.network import load_deep_eas
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.deep_eas.cases import Case
 from hpcosim_studies.deep_eas.optimum import SequenceBound, optimum
@@ -24,6 +23,7 @@ from hpcosim_training.environments.step_costs import mean_edp
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
 from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
+from hpcosim_view.figures.style import COLOURS
 
 STEPS = (4, 7, 10, 13)
 """Lengths of sequences: steps in which jobs arrive."""

@@ -14,11 +14,11 @@ from hpcosim_experiments.model.combinations import Combination, Combinations
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, where
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.deep_eas.cases import BUSIEST, Case, Sweep
 from hpcosim_studies.deep_eas.training import MEASURE
 from hpcosim_studies.measures import change
 from hpcosim_studies.study import Study, experiment_file
+from hpcosim_view.figures.style import COLOURS
 
 ESJF = "esjf"
 BEST = "shortest-low-power"

@@ -16,7 +16,6 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import panels
 from hpcosim_experiments.statistics.rows import Row, Rows, groups
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.figures import horizontal_bars
 from hpcosim_studies.measures import deviation
 from hpcosim_studies.study import (
@@ -28,6 +27,7 @@ from hpcosim_studies.study import (
     experiment_file,
     only,
 )
+from hpcosim_view.figures.style import COLOURS
 
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 SEEDS = 30

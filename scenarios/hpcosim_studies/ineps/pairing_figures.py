@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcosim_client.agents.pairing.settings import Objective
 from hpcosim_experiments.report.panels import panels
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_server.record.metrics import energies
 from hpcosim_studies.figures import band, gantt, horizontal_bars
 from hpcosim_studies.ineps.experiments import (
@@ -25,6 +24,7 @@ from hpcosim_studies.measures import deviation
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.runs import Simulated, simulate
 from hpcosim_training.learning.curve import Iteration, read_curve
+from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,6 @@ import numpy as np
 from hpcosim_experiments.report.panels import PALE, box_plots, panels
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.statistics.rows import Label, Rows, where
-from hpcosim_scenarios.figures.schedule import COLOURS, steps
 from hpcosim_server.record.timeline import node_spans
 from hpcosim_studies.node_centric.comparison import both_wins, by_scheduler
 from hpcosim_studies.node_centric.measures import platforms
@@ -29,6 +28,7 @@ from hpcosim_studies.node_centric.paper import (
     Reading,
 )
 from hpcosim_studies.runs import simulate_again
+from hpcosim_view.figures.style import COLOURS, steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,6 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import PALE, panels
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, read_rows, where
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.measures import change
 from hpcosim_studies.power.claims import percent
@@ -28,6 +27,7 @@ from hpcosim_studies.power.paper import (
     WAIT,
     WASTED,
 )
+from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from hpcosim_experiments.report.markdown import table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.statistics.rows import Row, Rows, groups
-from hpcosim_scenarios.figures.schedule import COLOURS
+from hpcosim_view.figures.style import COLOURS
 
 ALWAYS_ON = "always-on"
 TIMEOUT = "timeout"

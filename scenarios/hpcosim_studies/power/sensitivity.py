@@ -11,9 +11,9 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
-from hpcosim_scenarios.figures.schedule import COLOURS
 from hpcosim_studies.power.managers import RULE, TIMEOUT
 from hpcosim_studies.power.paper import AGENTS_AWARENESS, AWARENESSES, CLUSTERS, WAIT, WASTED
+from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

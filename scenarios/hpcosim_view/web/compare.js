@@ -71,7 +71,7 @@ export function createComparison(container, runs, { theme, jump }) {
     ? makeChoice(`${runs[0].name} against`, choices, "1", show)
     : null;
   container.append(makePane("Difference in waits", "comparison", choice, body));
-  whenVisible(body, () => show(1));
+  whenVisible(body, runs.map(({ model }) => model), () => show(1));
 }
 
 function showComparison(body, first, second, theme, jump) {

@@ -12,6 +12,7 @@ const NAME_WIDTH = 128;
 const BOX_TOP = 8;
 const BOX_AXIS = 26;
 const MAX_NAME = 18;
+const SMALL_RUN_JOBS = 20000;
 const WAIT_TICKS = [1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000];
 
 /** How each measure is drawn and written: on a logarithmic axis from `least` on. */
@@ -37,7 +38,7 @@ export function createDistributions(container, runs, { theme }) {
   container.append(makePane("Waits and slowdowns", "distributions",
     make("p", { class: "note" }, note), legend, charts));
   const models = runs.map(({ model }) => model);
-  whenVisible(charts, () => {
+  whenVisible(charts, models, () => {
     charts.replaceChildren();
     for (const [group, choose] of [["size", bySize], ["user", byUser]]) {
       for (const key of Object.keys(AXES)) {
@@ -59,11 +60,17 @@ export function runsLegend(runs) {
 }
 
 /**
- * Call a function once, when an element comes near the visible part of the page, or on print.
+ * Call a function once: now for small runs; for others when an element comes near the visible part
+ * of the page, or on print.
  * @param {HTMLElement} element
+ * @param {RunModel[]} models
  * @param {() => void} act
  */
-export function whenVisible(element, act) {
+export function whenVisible(element, models, act) {
+  if (models.every(({ jobs }) => jobs <= SMALL_RUN_JOBS)) {
+    act();
+    return;
+  }
   let done = false;
   const once = () => {
     if (done) return;

@@ -31,15 +31,15 @@ export function* paintBoxes(raster, scale, index, look, labelled) {
 }
 
 function paintSomeBoxes(raster, index, slice) {
-  const { from, to, perSecond, perCore, ratio, firstCore, lastCore, of, fills, edges } = slice;
+  const { from, nowS, perSecond, perCore, ratio, firstCore, lastCore, of, fills, edges } = slice;
   const { start, end, model } = index;
   const { job, first, last } = model.boxes;
   const thick = Math.max(Math.round(ratio), 1);
   const [labelHeight, labelWidth] = [LABEL_HEIGHT * ratio, DIGIT_WIDTH * 2 * ratio];
   for (let box = slice.first; box < slice.last; box++) {
-    if (end[box] <= from || last[box] < firstCore || first[box] >= lastCore) continue;
+    if (end[box] <= from || last[box] + 1 <= firstCore || first[box] >= lastCore) continue;
     const x0 = (start[box] - from) * perSecond;
-    const x1 = ((end[box] < to ? end[box] : to) - from) * perSecond;
+    const x1 = ((end[box] < nowS ? end[box] : nowS) - from) * perSecond;
     const y0 = (first[box] - firstCore) * perCore;
     const y1 = (last[box] + 1 - firstCore) * perCore;
     const colour = of[job[box]];
@@ -59,7 +59,7 @@ export function* paintPower(raster, scale, index, theme) {
 }
 
 function paintSomePower(raster, index, slice) {
-  const { from, to, perSecond, perCore, ratio, pixels } = slice;
+  const { from, nowS, perSecond, perCore, ratio, pixels } = slice;
   const { start, end, node, state, model } = index;
   const nodeCores = model.nodes.firstCore;
   const period = Math.round(8 * ratio);
@@ -68,7 +68,7 @@ function paintSomePower(raster, index, slice) {
     if (end[i] <= from || bottom <= slice.firstCore || top >= slice.lastCore) continue;
     const { fill, stripe } = pixels[state[i]];
     const x0 = (start[i] - from) * perSecond;
-    const x1 = (Math.min(end[i], to) - from) * perSecond;
+    const x1 = (Math.min(end[i], nowS) - from) * perSecond;
     const y0 = (top - slice.firstCore) * perCore;
     const y1 = (bottom - slice.firstCore) * perCore;
     raster.hatch(x0, y0, x1, y1, fill, stripe, { period, slope: STRIPE_SLOPES[state[i]] });
@@ -80,7 +80,7 @@ function devicePlace(scale, model) {
   const { ratio, viewport, cores } = scale;
   return {
     ratio, perSecond: scale.perSecond * ratio, perCore: scale.perCore * ratio,
-    from: viewport.first, to: Math.min(viewport.last, model.nowS),
+    from: viewport.first, to: Math.min(viewport.last, model.nowS), nowS: model.nowS,
     firstCore: cores.first, lastCore: cores.last,
   };
 }

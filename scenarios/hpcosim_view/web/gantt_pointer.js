@@ -108,8 +108,8 @@ class GanttDrag {
     const [other] = [...this.pointers].filter(([id]) => id !== pointer).map(([, place]) => place);
     const distance = (place) => Math.max(Math.hypot(place.x - other.x, place.y - other.y), 10);
     const factor = distance(last) / distance(at);
-    scale.viewport.zoom(factor, scale.timeAt((at.x + other.x) / 2));
-    scale.cores.zoom(factor, scale.coreAt((at.y + other.y) / 2));
+    scale.viewport.zoom(factor, scale.timeAt((last.x + other.x) / 2));
+    scale.cores.zoom(factor, scale.coreAt((last.y + other.y) / 2));
     this.pan({ x: last.x / 2, y: last.y / 2 }, { x: at.x / 2, y: at.y / 2 });
   }
 

@@ -50,16 +50,19 @@ export class Raster {
    * @param {number} thick thickness of the edges, pixels.
    */
   box(x0, y0, x1, y1, colour, edge, thick) {
-    const high = y1 - y0;
-    if (high >= EDGE_PX && x1 - x0 >= SNAP_PX) {
+    const leftEdge = x1 - x0 >= SNAP_PX && y1 - y0 >= EDGE_PX;
+    const topEdge = y1 - y0 >= SNAP_PX;
+    if (topEdge) {
+      y0 = Math.round(y0);
+      y1 = Math.round(y1);
+    }
+    if (leftEdge) {
       x0 = Math.round(x0);
       x1 = Math.round(x1);
       this.fill(x0, y0, x0 + thick, y1, edge);
       x0 += thick;
     }
-    if (high >= SNAP_PX) {
-      y0 = Math.round(y0);
-      y1 = Math.round(y1);
+    if (topEdge) {
       this.fill(x0, y0, x1, y0 + thick, edge);
       y0 += thick;
     }

@@ -1,0 +1,172 @@
+"""The figure of a run: Gantt chart, power and queue length, drawn from its results folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcosim_results.folder import read_folder
+from hpcosim_results.frame import Frame
+from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_view.errors import FigureError
+from hpcosim_view.figures.colouring import PALETTE, job_colours
+from hpcosim_view.figures.numbers import write_numbers
+from hpcosim_view.figures.style import (
+    COLOURS,
+    ENERGY_UNITS,
+    POWER_UNITS,
+    TIME_UNITS,
+    Floats,
+    Unit,
+    drawing,
+    steps,
+    unit_for,
+    with_unit,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_VECTOR_BOXES = 5000  # more boxes are drawn as pixels
+MAX_NUMBERED_JOBS = 30
+MAX_TITLE_CHARACTERS = 120
+DPI = 150
+
+
+def draw_schedule(results: Path, out: Path) -> list[Path]:
+    """Draw a Gantt chart, the power, and the queue length of a run, one below the other.
+
+    Args:
+        results: a results folder.
+        out: path of the figure without its suffix.
+
+    Returns:
+        The files: a PNG and an SVG.
+
+    Raises:
+        ReadResultsError: the folder has no results, or they are damaged.
+        FigureError: the files cannot be written, the run took no time, or matplotlib is not
+            installed.
+    """
+    mpl, pyplot = drawing()
+    run = read_folder(results)
+    duration_s = run.about["now_s"] - run.about["start_s"]
+    if duration_s <= 0.0:
+        raise FigureError(f"{results}: nothing to draw: the run took no simulated time")
+    time = unit_for(duration_s, TIME_UNITS)
+    # No date and fixed ids, so that the same run gives the same bytes.
+    with mpl.rc_context({"svg.hashsalt": "hpcosim", "font.size": 9}):
+        figure, (gantt, power, queue) = pyplot.subplots(
+            3, 1, sharex=True, figsize=(10, 8), height_ratios=(3, 1, 1), layout="constrained"
+        )
+        _draw_gantt(gantt, run, time)
+        _draw_power(power, run, time)
+        _draw_queue(queue, run, time)
+        queue.set_xlabel(f"simulated time ({time.name})")
+        figure.suptitle(_title(run), parse_math=False)
+        if len(run.columns["job.id"]) < MAX_NUMBERED_JOBS:
+            write_numbers(gantt, _numbered(run, time))
+        files = [out.with_name(out.name + ending) for ending in (".png", ".svg")]
+        try:
+            figure.savefig(files[0], dpi=DPI)
+            figure.savefig(files[1], metadata={"Date": None})
+        except OSError as error:
+            raise FigureError(f"{out}: cannot be written: {error.strerror or error}") from None
+        finally:
+            pyplot.close(figure)
+    return files
+
+
+def _title(run: Frame) -> str:
+    """Return the title: printable characters of one line, whatever the names have in them."""
+    text = f"{run.about['scenario']}, scheduled by {run.about['scheduler']}"
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    cut = len(shown) > MAX_TITLE_CHARACTERS
+    return shown[:MAX_TITLE_CHARACTERS] + "..." if cut else shown
+
+
+def _rectangles(run: Frame, time: Unit) -> Floats:
+    """Return left, right, bottom and top of each box; times in `time`."""
+    columns = run.columns
+    ended_s = np.full(len(columns["job.id"]), run.about["now_s"])
+    ended_s[columns["end.job"]] = columns["end.time_s"]
+    start = np.repeat(np.arange(len(columns["start.job"])), columns["start.boxes"])
+    left, right = columns["start.time_s"][start], ended_s[columns["start.job"][start]]
+    bottom, top = columns["box.first"], columns["box.last"].astype(np.int64) + 1
+    return np.column_stack([left / time.size, right / time.size, bottom, top])
+
+
+def _draw_gantt(axes: Axes, run: Frame, time: Unit) -> None:
+    from matplotlib.collections import PolyCollection
+
+    left, right, bottom, top = _rectangles(run, time).T
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    shapes = np.stack([np.column_stack(corner) for corner in corners], axis=1)
+    colours = np.repeat(np.array(job_colours(run), np.int64), run.columns["start.boxes"])
+    many = len(shapes) > MAX_VECTOR_BOXES
+    axes.add_collection(
+        PolyCollection(
+            list(shapes),
+            facecolors=[PALETTE[colour] for colour in colours.tolist()],
+            edgecolors="none" if many else "white",
+            linewidths=0.3,
+            rasterized=many,  # viewers fail on an SVG with this many shapes
+        )
+    )
+    axes.set_xlim(run.about["start_s"] / time.size, run.about["now_s"] / time.size)
+    axes.set_ylim(0, sum(count * cores for count, cores, _ in run.about["nodes"]))
+    axes.set_ylabel("core")
+    nodes = sum(count for count, *_ in run.about["nodes"])
+    axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)
+
+
+def _numbered(run: Frame, time: Unit) -> list[tuple[str, str, Any]]:
+    """Return number, colour and largest rectangle of each job that has started."""
+    rectangles, colours = _rectangles(run, time), job_colours(run)
+    found, begin = [], 0
+    for start, boxes in enumerate(run.columns["start.boxes"].tolist()):
+        own = rectangles[begin : begin + boxes]
+        begin += boxes
+        largest = own[np.argmax((own[:, 1] - own[:, 0]) * (own[:, 3] - own[:, 2]))]
+        number = str(run.columns["job.id"][run.columns["start.job"][start]])
+        found.append((number, PALETTE[colours[start]], largest))
+    return found
+
+
+def _draw_power(axes: Axes, run: Frame, time: Unit) -> None:
+    columns = run.columns
+    times_s, changes_w = [np.array([run.about["now_s"]])], [np.zeros(1)]
+    for state in range(len(NODE_STATES)):
+        of = columns["watts.state"] == state
+        times_s.append(columns["watts.time_s"][of])
+        changes_w.append(np.diff(columns["watts.power_w"][of], prepend=0.0))
+    at_s, power_w = steps(np.concatenate(times_s), np.concatenate(changes_w))
+    unit = unit_for(float(power_w.max()), POWER_UNITS)
+    axes.step(at_s / time.size, power_w / unit.size, where="post", color=COLOURS[5], linewidth=0.8)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(f"power ({unit.name})")
+    energy = with_unit(run.about["metrics"]["energy_j"], ENERGY_UNITS)
+    axes.set_title(f"power of all nodes; energy {energy}", loc="left", fontsize=9)
+
+
+def _draw_queue(axes: Axes, run: Frame, time: Unit) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    columns = run.columns
+    started = np.zeros(len(columns["job.id"]), bool)
+    started[columns["start.job"]] = True
+    never = ~started[columns["end.job"]]  # rejected, or killed while waiting
+    came_s = columns["job.submit_s"]
+    went_s = np.concatenate([columns["start.time_s"], columns["end.time_s"][never]])
+    ends_s = [run.about["start_s"], run.about["now_s"]]
+    at_s, length = steps(
+        np.concatenate([came_s, went_s, ends_s]),
+        np.concatenate([np.ones(len(came_s)), -np.ones(len(went_s)), [0.0, 0.0]]),
+    )
+    axes.step(at_s / time.size, length, where="post", color=COLOURS[0], linewidth=0.8)
+    axes.set_ylim(0, max(1.0, 1.05 * float(length.max())))
+    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axes.set_ylabel("jobs waiting")
+    axes.set_title("queue length", loc="left", fontsize=9)
