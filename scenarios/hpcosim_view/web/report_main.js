@@ -22,18 +22,17 @@ import { Viewport } from "./viewport.js";
 const JUMP_MARGIN = 0.15;
 
 /** Return the runs that the page holds, with their names. */
-async function readRuns() {
-  const runs = [];
-  for (const element of document.querySelectorAll("script[data-run]")) {
+function readRuns() {
+  const elements = [...document.querySelectorAll("script[data-run]")];
+  return Promise.all(elements.map(async (element) => {
     const text = atob(element.textContent.trim());
     const bytes = new Uint8Array(text.length);
     for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
     const model = new RunModel();
     model.append(await decodeFrame(bytes));
     element.textContent = "";
-    runs.push({ model, name: element.dataset.run });
-  }
-  return runs;
+    return { model, name: element.dataset.run };
+  }));
 }
 
 /** Return the section of a run: its name, its schedule and the legend of the colours. */
@@ -117,11 +116,15 @@ async function showReport() {
   await showPanels(page, runs);
   const { viewport, selection, colouring } = page;
   window.hpcosim = {
-    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })),
+    viewport,
+    selection,
+    colouring,
   };
 }
 
 showReport().catch((error) => {
   document.getElementById("header").replaceChildren(
-    make("h1", {}, "The report cannot be shown"), make("p", { role: "alert" }, String(error.message)));
+    make("h1", {}, "The report cannot be shown"),
+    make("p", { role: "alert" }, String(error.message)));
 });
