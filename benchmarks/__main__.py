@@ -11,11 +11,13 @@ from benchmarks import (
     experiments,
     heterogeneous,
     in_process,
+    live,
     memory,
     pairing,
     power,
     scaling,
     start,
+    viewer,
     wire,
 )
 from hpcosim_cli.report import number
@@ -33,6 +35,8 @@ BENCHMARKS = {
     "memory": memory.run,
     "executors": executors.run,
     "experiments": experiments.run,
+    "viewer": viewer.run,
+    "live": live.run,
 }
 
 

@@ -13,7 +13,13 @@ from hpcosim_server.engine.engine import Engine
 from support.examples import register_profiles
 from support.paths import SHARED
 
-pytest_plugins = ["support.batsim_venv", "support.processes"]  # fixtures of several folders
+# Fixtures of several folders.
+pytest_plugins = [  # each before those that import it
+    "support.batsim_venv",
+    "support.processes",
+    "support.browser",
+    "support.report_pages",
+]
 
 register_profiles()
 

@@ -23,7 +23,7 @@ from docs.generate import (
 )
 from mkdocs.structure.files import File, Files
 
-from hpcosim_server.service.status import Failure, Progress
+from hpcosim_server.service.status import Failure, LivePage, Progress
 
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
@@ -51,6 +51,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "statistics-period": definitions.period,
     "statistics-values": definitions.values,
     "status-failure": partial(results.status, Failure),
+    "status-page": partial(results.status, LivePage),
     "status-progress": partial(results.status, Progress),
     "swf": workloads.swf_rules,
 }

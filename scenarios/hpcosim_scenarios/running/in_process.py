@@ -34,9 +34,9 @@ def run_in_process(
     report: Report = ignore,
     also: Sequence[Also] = (),
     warn: Warn = ignore_warning,
-    watch: Watch | None = None,
     *,
     explain: bool = False,
+    watch: Watch | None = None,
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
 
@@ -150,7 +150,7 @@ class _PacedLink:
     ) -> Batch:
         batch = self._link(decisions, wake_on, elapsed_s)
         self._ticker.tick()
-        if not batch.ended:
+        if not (batch.ended or self._pace.is_free):
             while (wait_s := self._pace.wait_s(batch.now_s)) > 0.0:
                 time.sleep(min(wait_s, PACE_TICK_S))
                 self._ticker.tick()

@@ -135,9 +135,8 @@ def run_chosen(
     with opened_with(chosen, loaded, out) as (opened, policy):
         watched.before_run()
         also, explain = writers_of(formats), chosen.explain
-        return run_in_process(
-            opened, policy, out, report, also, warn, watched.watch, explain=explain
-        )
+        watch = watched.watch
+        return run_in_process(opened, policy, out, report, also, warn, explain=explain, watch=watch)
 
 
 @contextmanager

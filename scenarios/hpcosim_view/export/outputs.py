@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_results.folder import read_folder
-
 from hpcosim_view.export.batsim import batsim_files
 from hpcosim_view.export.drafts import Drafts
 from hpcosim_view.export.parquet import TABLES, write_parquet
