@@ -64,7 +64,7 @@ def test_a_playback_shows_the_cluster_and_its_jobs() -> None:
         assert text_of(top, "nodes") == "nodes    1 allocated, 1 mixed, 1 idle"
         assert text_of(top, "cores").startswith("cores    7 of 10, 70.0 %")
         assert text_of(top, "power").startswith("power    100.8 W")
-        assert text_of(top, "queue").startswith("queue    1 jobs")
+        assert text_of(top, "queue").startswith("queue    1 waiting")
         assert cells(top, "running")[0] == [
             *("1", "ann", "5", "0:15", "1:45", "2", "node[0-1]"),
         ]
@@ -103,10 +103,10 @@ def test_tables_are_sorted_by_keys_and_headers() -> None:
     async def scene(pilot: Pilot, top: Top) -> None:
         top.query_one("#running").focus()
         await pilot.press("s", "r")
-        assert text_of(top, "running-title") == "2 jobs running, by JOBID down"
+        assert text_of(top, "running-title") == "running jobs: 2, by JOBID down"
         assert [row[0] for row in cells(top, "running")] == ["2", "1"]
         await pilot.click("#running", offset=(8, 0))
-        assert text_of(top, "running-title") == "2 jobs running, by USER"
+        assert text_of(top, "running-title") == "running jobs: 2, by USER"
 
     played(scene, source, size=(120, 40))
 
