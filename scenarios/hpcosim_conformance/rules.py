@@ -34,6 +34,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-contention-constants": "The rule is for scenarios.",
     "R-power": "The power is in the results of the server, not in its messages.",
     "R-energy-estimate": "The rule is a recommendation for schedulers.",
+    "R-held-only": "No message slows a simulation down.",
     "R-idle": "A check would last as long as `idle_timeout_s`.",
     "R-newer-decisions": "This edition is the newest; it has all decisions.",
     "R-explain-again": "The explanations are in the results of the server, not in its messages.",

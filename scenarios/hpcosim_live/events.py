@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
+from collections.abc import AsyncGenerator
 
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Send
@@ -39,9 +40,17 @@ def closing() -> bytes:
 
 
 class EventStream(StreamingResponse):
-    """A stream of server-sent events."""
+    """A stream of server-sent events.
+
+    Args:
+        events: the events.
+    """
 
     media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(events)
+        self._events = events
 
     async def stream_response(self, send: Send) -> None:
         """Send the events; end if the viewer reads nothing for `SEND_TIMEOUT_S`."""
@@ -49,4 +58,7 @@ class EventStream(StreamingResponse):
         async def timed(message: Message) -> None:
             await asyncio.wait_for(send(message), SEND_TIMEOUT_S)
 
-        await super().stream_response(timed)
+        try:
+            await super().stream_response(timed)
+        finally:
+            await self._events.aclose()  # at once, so that the viewer is no longer counted

@@ -49,6 +49,15 @@ class Stats(NamedTuple):
     rejected: int = 0
     messages_per_s: float = 0.0
 
+    def plus(self, other: Stats) -> Stats:
+        """Return the sums of the counts."""
+        return Stats(
+            jobs_over=self.jobs_over + other.jobs_over,
+            requests=self.requests + other.requests,
+            decisions=self.decisions + other.decisions,
+            rejected=self.rejected + other.rejected,
+        )
+
 
 class Feed:
     """What viewers get of a session.

@@ -24,7 +24,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?")
-NEEDS_TOKEN = "a token is needed: open the URL that the server printed, or send it as Bearer token"
+REFUSAL = "a token is needed: open the URL that the server printed, or send it as Bearer token\n"
 
 
 class Guard:
@@ -75,7 +75,7 @@ class Guard:
         cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
         if self._is_token(cookie) or (scheme.lower() == "bearer" and self._is_token(bearer)):
             return None
-        return PlainTextResponse(NEEDS_TOKEN + "\n", 401, {"www-authenticate": "Bearer"})
+        return PlainTextResponse(REFUSAL, 401, {"www-authenticate": "Bearer"})
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)

@@ -57,7 +57,7 @@ class History:
             The entry, None if there is no newer frame, or the first entry if the viewer must start
             again: its frame is unknown, or has been merged with later ones.
         """
-        if number == self.last:
+        if number == self.last or not self.entries:
             return None
         for entry in reversed(self.entries):
             if entry.first == number + 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
 import structlog
@@ -125,7 +125,7 @@ class Hub:
         while self.viewers and loop.time() < until_s:
             await asyncio.sleep(0.02)
 
-    async def events(self, feed: Feed, number: int) -> AsyncIterator[bytes]:
+    async def events(self, feed: Feed, number: int) -> AsyncGenerator[bytes, None]:
         """Yield the server-sent events of a viewer until the session is over.
 
         Args:
@@ -168,8 +168,7 @@ class Hub:
         for old in closed[: max(0, len(closed) - MAX_CLOSED)]:
             del self.feeds[old.label]
             self._locks.pop(old.label, None)
-            sums = (a + b for a, b in zip(self.retired, old.stats, strict=True))
-            self.retired = Stats(*sums)
+            self.retired = self.retired.plus(old.stats)
 
     def _start_receiving(self, label: str) -> None:
         feed = self.feeds.get(label)

@@ -222,20 +222,23 @@ class Names:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {"": -1}
+        self._names: list[str] = []
 
-    @property
-    def names(self) -> list[str]:
-        """The names by number."""
-        return [name for name, code in self._codes.items() if code >= 0]
+    def __len__(self) -> int:
+        return len(self._names)
 
-    def code(self, name: str) -> int:
-        """Return the number of a name."""
-        return self._codes.setdefault(name, len(self._codes) - 1)
+    def since(self, first: int) -> list[str]:
+        """Return the names from a number on."""
+        return self._names[first:]
 
     def __call__(self, cells: Cells) -> NDArray[np.int64]:
         """Return the numbers of names, int64."""
         codes = self._codes
-        return np.array([codes.setdefault(cell, len(codes) - 1) for cell in cells], np.int64)
+        for name in dict.fromkeys(cells):
+            if name not in codes:
+                codes[name] = len(self._names)
+                self._names.append(name)
+        return np.array([codes[cell] for cell in cells], np.int64)
 
 
 def lists(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
+from hpcosim_results.csv_columns import located
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import (
+    MIXED,
     JobRows,
-    boxes_of,
     ends_of,
     new_names,
     read_explanations,
@@ -21,6 +22,7 @@ from hpcosim_results.job_columns import (
     read_starts,
 )
 from hpcosim_results.lanes import Lanes
+from hpcosim_results.layout import Ends, LayoutError, Starts, boxes_of
 from hpcosim_results.node_columns import check_energy, read_spans, watts_of
 from hpcosim_server.record.versions import hpcosim_version
 
@@ -84,7 +86,7 @@ def read_folder(path: Path) -> Frame:
     first_s = np.concatenate([spans.start_s, jobs["submit_s"][:1]])
     columns = {
         **{name: jobs[column] for name, column in JOB_COLUMNS.items()},
-        **boxes_of(Lanes(cores_by_node), starts, jobs, path / "schedule.csv"),
+        **_boxes(path / "schedule.csv", Lanes(cores_by_node), starts, jobs),
         **ends_of(jobs),
         **spans.power,
         **watts_of(spans),
@@ -93,7 +95,7 @@ def read_folder(path: Path) -> Frame:
     start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0
     return frame(
         {
-            **first_about(about, start_s),
+            **first_about(about.scenario, about.scheduler, about.seed, about.platform, start_s),
             **names.lists(),
             "hpcosim": about.hpcosim,
             "now_s": float(spans.end_s.max(initial=start_s)),
@@ -106,21 +108,28 @@ def read_folder(path: Path) -> Frame:
     )
 
 
-def first_about(about: Any, start_s: float) -> dict[str, Any]:
-    """Return the facts of the first frame of a run.
+def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of `start` and `box`."""
+    ended = np.flatnonzero(~np.isnan(jobs["start_s"]) & ~np.isnan(jobs["end_s"]))
+    try:
+        return boxes_of(lanes, starts, Ends(ended, jobs["end_s"][ended]))
+    except LayoutError as error:  # row i of the file has start i
+        what = f"job {jobs['job_id'][starts.job[error.start]]}: {error}; {MIXED}"
+        raise located(path, error.start, what) from None
 
-    Args:
-        about: has the attributes `scenario`, `scheduler`, `seed` and `platform`.
-        start_s: initial simulated time, s.
-    """
+
+def first_about(
+    scenario: str, scheduler: str, seed: int, platform: Platform, start_s: float
+) -> dict[str, Any]:
+    """Return the facts of the first frame of a run; see `Frame`."""
     return {
-        "scenario": about.scenario,
-        "scheduler": about.scheduler,
-        "seed": about.seed,
+        "scenario": scenario,
+        "scheduler": scheduler,
+        "seed": seed,
         "start_s": start_s,
         "nodes": [
             [group.count, group.cores, f"group {number}"]
-            for number, group in enumerate(about.platform.nodes)
+            for number, group in enumerate(platform.nodes)
         ],
     }
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_results import csv_columns as read
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.lanes import MANY_NODES, Lanes
+from hpcosim_results.layout import Starts
 from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import PLACEMENTS
 
@@ -34,7 +33,7 @@ class Names(NamedTuple):
 
     def lists(self) -> dict[str, list[str]]:
         """Return the names by key of `about`."""
-        return {key: names.names for key, names in zip(self._fields, self, strict=True)}
+        return {key: names.since(0) for key, names in zip(self._fields, self, strict=True)}
 
 
 def new_names() -> Names:
@@ -135,24 +134,6 @@ def _check_states(path: Path, jobs: Mapping[str, Any]) -> None:
         raise read.located(path, row, what)
 
 
-class Starts(NamedTuple):
-    """The starts of jobs in chronological order.
-
-    Attributes:
-        job: row of the job.
-        time_s: start time, s.
-        first: index of the first node in `nodes` and `tasks`; one more element than starts.
-        nodes: node numbers.
-        tasks: number of tasks on each node.
-    """
-
-    job: Ints
-    time_s: Floats
-    first: Ints
-    nodes: Ints
-    tasks: Ints
-
-
 def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
     """Return the starts in `schedule.csv`.
 
@@ -191,7 +172,9 @@ def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
         what = f"job {jobs['job_id'][row]} started, but schedule.csv does not have it; {MIXED}"
         raise read.located(path.with_name("jobs.csv"), row, what)
     first = np.concatenate([[0], np.cumsum(whole["nodes"][started])])
-    return Starts(job[started], whole["start_s"][started], first, whole["node"], whole["count"])
+    job = job[started]
+    all_cores = jobs["placement"][job] == WHOLE_NODES
+    return Starts(job, whole["start_s"][started], all_cores, first, whole["node"], whole["count"])
 
 
 def _is_repeated(job: Ints) -> NDArray[np.bool_]:
@@ -239,63 +222,3 @@ def read_explanations(path: Path, rows: JobRows, names: Names) -> dict[str, Any]
         "explain.reason": found["reason"],
         "explain.expected_start_s": found["expected_start_s"],
     }
-
-
-def boxes_of(lanes: Lanes, starts: Starts, jobs: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the columns of `start` and `box`.
-
-    At one instant jobs that started earlier end first. A job that runs for no time ends directly
-    after its start.
-
-    Args:
-        lanes: the free cores.
-        starts: the starts.
-        jobs: columns of all jobs: `start_s`, `end_s`, `placement`.
-        path: the file with a row for each start.
-
-    Raises:
-        ReadResultsError: a job takes cores that are not free.
-    """
-    count, whole = len(starts.job), jobs["placement"][starts.job] == WHOLE_NODES
-    boxes: list[tuple[int, int]] = []
-    boxes_of_start = np.zeros(count, np.int64)
-    firsts, rows = starts.first.tolist(), starts.job.tolist()
-    for event in _in_order(starts, jobs["end_s"]).tolist():
-        start = event if event < count else event - count
-        if event >= count:
-            lanes.release(rows[start])
-            continue
-        part = slice(firsts[start], firsts[start + 1])
-        nodes, cores = starts.nodes[part], starts.tasks[part]
-        if len(nodes) < MANY_NODES:
-            nodes, cores = nodes.tolist(), cores.tolist()
-        try:
-            taken = lanes.take(rows[start], nodes, None if whole[start] else cores)
-        except ReadResultsError as error:
-            what = f"job {jobs['job_id'][rows[start]]}: {error}; {MIXED}"
-            raise read.located(path, start, what) from None
-        boxes_of_start[start] = len(taken)
-        boxes += taken
-    edges = np.array(boxes, np.int64).reshape(-1, 2)
-    return {
-        "start.job": starts.job,
-        "start.time_s": starts.time_s,
-        "start.boxes": boxes_of_start,
-        "box.first": edges[:, 0],
-        "box.last": edges[:, 1],
-    }
-
-
-def _in_order(starts: Starts, end_s: Floats) -> Ints:
-    """Return the starts and ends in order: start i as i, its end as i + number of starts."""
-    count = len(starts.job)
-    number = np.arange(count)
-    ended_s = end_s[starts.job]
-    ends = np.flatnonzero(~np.isnan(ended_s))
-    instant = ended_s[ends] == starts.time_s[ends]
-    event = np.concatenate([number, ends + count])
-    time_s = np.concatenate([starts.time_s, ended_s[ends]])
-    group = np.concatenate([np.ones(count), instant])  # ends of earlier jobs precede starts
-    start = np.concatenate([number, ends])
-    is_end = event >= count
-    return event[np.lexsort((is_end, start, group, time_s))]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcosim_results.errors import ReadResultsError
 
+Integers = Sequence[int] | NDArray[np.int64]
 Box = tuple[int, int]
 """First and last of adjacent cores, numbered through all nodes."""
 
@@ -41,7 +42,7 @@ class Lanes:
         self._held: dict[int, list[tuple[int, int]]] = {}  # node and bits, by job
         self._held_whole: dict[int, NDArray[np.int64]] = {}  # further nodes, with all their cores
 
-    def take(self, job: int, nodes: Sequence[int], cores: Sequence[int] | None) -> list[Box]:
+    def take(self, job: int, nodes: Integers, cores: Integers | None) -> list[Box]:
         """Give a job its cores, and return them as boxes in ascending order.
 
         Args:
@@ -56,7 +57,7 @@ class Lanes:
         if job in self._held:
             raise ReadResultsError("the job already holds cores")
         if len(nodes) >= MANY_NODES:
-            return self._take_many(job, np.asarray(nodes), cores)
+            return self._take_many(job, np.asarray(nodes, np.int64), cores)
         if len(nodes) and not 0 <= min(nodes) <= max(nodes) < len(self._full):
             raise self._unknown_node()
         if cores is None:
@@ -79,11 +80,16 @@ class Lanes:
     def _unknown_node(self) -> ReadResultsError:
         return ReadResultsError(f"expected nodes from 0 to {len(self._full) - 1}")
 
-    def _take_many(self, job: int, nodes: NDArray[np.int64], cores: NDArray[np.int64]) -> list[Box]:
+    def _take_many(self, job: int, nodes: NDArray[np.int64], wanted: Integers | None) -> list[Box]:
         """Give a job its cores: of nodes that are empty and that it fills, all at once."""
+        if not 0 <= nodes.min() <= nodes.max() < len(self._full):
+            raise self._unknown_node()
+        cores = self._capacity[nodes] if wanted is None else np.asarray(wanted, np.int64)
         if not (np.diff(nodes) > 0).all():
             order = np.argsort(nodes, kind="stable")
             nodes, cores = nodes[order], cores[order]
+            if not np.diff(nodes).all():
+                raise ReadResultsError("expected distinct nodes")
         fills = (cores == self._capacity[nodes]) & (self._uses[nodes] == EMPTY)
         whole, rest = nodes[fills], ~fills
         self._uses[whole] = WHOLE

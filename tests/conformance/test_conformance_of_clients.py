@@ -79,6 +79,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("impatient", "late_answer", "R-waits"),
     ("other_request", "late_answer", "R-resend"),
     ("takes_any_answer", "late_answer", "R-drop"),
+    ("gives_up_when_held", "held_answer", "R-held"),
     ("needs_metrics", "metrics", "R-metrics"),
     ("deaf_to_errors", "versions_refused", "R-versions"),
     ("deaf_to_errors", "fatal_error", "R-fatal"),

@@ -86,6 +86,10 @@ class Scheduler:
                 if self.fault == "deaf_to_errors":
                     return None
                 sys.exit(0 if self.fault == "error_is_success" else f"error: {answer['code']}")
+            if kind == "held":
+                if self.fault == "gives_up_when_held":
+                    sys.exit("error: held")
+                continue
             if kind == "welcome" and message["type"] != "hello":
                 continue
             due = message.get("seq", 0)
@@ -109,6 +113,8 @@ class Scheduler:
         versions = [2] if self.fault == "other_version" else [1]
         nonce = "" if self.fault == "no_nonce" else f"{time.time()}"
         hello: Map = {"type": "hello", "versions": versions, "nonce": nonce}
+        if self.fault == "gives_up_when_held":
+            hello["held_replies"] = True
         if self.fault == "large_policy":
             hello["policy"] = {"settings": "x" * 2**14}
         welcome = self.ask(hello)

@@ -63,6 +63,7 @@ SCRIPTS: Sequence[Script] = (
     # Delayed replies
     Script("late_welcome", "R-nonce", withheld=frozenset({0})),
     Script("late_answer", "R-resend", withheld=frozenset({MIDDLE})),
+    Script("held_answer", "R-held", withheld=frozenset({MIDDLE}), holds=True),
     # The end
     Script("metrics", "R-metrics", alter=replies.no_metrics),
     _stops("versions_refused", "R-versions", 0, replies.error("unsupported_version")),

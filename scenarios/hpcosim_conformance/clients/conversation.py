@@ -9,7 +9,7 @@ from hpcosim_conformance.clients.program import describe_status
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.clients.simulated_server import SimulatedServer, number_of, repeats
 from hpcosim_conformance.errors import BrokenRuleError, expect
-from hpcosim_protocol import Bye, ClientMessage, Decisions, Error, Goodbye, Hello, encode
+from hpcosim_protocol import Bye, ClientMessage, Decisions, Error, Goodbye, Held, Hello, encode
 
 MAX_REQUESTS = 20_000
 CHECK_S = 300.0  # timeout for a whole script, wall s
@@ -40,6 +40,7 @@ class Conversation:
         self._reply = b""  # reply to it
         self._is_over = False
         self._resent = 0  # number of resent requests
+        self._holds = False  # whether the client understands `held` and the script sends it
 
     def play(self) -> str:
         """Run the script to its end and return a note on the client; empty: no note.
@@ -76,6 +77,8 @@ class Conversation:
     def _note(self) -> str:
         if self._script.withheld and not self._resent:
             return "does not resend, which is allowed"
+        if self._script.holds and not self._holds:
+            return "does not understand `held`, which is allowed"
         if self._script.rule == "R-bad-time" and not self._server.alarms:
             return "sets no alarms"
         if self._script.explains and not self._server.explanations:
@@ -112,6 +115,8 @@ class Conversation:
 
     def _body(self, number: int, message: Hello | Decisions) -> bytes:
         """Return the reply to a new request."""
+        if isinstance(message, Hello):
+            self._holds = self._script.holds and message.held_replies
         sent = self._script.altered(number, self._server.reply(message))
         self._is_over = number == self._script.stops_at
         if isinstance(sent, bytes):
@@ -132,11 +137,24 @@ class Conversation:
                 what = "the client sent a new request before it received a reply"
                 expect(self._repeats(again), "R-in-order", what)
                 requests.append(again)
+                if self._holds:
+                    self._hold(requests)
             elif (status := self._program.status()) is not None:
                 what = f"the client {describe_status(status)} during a delay of {self._delay_s:g} s"
                 raise BrokenRuleError("R-waits", what)
         for each in requests:
             self._connection.reply(each, self._reply)
+
+    def _hold(self, requests: list[Request]) -> None:
+        """Reply `held` to the last copy of a request; wait whether another one follows."""
+        message = requests[-1].message
+        assert isinstance(message, Decisions)
+        self._connection.reply(requests[-1], encode(Held(seq=message.seq, now_s=0.0)))
+        again = self._connection.receive(self._delay_s)
+        if again is not None:
+            what = "the client sent a new request after `held`"
+            expect(self._repeats(again), "R-held", what)
+            requests.append(again)
 
     def _check_patience(self, number: int) -> None:
         """Check that a client does not accept a duplicate reply for the reply of this number."""

@@ -27,6 +27,7 @@ class Script:
             altered. None: all replies are altered, and the simulation continues to its end.
         pack: encodes a message.
         withheld: numbers of the delayed replies.
+        holds: whether the kit sends `held` before a delayed reply to a client that understands it.
         rejects_once: whether the kit rejects the first allocation.
         explains: value of the option `explain`.
     """
@@ -38,6 +39,7 @@ class Script:
     stops_at: int | None = None
     pack: Callable[[Map], bytes] = msgspec.msgpack.encode
     withheld: frozenset[int] = frozenset()
+    holds: bool = False
     rejects_once: bool = False
     explains: bool = False
 

@@ -48,9 +48,8 @@ def bundle(entry: str) -> str:
     owners: dict[str, str] = {}
     for module, text in parts.items():
         for name in DECLARED.findall(text):
-            if owner := owners.setdefault(name, module):
-                if owner != module:
-                    raise BundleError(f"web/{module}: {name} is also declared in web/{owner}")
+            if (owner := owners.setdefault(name, module)) != module:
+                raise BundleError(f"web/{module}: {name} is also declared in web/{owner}")
     return "".join(parts.values())
 
 

@@ -3,8 +3,8 @@
 import { JOB_STATES } from "./model.js";
 import { categoryPalette, sequencePalette, statePalette } from "./palettes.js";
 
-const UNKNOWN = "unknown";
-const OTHERS = "others";
+const UNKNOWN_LABEL = "unknown";
+const OTHERS_LABEL = "others";
 
 // Classes with fixed bounds: their colours mean the same in all runs and at all times.
 const SIZE_BOUNDS = [1, 4, 16, 64, 256, 1024, 4096];
@@ -22,15 +22,15 @@ const ENERGY_LABELS = ["up to 1 Wh", "up to 10 Wh", "up to 100 Wh", "up to 1 kWh
  * `legend(model, theme)` returns the classes that occur, `[{label, colour, jobs}]`.
  */
 export const COLOURINGS = {
-  user: colouring("user", categoryPalette, (model) => rankedClasses(model.user, model.names.users)),
-  size: colouring("size", sequencePalette,
+  user: makeColouring("user", categoryPalette, (model) => rankedClasses(model.user, model.names.users)),
+  size: makeColouring("size", sequencePalette,
     (model) => boundedClasses(model.jobs, (row) => model.cores[row], SIZE_BOUNDS, SIZE_LABELS)),
-  wait: colouring("wait", sequencePalette,
+  wait: makeColouring("wait", sequencePalette,
     (model) => boundedClasses(model.jobs, (row) => waitOf(model, row), WAIT_BOUNDS_S, WAIT_LABELS)),
-  state: colouring("state", statePalette, (model) => ({ of: model.state, labels: JOB_STATES })),
-  partition: colouring("partition", categoryPalette,
+  state: makeColouring("state", statePalette, (model) => ({ of: model.state, labels: JOB_STATES })),
+  partition: makeColouring("partition", categoryPalette,
     (model) => rankedClasses(model.partition, model.names.partitions)),
-  energy: colouring("energy", sequencePalette,
+  energy: makeColouring("energy", sequencePalette,
     (model) => boundedClasses(model.jobs, (row) => model.energyJ[row], ENERGY_BOUNDS_J,
       ENERGY_LABELS)),
 };
@@ -58,7 +58,7 @@ export function classesOf(name, model) {
 
 const COLOUR_CLASSES = new WeakMap();
 
-function colouring(name, palette, classes) {
+function makeColouring(name, palette, classes) {
   return {
     label: name,
     palette,
@@ -91,7 +91,7 @@ function boundedClasses(jobs, valueOf, bounds, labels) {
     while (at < bounds.length && !(value <= bounds[at])) at++;
     of[row] = Number.isNaN(value) ? labels.length : at;
   }
-  return { of, labels: [...labels, UNKNOWN] };
+  return { of, labels: [...labels, UNKNOWN_LABEL] };
 }
 
 /** Return classes of names: the most frequent ones have a colour each, the others share one. */
@@ -103,7 +103,7 @@ function rankedClasses(index, names) {
   const frequent = ranked.slice(0, own);
   const labels = frequent.map((name) => names[name]);
   while (labels.length < own) labels.push("");
-  labels.push(names.length > own ? OTHERS : UNKNOWN);
+  labels.push(names.length > own ? OTHERS_LABEL : UNKNOWN_LABEL);
   const rank = new Uint8Array(names.length).fill(own);
   frequent.forEach((name, at) => (rank[name] = at));
   const of = new Uint8Array(index.length);

@@ -5,12 +5,12 @@ export const CHART_COLOURS = {
   light: {
     background: "#ffffff", plot: "#fafafa", text: "#1f2328", faint: "#59636e", grid: "#d9dee3",
     border: "#8c959f", focus: "#0550ae", selected: "#000000", selectedHalo: "#ffffff",
-    edge: 0.78, window: "rgba(5, 80, 174, 0.14)", shade: "rgba(31, 35, 40, 0.12)",
+    edge: ["#000000", 0.24], window: "rgba(5, 80, 174, 0.14)", shade: "rgba(31, 35, 40, 0.12)",
   },
   dark: {
     background: "#0d1117", plot: "#151b23", text: "#f0f6fc", faint: "#9198a1", grid: "#2b323b",
     border: "#6e7681", focus: "#79c0ff", selected: "#ffffff", selectedHalo: "#000000",
-    edge: 0.62, window: "rgba(121, 192, 255, 0.2)", shade: "rgba(0, 0, 0, 0.45)",
+    edge: ["#0d1117", 0.62], window: "rgba(121, 192, 255, 0.2)", shade: "rgba(0, 0, 0, 0.45)",
   },
 };
 
@@ -52,6 +52,12 @@ export const statePalette = (theme) => STATE_PALETTE[theme];
 export function rgbOf(colour) {
   const value = parseInt(colour.slice(1), 16);
   return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+/** Return the red, green and blue of a colour with a share of another one. */
+export function mixedColour(colour, other, share) {
+  const rest = rgbOf(other);
+  return rgbOf(colour).map((part, at) => part * (1 - share) + rest[at] * share);
 }
 
 /** Return the relative luminance of `#rrggbb`, from 0 to 1 (WCAG 2.2). */

@@ -2,12 +2,21 @@
 
 // A rectangle with this many pixels in a direction begins and ends at whole pixels.
 const SNAP_PX = 4;
+// A rectangle of this height has a left edge.
+const EDGE_PX = 1.5;
+// Areas are integers, so that sums are exact: this one is a whole pixel. 255 times the area of four
+// rectangles fits into 32 bits.
+const WHOLE = 2 ** 21;
+const NEARLY_WHOLE = WHOLE - 2 ** 10;
 
 /**
  * Rectangles must not overlap. A pixel that one rectangle covers has its colour. A pixel that
  * several cover partly gets the mean of their colours and of the background, weighted by area:
- * rectangles smaller than a pixel are merged, and none is lost. The cost of a rectangle is that of
- * its pixels.
+ * rectangles smaller than a pixel are merged, and none is lost.
+ *
+ * A row of pixels that a rectangle covers partly costs the same for any width: `changes` has the
+ * differences of red, green, blue (each times area) and area to the pixel on the left, and `finish`
+ * adds them up.
  */
 export class Raster {
   /**
@@ -17,12 +26,11 @@ export class Raster {
   constructor(width, height) {
     this.width = width;
     this.height = height;
-    this.bytes = new Uint8ClampedArray(width * height * 4);
-    this.pixels = new Uint32Array(this.bytes.buffer);
-    // Red, green, blue and area of the pixels that are covered partly.
-    this.mixed = new Float32Array(width * height * 4);
-    this.touched = new Uint32Array(width * height);
-    this.touchedCount = 0;
+    this.pixels = new Uint32Array(width * height);
+    /** The picture as bytes of red, green, blue and opacity. */
+    this.bytes = new Uint8ClampedArray(this.pixels.buffer);
+    // Two pixels beyond each row take the ends of rectangles.
+    this.changes = new Int32Array((width + 2) * height * 4);
   }
 
   /** Fill with a packed colour. */
@@ -31,7 +39,7 @@ export class Raster {
   }
 
   /**
-   * Draw a rectangle with darker left and top edges where it is large enough for them.
+   * Draw a rectangle with left and top edges where it is large enough for them.
    *
    * @param {number} x0 left edge, pixels; parts outside the picture are cut off.
    * @param {number} y0 top edge.
@@ -42,13 +50,14 @@ export class Raster {
    * @param {number} thick thickness of the edges, pixels.
    */
   box(x0, y0, x1, y1, colour, edge, thick) {
-    if (x1 - x0 >= SNAP_PX) {
+    const high = y1 - y0;
+    if (high >= EDGE_PX && x1 - x0 >= SNAP_PX) {
       x0 = Math.round(x0);
       x1 = Math.round(x1);
       this.fill(x0, y0, x0 + thick, y1, edge);
       x0 += thick;
     }
-    if (y1 - y0 >= SNAP_PX) {
+    if (high >= SNAP_PX) {
       y0 = Math.round(y0);
       y1 = Math.round(y1);
       this.fill(x0, y0, x1, y0 + thick, edge);
@@ -59,49 +68,65 @@ export class Raster {
 
   /** Draw a rectangle of one colour. */
   fill(x0, y0, x1, y1, colour) {
+    const { width, pixels } = this;
     if (x0 < 0) x0 = 0;
     if (y0 < 0) y0 = 0;
-    if (x1 > this.width) x1 = this.width;
+    if (x1 > width) x1 = width;
     if (y1 > this.height) y1 = this.height;
     if (!(x0 < x1 && y0 < y1)) return;
-    const bottom = Math.ceil(y1);
-    for (let y = Math.floor(y0); y < bottom; y++) {
-      const share = Math.min(y + 1, y1) - Math.max(y, y0);
-      this.fillRow(y * this.width, x0, x1, share, colour);
+    const whole = Math.ceil(x0);
+    const wholeEnd = Math.floor(x1);
+    for (let y = Math.floor(y0); y < y1; y++) {
+      const share = (y + 1 < y1 ? y + 1 : y1) - (y > y0 ? y : y0);
+      if (share < 1) {
+        this.mix(y, x0, x1, share, colour);
+        continue;
+      }
+      if (whole > wholeEnd) {
+        this.mix(y, x0, x1, share, colour);
+        continue;
+      }
+      const end = y * width + wholeEnd;
+      for (let pixel = y * width + whole; pixel < end; pixel++) pixels[pixel] = colour;
+      if (x0 < whole) this.mix(y, x0, whole, share, colour);
+      if (wholeEnd < x1) this.mix(y, wholeEnd, x1, share, colour);
     }
   }
 
   /** Draw the part of a rectangle in one row of pixels, of which it covers a share. */
-  fillRow(row, x0, x1, share, colour) {
-    let left = Math.floor(x0);
+  mix(y, x0, x1, share, colour) {
+    const left = Math.floor(x0);
     const right = Math.floor(x1);
+    const at = (y * (this.width + 2) + left) * 4;
+    const area = share * WHOLE;
     if (left === right) {
-      this.mix(row + left, (x1 - x0) * share, colour);
+      const only = Math.round((x1 - x0) * area);
+      this.change(at, only, colour);
+      this.change(at + 4, -only, colour);
       return;
     }
-    if (left < x0) {
-      this.mix(row + left, (left + 1 - x0) * share, colour);
-      left++;
-    }
-    if (right < x1) this.mix(row + right, (x1 - right) * share, colour);
-    if (share >= 1) {
-      for (let pixel = row + left; pixel < row + right; pixel++) this.pixels[pixel] = colour;
-    } else {
-      for (let pixel = row + left; pixel < row + right; pixel++) this.mix(pixel, share, colour);
-    }
+    const first = Math.round((left + 1 - x0) * area);
+    const inner = Math.round(area);
+    const last = Math.round((x1 - right) * area);
+    const end = at + (right - left) * 4;
+    this.change(at, first, colour);
+    if (first !== inner) this.change(at + 4, inner - first, colour);
+    this.change(end, last - inner, colour);
+    if (last) this.change(end + 4, -last, colour);
   }
 
-  mix(pixel, area, colour) {
-    const { mixed } = this;
-    const at = pixel * 4;
-    if (mixed[at + 3] === 0) this.touched[this.touchedCount++] = pixel;
-    mixed[at] += (colour & 255) * area;
-    mixed[at + 1] += ((colour >>> 8) & 255) * area;
-    mixed[at + 2] += ((colour >>> 16) & 255) * area;
-    mixed[at + 3] += area;
+  change(at, area, colour) {
+    const { changes } = this;
+    changes[at] += (colour & 255) * area;
+    changes[at + 1] += ((colour >>> 8) & 255) * area;
+    changes[at + 2] += ((colour >>> 16) & 255) * area;
+    changes[at + 3] += area;
   }
 
-  /** Draw a rectangle with diagonal stripes; the lower bits of `slope` choose their direction. */
+  /**
+   * Draw a rectangle with stripes of a period in pixels. A slope of 1 or -1 makes them diagonal, 0
+   * vertical.
+   */
   hatch(x0, y0, x1, y1, colour, stripe, { period, slope }) {
     if (x1 - x0 < SNAP_PX || y1 - y0 < SNAP_PX) {
       this.fill(x0, y0, x1, y1, colour);
@@ -119,21 +144,37 @@ export class Raster {
     }
   }
 
-  /** Mix the pixels that are covered partly; call once, after all rectangles. */
-  finish() {
-    const { mixed, bytes } = this;
-    for (let i = 0; i < this.touchedCount; i++) {
-      const at = this.touched[i] * 4;
-      const area = mixed[at + 3];
-      const scale = area > 1 ? 1 / area : 1;
-      const rest = area > 1 ? 0 : 1 - area;
-      for (let part = 0; part < 3; part++) {
-        bytes[at + part] = mixed[at + part] * scale + bytes[at + part] * rest;
+  /** Mix the pixels of rows that are covered partly; call once for each row, after all rectangles. */
+  finish(firstRow = 0, lastRow = this.height) {
+    const { width, pixels, changes } = this;
+    let pixel = firstRow * width;
+    let at = firstRow * (width + 2) * 4;
+    for (let y = firstRow; y < lastRow; y++, at += 8) {
+      let [red, green, blue, area] = [0, 0, 0, 0];
+      for (let x = 0; x < width; x++, at += 4, pixel++) {
+        const change = changes[at + 3];
+        if (change === 0 && area === 0) continue;
+        area += change;
+        red += changes[at];
+        green += changes[at + 1];
+        blue += changes[at + 2];
+        if (area > 0) pixels[pixel] = mixedPixel(red, green, blue, area, pixels[pixel]);
       }
-      mixed.fill(0, at, at + 4);
     }
-    this.touchedCount = 0;
+    changes.fill(0, firstRow * (width + 2) * 4, lastRow * (width + 2) * 4);
   }
+}
+
+/** Return the pixel of colours times area on a background. */
+function mixedPixel(red, green, blue, area, background) {
+  if (area >= NEARLY_WHOLE) {
+    const scale = 1 / area;
+    return (255 << 24) | ((blue * scale + 0.5) << 16) | ((green * scale + 0.5) << 8) |
+      (red * scale + 0.5);
+  }
+  const rest = 1 - area / WHOLE;
+  const mixed = (part, shift) => part / WHOLE + ((background >>> shift) & 255) * rest + 0.5;
+  return (255 << 24) | (mixed(blue, 16) << 16) | (mixed(green, 8) << 8) | mixed(red, 0);
 }
 
 /** Return a colour as a pixel of a picture: red in the lowest byte, opaque. */

@@ -104,23 +104,39 @@ export class PowerIndex extends SpanIndex {
     return this.states.view;
   }
 
+  /** Return the state of a node at a time: index into `POWER_STATES`. */
+  stateAt(node, timeS) {
+    const ranges = this.candidates(timeS, timeS);
+    for (let range = 0; range < ranges.length; range += 2) {
+      for (let i = ranges[range]; i < ranges[range + 1]; i++) {
+        if (this.node[i] === node && this.end[i] > timeS) return this.state[i];
+      }
+    }
+    return 0;
+  }
+
   /** Take up what was appended to the model. */
   update() {
     const { power } = this.model;
+    let spans = this.starts.length;
+    const most = spans + power.count - this.changesSeen;
+    const columns = [this.starts, this.ends, this.nodes, this.states];
+    for (const column of columns) column.resize(most);
     for (; this.changesSeen < power.count; this.changesSeen++) {
       const node = power.node[this.changesSeen];
       const timeS = power.timeS[this.changesSeen];
-      const state = power.state[this.changesSeen];
       const before = this.lasting.get(node);
-      if (before !== undefined) this.end[before] = timeS;
+      if (before !== undefined) this.ends.view[before] = timeS;
       this.lasting.delete(node);
-      if (state === 0) continue;
-      this.lasting.set(node, this.starts.length);
-      this.starts.extend(1, timeS);
-      this.ends.extend(1, Infinity);
-      this.nodes.extend(1, node);
-      this.states.extend(1, state);
+      if (power.state[this.changesSeen] === 0) continue;
+      this.lasting.set(node, spans);
+      this.starts.view[spans] = timeS;
+      this.ends.view[spans] = Infinity;
+      this.nodes.view[spans] = node;
+      this.states.view[spans] = power.state[this.changesSeen];
+      spans++;
     }
+    for (const column of columns) column.resize(spans);
     this.indexBlocks();
   }
 }

@@ -38,10 +38,10 @@ export function timeTicks(startS, endS, most) {
 function tickLabel(timeS, step, major) {
   const day = Math.floor(timeS / DAY_S);
   if (step >= DAY_S || (major && timeS !== 0)) return `day ${day}`;
-  return clock(timeS - day * DAY_S, step < MINUTE_S, step < 1);
+  return clockText(timeS - day * DAY_S, step < MINUTE_S, step < 1);
 }
 
-function clock(timeS, withSeconds, withTenths) {
+function clockText(timeS, withSeconds, withTenths) {
   const two = (value) => String(value).padStart(2, "0");
   const text = `${two(Math.floor(timeS / HOUR_S))}:${two(Math.floor(timeS / MINUTE_S) % 60)}`;
   if (!withSeconds) return text;
@@ -54,7 +54,7 @@ export function timeText(timeS) {
   if (!Number.isFinite(timeS)) return "–";
   const tenths = Math.round(timeS * 10) / 10;
   const day = Math.floor(tenths / DAY_S);
-  const time = clock(tenths - day * DAY_S, true, !Number.isInteger(tenths));
+  const time = clockText(tenths - day * DAY_S, true, !Number.isInteger(tenths));
   return day === 0 ? time : `day ${day}, ${time}`;
 }
 

@@ -62,6 +62,12 @@ class GroupMeter:
         """Energy of all nodes up to `settled_s`, J."""
         return sum(self.state_energy_j)
 
+    @property
+    def state_power_w(self) -> list[float]:
+        """Present power of all nodes by `NODE_STATES`, W."""
+        resting_w = map(mul, self._node_w[IDLE:], self._nodes[IDLE:])
+        return [self._computing_w, *resting_w]
+
     def settle(self, now_s: float) -> None:
         """Integrate up to `now_s`."""
         dt = now_s - self.settled_s

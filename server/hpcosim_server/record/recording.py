@@ -49,6 +49,7 @@ class Recording:
         explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
+        not_started: rows of jobs that were over before a start, in chronological order.
         power_at, power_s, power_node, power_state: changes of power states: index of the next
             entry of `changes`, simulation time, node, and index into `POWER_STATES`.
         kinds: node kinds beyond the groups of the platform, in order of their numbers.
@@ -74,6 +75,7 @@ class Recording:
         self.nodes = array("i")
         self.tasks = array("i")
         self.changes = array("q")
+        self.not_started = array("q")
         self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
@@ -137,6 +139,8 @@ class Recording:
         self.end_s[row] = now_s
         if self.state[row] == 1:
             self.changes.append(~row)
+        else:
+            self.not_started.append(row)
         self.state[row] = _CODES[state]
         if reason:
             self.reasons[row] = reason

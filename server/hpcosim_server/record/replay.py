@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -58,11 +58,35 @@ NodeChange = PowerChange | KindChange
 Change = JobChange | NodeChange
 
 
-def changes_of(recording: Recording) -> Iterator[Change]:
-    """Yield every change of jobs and nodes in chronological order."""
-    of_nodes = _node_changes(recording)
+class Position(NamedTuple):
+    """The number of changes of a recording that were replayed, by the columns of the recording."""
+
+    changes: int = 0
+    power: int = 0
+    kinds: int = 0
+
+
+BEGIN = Position()
+
+
+def position_of(recording: Recording) -> Position:
+    """Return the position after all changes so far."""
+    return Position(len(recording.changes), len(recording.power_at), len(recording.kind_at))
+
+
+def changes_of(
+    recording: Recording, since: Position = BEGIN, off: Iterable[int] = ()
+) -> Iterator[Change]:
+    """Yield the changes of jobs and nodes in chronological order.
+
+    Args:
+        recording: the recording; it must not change meanwhile.
+        since: position after the changes to leave out.
+        off: nodes that were in a state other than `on` at that position.
+    """
+    of_nodes = _node_changes(recording, since, set(off))
     at, change = next(of_nodes, _NO_MORE)
-    for index, code in enumerate(recording.changes):
+    for index, code in enumerate(recording.changes[since.changes :], since.changes):
         while at <= index and change is not None:
             yield change
             at, change = next(of_nodes, _NO_MORE)
@@ -117,14 +141,16 @@ class Replay:
 _NO_MORE = (0, None)
 
 
-def _node_changes(recording: Recording) -> Iterator[tuple[int, NodeChange]]:
+def _node_changes(
+    recording: Recording, since: Position, off: set[int]
+) -> Iterator[tuple[int, NodeChange]]:
     """Yield every change of nodes, with the index of the next entry of `recording.changes`.
 
     The recording does not contain the order of changes of kind and changes of power at one instant.
     A node changes its kind only while it is on, which determines the order.
     """
-    off: set[int] = set()  # nodes in a state other than on
-    powers, kinds = _power_changes(recording), _kind_changes(recording)
+    powers = _power_changes(recording, since.power)
+    kinds = _kind_changes(recording, since.kinds)
     power, kind = next(powers, None), next(kinds, None)
     while power is not None or kind is not None:
         if kind is not None and (power is None or _is_first(kind, power, off)):
@@ -141,15 +167,17 @@ def _is_first(kind: tuple[int, KindChange], power: tuple[int, PowerChange], off:
     return kind_at < power_at or (kind_at == power_at and off.isdisjoint(kind[1].nodes))
 
 
-def _power_changes(recording: Recording) -> Iterator[tuple[int, PowerChange]]:
+def _power_changes(recording: Recording, first: int) -> Iterator[tuple[int, PowerChange]]:
     of = recording
-    columns = zip(of.power_at, of.power_s, of.power_state, of.power_node, strict=True)
+    parts = (of.power_at, of.power_s, of.power_state, of.power_node)
+    columns = zip(*(part[first:] for part in parts), strict=True)
     for (at, time_s, code), together in groupby(columns, key=itemgetter(0, 1, 2)):
         yield at, PowerChange(time_s, [node for *_, node in together], POWER_STATES[code])
 
 
-def _kind_changes(recording: Recording) -> Iterator[tuple[int, KindChange]]:
+def _kind_changes(recording: Recording, first: int) -> Iterator[tuple[int, KindChange]]:
     of = recording
-    columns = zip(of.kind_at, of.kind_s, of.kind_number, of.kind_node, strict=True)
+    parts = (of.kind_at, of.kind_s, of.kind_number, of.kind_node)
+    columns = zip(*(part[first:] for part in parts), strict=True)
     for (at, time_s, kind), together in groupby(columns, key=itemgetter(0, 1, 2)):
         yield at, KindChange(time_s, [node for *_, node in together], kind)

@@ -1,0 +1,116 @@
+"""The boxes of jobs: starts and ends of jobs in order, with the cores that the jobs get."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_results.errors import ReadResultsError
+from hpcosim_results.lanes import MANY_NODES, Integers, Lanes
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class LayoutError(ReadResultsError):
+    """A job takes cores that are not free.
+
+    Attributes:
+        start: index of its start.
+    """
+
+    def __init__(self, start: int, what: str) -> None:
+        super().__init__(what)
+        self.start = start
+
+
+class Starts(NamedTuple):
+    """Starts of jobs in chronological order.
+
+    Attributes:
+        job: row of the job.
+        time_s: start time, s.
+        whole: whether the job holds all cores of its nodes.
+        first: index of the first node in `nodes` and `tasks`; one more element than starts.
+        nodes: node numbers.
+        tasks: number of tasks on each node.
+    """
+
+    job: Ints
+    time_s: Floats
+    whole: NDArray[np.bool_]
+    first: Ints
+    nodes: Ints
+    tasks: Ints
+
+
+class Ends(NamedTuple):
+    """Ends of jobs that have started: row of the job, and time, s."""
+
+    job: Ints
+    time_s: Floats
+
+
+def boxes_of(lanes: Lanes, starts: Starts, ends: Ends) -> dict[str, Any]:
+    """Return the columns of `start` and `box`.
+
+    At one instant jobs that started earlier end first. A job that runs for no time ends directly
+    after its start.
+
+    Args:
+        lanes: the free cores.
+        starts: the starts.
+        ends: the ends of jobs of these starts or of starts before.
+
+    Raises:
+        LayoutError: a job takes cores that are not free.
+    """
+    count = len(starts.job)
+    boxes: list[tuple[int, int]] = []
+    boxes_of_start = np.zeros(count, np.int64)
+    first, job, ended = starts.first.tolist(), starts.job.tolist(), ends.job.tolist()
+    for event in _in_order(starts, ends).tolist():
+        if event >= count:
+            lanes.release(ended[event - count])
+            continue
+        part = slice(first[event], first[event + 1])
+        nodes: Integers = starts.nodes[part]
+        tasks: Integers = starts.tasks[part]
+        if len(nodes) < MANY_NODES:
+            nodes, tasks = starts.nodes[part].tolist(), starts.tasks[part].tolist()
+        try:
+            taken = lanes.take(job[event], nodes, None if starts.whole[event] else tasks)
+        except ReadResultsError as error:
+            raise LayoutError(event, str(error)) from None
+        boxes_of_start[event] = len(taken)
+        boxes += taken
+    edges = np.array(boxes, np.int64).reshape(-1, 2)
+    return {
+        "start.job": starts.job,
+        "start.time_s": starts.time_s,
+        "start.boxes": boxes_of_start,
+        "box.first": edges[:, 0],
+        "box.last": edges[:, 1],
+    }
+
+
+def _in_order(starts: Starts, ends: Ends) -> Ints:
+    """Return starts and ends in order: start i as i, end j as j + number of starts."""
+    count = len(starts.job)
+    number = np.arange(count)
+    by_job = np.argsort(starts.job, kind="stable")
+    sorted_jobs = starts.job[by_job]
+    at = np.searchsorted(sorted_jobs, ends.job)
+    among = at < count
+    among[among] = sorted_jobs[at[among]] == ends.job[among]
+    start = np.full(len(ends.job), -1, np.int64)  # the start of each job that ends
+    start[among] = by_job[at[among]]
+    instant = among.copy()
+    instant[among] = starts.time_s[start[among]] == ends.time_s[among]
+    time_s = np.concatenate([starts.time_s, ends.time_s])
+    group = np.concatenate([np.ones(count), instant])  # ends of earlier jobs precede starts
+    order = np.concatenate([number, start])
+    is_end = np.arange(count + len(ends.job)) >= count
+    return np.lexsort((is_end, order, group, time_s))

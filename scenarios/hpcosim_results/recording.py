@@ -1,0 +1,258 @@
+"""Frames of a running simulation."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_results.csv_columns import Names
+from hpcosim_results.folder import first_about
+from hpcosim_results.frame import Frame, frame
+from hpcosim_results.job_columns import WHOLE_NODES
+from hpcosim_results.lanes import Lanes
+from hpcosim_results.layout import Ends, Starts, boxes_of
+from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.recording import POWER_STATES, Recording
+from hpcosim_server.record.replay import (
+    BEGIN,
+    Change,
+    Position,
+    PowerChange,
+    Replay,
+    changes_of,
+    position_of,
+)
+from hpcosim_server.record.results import metrics_of, warnings_of
+from hpcosim_server.service.session import Opened
+
+JOB_COLUMNS = {
+    "job.id": "job_id",
+    "job.submit_s": "submit_s",
+    "job.requested_s": "requested_s",
+    "job.cores": "cores",
+    "job.placement": "placement",
+}
+"""Columns of the recording by column of a frame."""
+
+NAMED_COLUMNS = {"users": "user", "groups": "group", "partitions": "partition"}
+"""Columns of the recording with numbers, by list of names of a frame."""
+
+EXPLANATION_COLUMNS = {
+    "explain.job": "row",
+    "explain.time_s": "time_s",
+    "explain.reason": "reason",
+    "explain.expected_start_s": "expected_start_s",
+}
+"""Columns of the explanations by column of a frame."""
+
+
+class _Seen(NamedTuple):
+    """The number of rows of the recording that frames have."""
+
+    jobs: int = 0
+    places: int = 0
+    changes: Position = BEGIN
+    not_started: int = 0
+    explanations: int = 0
+    reasons: int = 0
+
+
+class RecordingReader:
+    """Returns what a running simulation gained since the last call.
+
+    Joined by `append`, the frames are the frame of the results folder, except that
+
+    - the energies of jobs are unknown (NaN): they are attributed at the end of a run;
+    - jobs may get other cores of a node if at one instant jobs start before others end;
+    - states that last no time, also those from the last instant on, may be there.
+
+    The simulation stays as it is: power is computed by replaying the recording. The time of a call
+    is proportional to what is new. Call it in the thread of the simulation, between requests.
+
+    Args:
+        opened: the simulation.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        simulation = opened.simulation
+        self._recording = simulation.recording
+        platform = simulation.cluster.platform
+        self._replay = Replay(platform, self._recording, simulation.start_s)
+        self._lanes = Lanes(platform.cores_by_node())
+        self._seen = _Seen()
+        self._names = {key: Names() for key in NAMED_COLUMNS}
+        self._power = [POWER_STATES.index("on")] * platform.node_count
+        self._watts = np.zeros(len(NODE_STATES))
+        self._begun = self._ended = False
+
+    def frame(self) -> Frame:
+        """Return what is new since the last call.
+
+        The first frame has the facts of the begin, the first frame after the end of the session
+        those of the end; see `Frame`.
+        """
+        of, seen = self._recording, self._seen
+        new_power, times_s, powers_w = self._replayed(seen.changes)
+        explanations = of.explanations
+        columns = {
+            **_since(of, JOB_COLUMNS, seen.jobs),
+            **self._named(of, seen.jobs),
+            **self._starts_and_ends(of, seen),
+            **self._power_columns(new_power),
+            **self._watts_columns(times_s, powers_w),
+            **_since(explanations, EXPLANATION_COLUMNS, seen.explanations),
+        }
+        about = self._about()
+        about["reasons"] = explanations.reasons[seen.reasons :]
+        self._seen = _Seen(
+            len(of),
+            len(of.nodes),
+            position_of(of),
+            len(of.not_started),
+            len(explanations),
+            len(explanations.reasons),
+        )
+        return frame(about, columns)
+
+    def _about(self) -> dict[str, Any]:
+        """Return the facts, without the lists of names that `_named` has not numbered."""
+        opened = self._opened
+        simulation, run = opened.simulation, opened.run
+        about: dict[str, Any] = {"now_s": simulation.now_s, **self._new_names}
+        if not self._begun:
+            self._begun = True
+            platform = simulation.cluster.platform
+            about |= first_about(
+                run.scenario, run.scheduler, run.seed, platform, simulation.start_s
+            )
+        if run.ended_because and not self._ended:
+            self._ended = True
+            record = simulation.record()
+            about |= {
+                "ended_because": run.ended_because,
+                "complete": run.complete,
+                "metrics": metrics_of(record, run),
+                "warnings": warnings_of(record, run),
+            }
+        return about
+
+    def _named(self, of: Recording, first: int) -> dict[str, Any]:
+        """Return the columns of users, groups and partitions from a row on."""
+        columns: dict[str, Any] = {}
+        self._new_names: dict[str, list[str]] = {}
+        for key, name in NAMED_COLUMNS.items():
+            names, before = self._names[key], len(self._names[key])
+            numbers = getattr(of, name)[first:]
+            columns[f"job.{name}"] = names(["" if n < 0 else str(n) for n in numbers])
+            self._new_names[key] = names.since(before)
+        return columns
+
+    def _starts_and_ends(self, of: Recording, seen: _Seen) -> dict[str, Any]:
+        """Return the new columns of `start`, `box` and `end`."""
+        changes = np.array(of.changes[seen.changes.changes :], np.int64)
+        rows, ended = changes[changes >= 0], ~changes[changes < 0]
+        counts = [of.places[row] for row in rows.tolist()]
+        starts = Starts(
+            rows,
+            _values(of.start_s, rows),
+            _values(of.placement, rows) == WHOLE_NODES,
+            np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
+            np.array(of.nodes[seen.places :], np.int64),
+            np.array(of.tasks[seen.places :], np.int64),
+        )
+        boxes = boxes_of(self._lanes, starts, Ends(ended, _values(of.end_s, ended)))
+        over = np.concatenate([ended, np.array(of.not_started[seen.not_started :], np.int64)])
+        time_s = _values(of.end_s, over)
+        order = np.lexsort((over, time_s))
+        return {
+            **boxes,
+            "end.job": over[order],
+            "end.time_s": time_s[order],
+            "end.state": _values(of.state, over[order]),
+            "end.energy_j": np.full(len(over), np.nan),
+        }
+
+    def _replayed(
+        self, since: Position
+    ) -> tuple[list[tuple[float, int, int]], list[float], list[list[float]]]:
+        """Replay the new changes.
+
+        Returns:
+            Time, node and state of each change of power states; and for each instant with changes
+            its time, s, and the power of all nodes by node state, W.
+        """
+        replay, of = self._replay, self._recording
+        for kind in of.kinds[len(replay.cluster.kinds) - len(replay.cluster.platform.nodes) :]:
+            replay.cluster.add_kind(kind, self._opened.simulation.start_s)
+        off: list[int] = []
+        if len(of.kind_at) > since.kinds:
+            off = [node for node, state in enumerate(replay.power) if state != "on"]
+        power: list[tuple[float, int, int]] = []
+        times_s, powers_w = [], []
+        if not self._begun:
+            times_s.append(self._opened.simulation.start_s)
+            powers_w.append(_power_by_state(replay))
+        for time_s, together in groupby(changes_of(of, since, off), key=itemgetter(0)):
+            for change in together:
+                replay.apply(change)
+                power += _entries(change)
+            times_s.append(time_s)
+            powers_w.append(_power_by_state(replay))
+        return power, times_s, powers_w
+
+    def _power_columns(self, changes: list[tuple[float, int, int]]) -> dict[str, Any]:
+        """Return the columns of `power`, without states that last no time."""
+        last = {(time_s, node): state for time_s, node, state in changes}
+        found = []
+        for (time_s, node), state in sorted(last.items()):
+            if self._power[node] != state:
+                self._power[node] = state
+                found.append((time_s, node, state))
+        times_s, nodes, states = zip(*found, strict=True) if found else ((), (), ())
+        return {"power.time_s": times_s, "power.node": nodes, "power.state": states}
+
+    def _watts_columns(self, times_s: list[float], powers_w: list[list[float]]) -> dict[str, Any]:
+        """Return the columns of `watts`: one row for each state whose power has changed."""
+        if not times_s:
+            return {}
+        at_s, values = np.array(times_s), np.array(powers_w)
+        last = np.append(at_s[1:] != at_s[:-1], True)
+        at_s, values = at_s[last], values[last]
+        changed = np.diff(values, axis=0, prepend=self._watts[None]) != 0.0
+        self._watts = values[-1]
+        instant, state = np.nonzero(changed)
+        return {
+            "watts.time_s": at_s[instant],
+            "watts.state": state,
+            "watts.power_w": values[instant, state],
+        }
+
+
+def _since(of: object, columns: dict[str, str], first: int) -> dict[str, Any]:
+    return {name: getattr(of, column)[first:] for name, column in columns.items()}
+
+
+def _values(column: array[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the values of rows; their number counts, not that of all rows."""
+    return np.array([column[row] for row in rows.tolist()], np.dtype(column.typecode))
+
+
+def _power_by_state(replay: Replay) -> list[float]:
+    """Return the power of all nodes by node state, W."""
+    meters = replay.cluster.meters
+    return [sum(powers) for powers in zip(*(m.state_power_w for m in meters), strict=True)]
+
+
+def _entries(change: Change) -> Iterable[tuple[float, int, int]]:
+    """Return time, node and state of the changes of power states of a change."""
+    if not isinstance(change, PowerChange):
+        return ()
+    code = POWER_STATES.index(change.state)
+    return [(change.time_s, node, code) for node in change.nodes]

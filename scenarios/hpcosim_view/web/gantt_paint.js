@@ -1,0 +1,145 @@
+/** The jobs and the sleeping nodes of a Gantt chart, drawn into a picture. */
+
+import { COLOURINGS, classesOf } from "./colours.js";
+import { CHART_COLOURS, NODE_STATE_COLOURS, mixedColour, rgbOf, textColourOn } from "./palettes.js";
+import { packedColour } from "./raster.js";
+
+const LABEL_FONT = "11px system-ui, sans-serif";
+const LABEL_HEIGHT = 13;
+const DIGIT_WIDTH = 6.6;
+const MOST_LABELS = 800;
+const SLICE_BOXES = 4096;
+// Slopes of the stripes of nodes that are off, by `POWER_STATES`; 0 for vertical ones.
+const STRIPE_SLOPES = [0, 1, 0, -1];
+
+/**
+ * Draw the visible boxes. Yields now and then.
+ *
+ * @param {Raster} raster a picture of the plot in device pixels.
+ * @param {GanttScale} scale
+ * @param {BoxIndex} index
+ * @param {{name: string, theme: string}} look name of the colouring and theme.
+ * @param {number[]} labelled gets the boxes with room for a job number.
+ */
+export function* paintBoxes(raster, scale, index, look, labelled) {
+  const place = devicePlace(scale, index.model);
+  const pixels = jobPixels(index.model, look);
+  for (const [first, last] of slices(index.candidates(place.from, place.to))) {
+    paintSomeBoxes(raster, index, { ...place, ...pixels, first, last, labelled });
+    yield;
+  }
+}
+
+function paintSomeBoxes(raster, index, slice) {
+  const { from, to, perSecond, perCore, ratio, firstCore, lastCore, of, fills, edges } = slice;
+  const { start, end, model } = index;
+  const { job, first, last } = model.boxes;
+  const thick = Math.max(Math.round(ratio), 1);
+  const [labelHeight, labelWidth] = [LABEL_HEIGHT * ratio, DIGIT_WIDTH * 2 * ratio];
+  for (let box = slice.first; box < slice.last; box++) {
+    if (end[box] <= from || last[box] < firstCore || first[box] >= lastCore) continue;
+    const x0 = (start[box] - from) * perSecond;
+    const x1 = ((end[box] < to ? end[box] : to) - from) * perSecond;
+    const y0 = (first[box] - firstCore) * perCore;
+    const y1 = (last[box] + 1 - firstCore) * perCore;
+    const colour = of[job[box]];
+    raster.box(x0, y0, x1, y1, fills[colour], edges[colour], thick);
+    if (y1 - y0 >= labelHeight && x1 - x0 >= labelWidth) slice.labelled.push(box);
+  }
+}
+
+/** Draw the times of nodes that were not on, as stripes. Yields now and then. */
+export function* paintPower(raster, scale, index, theme) {
+  const place = devicePlace(scale, index.model);
+  const pixels = powerPixels(theme);
+  for (const [first, last] of slices(index.candidates(place.from, place.to))) {
+    paintSomePower(raster, index, { ...place, pixels, first, last });
+    yield;
+  }
+}
+
+function paintSomePower(raster, index, slice) {
+  const { from, to, perSecond, perCore, ratio, pixels } = slice;
+  const { start, end, node, state, model } = index;
+  const nodeCores = model.nodes.firstCore;
+  const period = Math.round(8 * ratio);
+  for (let i = slice.first; i < slice.last; i++) {
+    const [top, bottom] = [nodeCores[node[i]], nodeCores[node[i] + 1]];
+    if (end[i] <= from || bottom <= slice.firstCore || top >= slice.lastCore) continue;
+    const { fill, stripe } = pixels[state[i]];
+    const x0 = (start[i] - from) * perSecond;
+    const x1 = (Math.min(end[i], to) - from) * perSecond;
+    const y0 = (top - slice.firstCore) * perCore;
+    const y1 = (bottom - slice.firstCore) * perCore;
+    raster.hatch(x0, y0, x1, y1, fill, stripe, { period, slope: STRIPE_SLOPES[state[i]] });
+  }
+}
+
+/** Return the visible times and cores, and device pixels per second and per core. */
+function devicePlace(scale, model) {
+  const { ratio, viewport, cores } = scale;
+  return {
+    ratio, perSecond: scale.perSecond * ratio, perCore: scale.perCore * ratio,
+    from: viewport.first, to: Math.min(viewport.last, model.nowS),
+    firstCore: cores.first, lastCore: cores.last,
+  };
+}
+
+/** Yield intervals of indices that are short enough to be drawn without a pause. */
+function* slices(ranges) {
+  for (let range = 0; range < ranges.length; range += 2) {
+    const end = ranges[range + 1];
+    for (let first = ranges[range]; first < end; first += SLICE_BOXES) {
+      yield [first, Math.min(first + SLICE_BOXES, end)];
+    }
+  }
+}
+
+/** Write job numbers into boxes. */
+export function paintLabels(context, scale, model, labelled, look) {
+  const { boxes, startS, endS } = model;
+  const { of, texts } = jobPixels(model, look);
+  context.font = LABEL_FONT;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  let drawn = 0;
+  for (const box of labelled) {
+    const row = boxes.job[box];
+    const text = model.idOf(row);
+    const end = Number.isNaN(endS[row]) ? model.nowS : endS[row];
+    const left = Math.max(scale.x(startS[row]), scale.left);
+    const right = Math.min(scale.x(end), scale.right);
+    const top = Math.max(scale.y(boxes.first[box]), scale.top);
+    const bottom = Math.min(scale.y(boxes.last[box] + 1), scale.bottom);
+    if (right - left < text.length * DIGIT_WIDTH + 6 || bottom - top < LABEL_HEIGHT) continue;
+    context.fillStyle = texts[of[row]];
+    context.fillText(text, (left + right) / 2, (top + bottom) / 2 + 1);
+    if (++drawn === MOST_LABELS) return;
+  }
+}
+
+/** Return the class of each job, and by class the pixels and the colour of text. */
+function jobPixels(model, { name, theme }) {
+  const palette = COLOURINGS[name].palette(theme);
+  const [edge, share] = CHART_COLOURS[theme].edge;
+  return {
+    of: classesOf(name, model).of,
+    fills: palette.map((colour) => packedColour(rgbOf(colour))),
+    edges: palette.map((colour) => packedColour(mixedColour(colour, edge, share))),
+    texts: palette.map(textColourOn),
+  };
+}
+
+/** Return the pixel of the background of a plot. */
+export function backgroundPixel(theme) {
+  return packedColour(rgbOf(CHART_COLOURS[theme].plot));
+}
+
+function powerPixels(theme) {
+  const background = CHART_COLOURS[theme].plot;
+  const [, , sleeping, on, off] = NODE_STATE_COLOURS[theme];
+  return [sleeping, off, sleeping, on].map((colour) => ({
+    fill: packedColour(mixedColour(colour, background, 0.55)),
+    stripe: packedColour(rgbOf(colour)),
+  }));
+}
