@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -135,7 +136,7 @@ def test_a_table_has_a_limited_number_of_rows() -> None:
         },
     )
     rows = waiting_rows(run, moment(run, 5.0), Order(0, True))
-    assert (rows.count, len(rows.cells), rows.cells[0][0]) == (1000, 200, "999")
+    assert (rows.total, len(rows.cells), rows.cells[0][0]) == (1000, 200, "999")
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 80)])
@@ -189,12 +190,12 @@ def test_keys_set_the_pace_of_a_live_session() -> None:
             await until(pilot, top, lambda: "full speed" in text_of(top, "head"))
             for number, key in enumerate(("+", "space", "n", "-"), -1):
                 await pilot.press(key)
-                await until(pilot, top, lambda number=number: len(server.changes) > number)
+                await until(pilot, top, partial(more_than, server.changes, number))
             server.add("one", frame({"now_s": 111.0, "live": {"speed": 8.0, "paused": True}}, {}))
             await until(pilot, top, lambda: "8 s/s, paused" in text_of(top, "head"))
             for number, key in enumerate(("n", "space", "+"), 3):
                 await pilot.press(key)
-                await until(pilot, top, lambda number=number: len(server.changes) > number)
+                await until(pilot, top, partial(more_than, server.changes, number))
 
         played(scene, source, size=(120, 40))
         assert [change for _, change in server.changes] == [
@@ -220,6 +221,11 @@ def test_a_server_that_goes_away_is_shown_and_tried_again() -> None:
 
         server.stop = once(server.stop)  # type: ignore[method-assign]
         played(scene, source, size=(120, 40))
+
+
+def more_than(items: Sequence[object], count: int) -> bool:
+    """Return whether there are more items than a count."""
+    return len(items) > count
 
 
 def once(action: Callable[[], None]) -> Callable[[], None]:

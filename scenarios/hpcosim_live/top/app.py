@@ -143,8 +143,8 @@ class Top(App[None]):
         title, columns = TITLES[name]
         order = self._orders[name]
         by = f", by {columns[order.column]}{' down' if order.descending else ''}"
-        more = f", the first {len(rows.cells)}" if rows.count > len(rows.cells) else ""
-        text = f"{title}: {rows.count:,}{by if order.column >= 0 else ''}{more}"
+        more = f", the first {len(rows.cells)}" if rows.total > len(rows.cells) else ""
+        text = f"{title}: {rows.total:,}{by if order.column >= 0 else ''}{more}"
         self.query_one(f"#{name}-title", Static).update(Text(text))
         table = self._table(name)
         with self.batch_update():
@@ -199,8 +199,8 @@ class Top(App[None]):
         self.show()
 
     def _focused_table(self) -> str:
-        focused = self.focused
-        return focused.id if focused is not None and focused.id in TITLES else "running"
+        name = self.focused.id if self.focused else None
+        return name if name and name in TITLES else "running"
 
     def _table(self, name: str) -> DataTable[Text]:
         table: DataTable[Text] = self.query_one(f"#{name}", DataTable)

@@ -70,8 +70,8 @@ class Drafts:
 
     def _publish(self) -> None:
         for draft in self._draft_of.values():
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())  # a full disk may only show here
+            with draft.open("rb+") as content:
+                os.fsync(content.fileno())  # a full disk may only show here
         for file, draft in self._draft_of.items():
             draft.replace(file)
         self._folders.clear()
