@@ -161,6 +161,19 @@ def test_hostile_names_do_nothing_at_any_size(size: tuple[int, int]) -> None:
     played(scene, source, size=size)
 
 
+def test_a_run_that_goes_on_while_it_is_shown_is_no_error() -> None:
+    """A time after the frame at hand, or before it, is shown as the nearest one it has."""
+    source = Playback(small_run())
+
+    async def scene(pilot: Pilot, top: Top) -> None:
+        for at_s, shown in ((1e9, "1:50"), (-1.0, "0:00")):
+            source.now_s = lambda at_s=at_s: at_s  # type: ignore[method-assign, misc]
+            top.show()
+            assert text_of(top, "head").startswith(shown)
+
+    played(scene, source, size=(120, 40))
+
+
 def test_a_live_session_grows_until_its_end() -> None:
     """Frames appear when they arrive; the end is shown with its reason."""
     with LiveServer() as server:

@@ -104,7 +104,9 @@ class Top(App[None]):
         if frame is None:
             self.query_one("#head", Static).update(Text(status))
             return
-        about, at_s = frame.about, self._source.now_s()
+        about = frame.about
+        # A live run may have gone on, or begun again, since the line above.
+        at_s = min(max(self._source.now_s(), about["start_s"]), about["now_s"])
         name = printable(f"{clean(about['scenario'])[:40]}, {clean(about['scheduler'])[:40]}")
         head = f"{duration(at_s)}  {status}  {name}"
         self.query_one("#head", Static).update(Text(head, no_wrap=True, overflow="ellipsis"))
