@@ -32,14 +32,16 @@ class Drafts:
         self._folders: list[Path] = []
 
     def add(self, file: Path) -> Path:
-        """Return the path of the draft of a file.
+        """Return the path of the draft of a file. A link stays, and its target is replaced.
 
         Raises:
-            ExportError: the file exists and `force` is false, a folder has its name, or it is
-                written twice.
+            ExportError: the file exists and `force` is false, something else has its name, or it
+                is written twice.
         """
-        if file.is_dir():
-            raise ExportError(f"{file} is a folder; expected the path of a file")
+        file = file.resolve() if file.is_symlink() else file
+        if file.exists() and not file.is_file():
+            what = "a folder" if file.is_dir() else "not a regular file"
+            raise ExportError(f"{file} is {what}; expected the path of a file")
         if file.exists() and not self._force:
             raise ExportError(f"{file} exists; replace it with --force, or choose another name")
         if file.absolute() in (other.absolute() for other in self._draft_of):
