@@ -12,7 +12,7 @@ help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
-	$(VENV)/bin/hpcosim run scenarios/demo.yaml --out $(OUT) --force
+	$(VENV)/bin/hpcosim run scenarios/demo.yaml --explain --out $(OUT) --force
 	$(VENV)/bin/hpcosim draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 

@@ -11,6 +11,7 @@ from benchmarks import (
     experiments,
     heterogeneous,
     in_process,
+    live,
     memory,
     pairing,
     power,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "memory": memory.run,
     "executors": executors.run,
     "experiments": experiments.run,
+    "live": live.run,
 }
 
 

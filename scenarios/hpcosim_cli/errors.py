@@ -63,7 +63,7 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_conformance import NoServerError
     from hpcosim_executors import LostTaskError
     from hpcosim_experiments.errors import StoreError
-    from hpcosim_live.errors import NoLiveViewError
+    from hpcosim_live.errors import HttpBindError, NoLiveViewError
     from hpcosim_protocol import ProtocolError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
@@ -75,7 +75,7 @@ def _exit_status(error: Exception) -> int:
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED
     failed = (
-        *(BindError, ClientError, LostTaskError, NoServerError, ProtocolError),
+        *(BindError, ClientError, HttpBindError, LostTaskError, NoServerError, ProtocolError),
         *(ResultsError, RunError, RunFailedError, StoreError),
         *(NoLiveViewError, NotWrittenError),
     )

@@ -10,6 +10,7 @@ import typer
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.live import Speed, WatchRun
 from hpcosim_cli.options import (
+    Explain,
     Force,
     Formats,
     Json,
@@ -30,6 +31,7 @@ def run(
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
+    explain: Explain = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
@@ -54,7 +56,7 @@ def run(
 
         if speed is not None and not watch:
             raise ScenariosError("--speed needs --watch")
-        overrides = overrides_of(changes, seed, lenient)
+        overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
             with watched_run(speed, transport) if watch else nullcontext() as watched:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import secrets
 import socket
 from typing import NamedTuple
 
-from hpcosim_live.errors import HttpAddressError
+from hpcosim_live.errors import HttpAddressError, HttpBindError
 
 EXAMPLE = "127.0.0.1:8080"
 MAX_PORT = 65535
@@ -86,13 +87,13 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     """Return a listening socket and its address with the selected port.
 
     Raises:
-        HttpAddressError: the address is in use, or not one of this machine.
+        HttpBindError: the address is in use, or not one of this machine.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=64)
     except OSError as error:
-        why = error.strerror or str(error)
-        what = f"cannot listen at {address.host}:{address.port}: {why.lower()}"
-        raise HttpAddressError(f"{what}; choose another port with --http HOST:PORT") from None
+        why = os.strerror(error.errno) if (error.errno or 0) > 0 else str(error)
+        what = f"cannot listen at {address.host}:{address.port}: {why}"
+        raise HttpBindError(f"{what}; choose another port with --http HOST:PORT") from None
     return listening, address._replace(port=listening.getsockname()[1])

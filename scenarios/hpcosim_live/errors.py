@@ -8,7 +8,11 @@ class LiveError(Exception):
 
 
 class HttpAddressError(LiveError):
-    """The address of the live view is malformed, in use, or needs a token."""
+    """The address or the token of the live view is malformed."""
+
+
+class HttpBindError(LiveError):
+    """The live view cannot listen at its address."""
 
 
 class LiveExtraError(LiveError):

@@ -116,10 +116,11 @@ class Hub:
         Args:
             timeout_s: time after which slow viewers are left behind, s.
         """
+        for feed in list(self.feeds.values()):
+            await self._receive(feed)
         self.closing = True
-        for label in list(self.feeds):
-            self._start_receiving(label)
-            self.feeds[label].notify()
+        for feed in self.feeds.values():
+            feed.notify()
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
         while self.viewers and loop.time() < until_s:

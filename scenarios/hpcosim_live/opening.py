@@ -46,14 +46,14 @@ def live_view(
         on_viewed: called once, when the first page has opened, in another thread.
 
     Raises:
-        HttpAddressError: the address or the token is invalid, or the port is in use.
+        HttpAddressError: the token is invalid.
+        HttpBindError: the server cannot listen at the address.
         LiveExtraError: a package of the extra `live` is missing.
     """
     check_extra()
-    from hpcosim_results.recording import RecordingReader
-
     from hpcosim_live.hub import Hub
     from hpcosim_live.web_server import WebServer
+    from hpcosim_results.recording import RecordingReader
 
     if token:
         check_token(token)

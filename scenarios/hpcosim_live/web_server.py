@@ -31,7 +31,7 @@ class WebServer:
         url: URL of the page, with the token.
 
     Raises:
-        HttpAddressError: the server cannot listen at the address.
+        HttpBindError: the server cannot listen at the address.
     """
 
     def __init__(self, hub: Hub, address: HttpAddress, token: str = "") -> None:

@@ -89,6 +89,17 @@ def test_a_change_of_speed_counts_from_now_on() -> None:
     assert pace.wait_s(1210.0) == pytest.approx(2.0)
 
 
+def test_the_simulated_time_at_full_speed_does_not_count() -> None:
+    """A pace that is set later begins with the next reply."""
+    pace, _ = paced(None)
+    assert pace.is_free
+    pace.change_speed(1.0)
+    assert not pace.is_free
+    assert pace.wait_s(1e9) == 0.0
+    pace.sent(1e9)
+    assert pace.wait_s(1e9 + 5.0) == 5.0
+
+
 @pytest.mark.parametrize("speed", [0.0, -1.0, math.nan, math.inf, 1e13])
 def test_an_impossible_speed_is_rejected(speed: float) -> None:
     """Zero, negative, infinite and undefined speeds are errors that name the range."""

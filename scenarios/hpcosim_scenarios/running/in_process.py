@@ -34,6 +34,8 @@ def run_in_process(
     report: Report = ignore,
     also: Sequence[Also] = (),
     warn: Warn = ignore_warning,
+    *,
+    explain: bool = False,
     watch: Watch | None = None,
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
@@ -46,6 +48,7 @@ def run_in_process(
         also: additional result writers.
         warn: called with each warning at the end of the run.
         watch: an observer of the run, and its pace; None: no observer, as fast as possible.
+        explain: record explanations of the policy (`View.explain`).
 
     Raises:
         RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
@@ -61,6 +64,7 @@ def run_in_process(
             link if watch is None else _PacedLink(link, opened, watch),
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
+            explains=explain,
         )
         opened.complete()
     except (SimulationStuck, PolicyError) as error:
@@ -146,7 +150,7 @@ class _PacedLink:
     ) -> Batch:
         batch = self._link(decisions, wake_on, elapsed_s)
         self._ticker.tick()
-        if not batch.ended:
+        if not (batch.ended or self._pace.is_free):
             while (wait_s := self._pace.wait_s(batch.now_s)) > 0.0:
                 time.sleep(min(wait_s, PACE_TICK_S))
                 self._ticker.tick()

@@ -134,8 +134,9 @@ def run_chosen(
     watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
         watched.before_run()
-        also = writers_of(formats)
-        return run_in_process(opened, policy, out, report, also, warn, watched.watch)
+        also, explain = writers_of(formats), chosen.explain
+        watch = watched.watch
+        return run_in_process(opened, policy, out, report, also, warn, explain=explain, watch=watch)
 
 
 @contextmanager
@@ -166,6 +167,7 @@ def simulate(
     out: Path | None = None,
     force: bool = False,
     overrides: Overrides | None = None,
+    explain: bool = False,
 ) -> dict[str, int | float]:
     """Run a scenario in this process with a policy of the caller, and return the metrics.
 
@@ -177,6 +179,7 @@ def simulate(
         force: replace the results in a folder that is not empty; not needed for the results of a
             run that did not complete.
         overrides: values to change in the scenario, by dotted path.
+        explain: record explanations of the policy (`View.explain`) in `explanations.csv`.
 
     Raises:
         ScenarioError, WorkloadError: the scenario or its workload is invalid.
@@ -189,7 +192,7 @@ def simulate(
     library = Library([path], overrides)
     opened = open_loaded(library.default, name)
     opened.run.policy = {"name": name}
-    return run_in_process(opened, policy, out)
+    return run_in_process(opened, policy, out, explain=explain)
 
 
 def _run_processes(

@@ -14,7 +14,7 @@ from hpcosim_view.report.bundle import bundle, web_file
 
 MARK = '<meta name="generator" content="hpcosim '
 """Text at the begin of each page, by which it is recognized."""
-LEVEL = 9
+LEVEL = 7
 """Compression of the runs."""
 
 

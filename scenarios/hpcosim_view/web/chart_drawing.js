@@ -5,6 +5,7 @@ import { PLOT_LEFT, PLOT_RIGHT, timeTicks } from "./time_axis.js";
 import { numberText, roundSteps } from "./units.js";
 
 const TOP = 6;
+const BOTTOM = 6;
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
 const TICK_SPACE = 110;
 
@@ -31,9 +32,9 @@ export function drawChart(context, about) {
   const right = width - PLOT_RIGHT;
   const greatest = spec.greatest() || 1;
   const scale = {
-    left, right, top: TOP, bottom: height,
+    left, right, bottom: height - BOTTOM,
     x: (timeS) => left + ((timeS - viewport.startS) / (viewport.endS - viewport.startS)) * (right - left),
-    y: (value) => height - (value / (greatest * 1.04)) * (height - TOP),
+    y: (value) => height - BOTTOM - (value / (greatest * 1.04)) * (height - TOP - BOTTOM),
   };
   context.font = `11px ${themeColour("--font") || "sans-serif"}`;
   drawGrid(context, scale, about, greatest);
@@ -42,7 +43,7 @@ export function drawChart(context, about) {
   context.rect(left, 0, right - left, height + 1);
   context.clip();
   drawSelectedSpans(context, scale, about);
-  const columns = columnsOf(scale, viewport, layers);
+  const columns = columnsOf(scale, viewport, layers, !spec.stacked);
   if (spec.stacked) drawStack(context, scale, layers, columns);
   else layers.forEach((layer, at) => drawLine(context, scale, layer, columns[at], layers.length === 1));
   drawCrosshair(context, scale, about);
@@ -56,11 +57,12 @@ function drawGrid(context, scale, { unit, viewport, axis }, greatest) {
   context.textBaseline = "middle";
   context.textAlign = "right";
   context.beginPath();
-  for (const value of roundSteps(0, greatest / unit[1], 3)) {
+  const counts = unit[0] === "jobs";
+  for (const value of roundSteps(0, greatest / unit[1], counts ? Math.min(greatest, 3) : 3)) {
     const y = Math.round(scale.y(value * unit[1])) + 0.5;
     context.moveTo(scale.left, y);
     context.lineTo(scale.right, y);
-    const suffix = unit[0] === "jobs" || value === 0 ? "" : ` ${unit[0]}`;
+    const suffix = counts || value === 0 ? "" : ` ${unit[0]}`;
     context.fillText(`${numberText(value)}${suffix}`, scale.left - 6, y);
   }
   const ticks = timeTicks(viewport.startS, viewport.endS, (scale.right - scale.left) / TICK_SPACE);
@@ -69,7 +71,8 @@ function drawGrid(context, scale, { unit, viewport, axis }, greatest) {
     const x = Math.round(scale.x(timeS)) + 0.5;
     context.moveTo(x, TOP);
     context.lineTo(x, scale.bottom);
-    if (axis) context.fillText(label, x, scale.bottom + 13);
+    const half = context.measureText(label).width / 2;
+    if (axis) context.fillText(label, Math.min(x, scale.right + PLOT_RIGHT - half), scale.bottom + 14);
   }
   context.stroke();
 }
@@ -97,8 +100,8 @@ function shade(context, scale, fromS, toS, colour) {
   context.fillRect(x, 0, Math.max(scale.x(toS) - x, 1), scale.bottom);
 }
 
-/** Return least, mean and greatest value of each layer in each column of pixels. */
-function columnsOf(scale, { startS, endS }, layers) {
+/** Return least, mean and greatest value of each layer in each column of pixels, or means only. */
+function columnsOf(scale, { startS, endS }, layers, withRange) {
   const count = Math.max(1, Math.ceil(scale.right - scale.left));
   const perColumnS = (endS - startS) / count;
   return layers.map(({ steps }) => {
@@ -107,10 +110,14 @@ function columnsOf(scale, { startS, endS }, layers) {
     for (let at = 0; at < count; at += 1) {
       const [fromS, toS] = [startS + at * perColumnS, startS + (at + 1) * perColumnS];
       const after = steps.integralTo(toS);
-      const [least, greatest] = steps.range(fromS, toS);
-      const mean = least === greatest ? least : (after - before) / perColumnS;
-      found.push([least, Math.min(Math.max(mean, least), greatest), greatest]);
+      const mean = (after - before) / perColumnS;
       before = after;
+      if (!withRange) {
+        found.push([0, mean, 0]);
+        continue;
+      }
+      const [least, greatest] = steps.range(fromS, toS);
+      found.push([least, Math.min(Math.max(mean, least), greatest), greatest]);
     }
     return found;
   });

@@ -4,8 +4,8 @@ import { make, makeSwatch, sharpContext, themeColour } from "./dom.js";
 import { NODE_STATES } from "./model.js";
 import { NODE_STATE_COLOURS } from "./palettes.js";
 import { NODE_STATE_LABELS, seriesOf } from "./series.js";
-import { timeText } from "./time_axis.js";
-import { POWER_UNITS, countText, numberText, roundSteps, unitFor } from "./units.js";
+import { timeText, timeTicks } from "./time_axis.js";
+import { POWER_UNITS, countText, numberText, unitFor } from "./units.js";
 import { drawChart, timeAt } from "./chart_drawing.js";
 import { lazyTable } from "./tables.js";
 
@@ -103,7 +103,7 @@ function createChart(container, spec, context) {
   const caption = make("figcaption", {}, make("h3", {}, spec.title), key);
   const figure = make("figure", { class: "chart" }, caption, canvas, table);
   container.append(figure);
-  listenToPointer(canvas, viewport, crosshair);
+  followCrosshair(canvas, viewport, crosshair);
   const draw = () => {
     const width = canvas.clientWidth;
     if (width === 0) return;
@@ -130,6 +130,9 @@ function drawKey(key, { layers, unit, spec, crosshair }) {
   if (atS !== null) {
     items.push(make("span", { class: "key-time" }, timeText(atS)));
   }
+  const shown = items.map((item) => item.textContent).join("|") + layers.map(({ colour }) => colour);
+  if (key.dataset.shown === shown) return;
+  key.dataset.shown = shown;
   key.replaceChildren(...items);
 }
 
@@ -137,7 +140,7 @@ function valueText(value, [name, factor]) {
   return name === "jobs" ? countText(value) : `${numberText(value / factor)} ${name}`;
 }
 
-function listenToPointer(canvas, viewport, crosshair) {
+function followCrosshair(canvas, viewport, crosshair) {
   let dragged = null;
   canvas.addEventListener("pointerdown", (event) => {
     dragged = event.clientX;
@@ -183,7 +186,7 @@ function tableOfLayers(spec, viewport) {
   }
   const many = changes.has(Infinity) || changes.size > MAX_TABLE_ROWS;
   const times = many
-    ? roundSteps(startS, endS, MAX_TABLE_ROWS / 3)
+    ? timeTicks(startS, endS, MAX_TABLE_ROWS).map(({ timeS }) => timeS)
     : [...changes].sort((a, b) => a - b);
   return {
     caption: many

@@ -4,9 +4,8 @@ import { make, makeButton } from "./dom.js";
 import { JOB_STATES, PLACEMENTS } from "./model.js";
 import { stateText } from "./search.js";
 import { durationText, timeText } from "./time_axis.js";
-import { UNKNOWN_TEXT, counted, differenceText, energyText, numberText } from "./units.js";
+import { countText, counted, energyText, numberText } from "./units.js";
 import { longestWaits, waitFacts } from "./waits.js";
-import { dataTable } from "./tables.js";
 import { boundedSlowdownOf } from "./statistics.js";
 
 const MAX_INTERVALS = 12;
@@ -26,7 +25,10 @@ export function showDetails(body, runs, chosen, jump) {
     .map((run) => ({ ...run, row: chosen === null ? -1 : run.model.rowOf(chosen) }))
     .filter(({ row }) => row >= 0);
   if (found.length === 0) {
-    body.replaceChildren(...nothingChosen(runs, chosen, jump));
+    const text = chosen === null
+      ? "Click a job, or search for one, to see its details and why it waited."
+      : `No job has the id ${chosen}.`;
+    body.replaceChildren(make("p", {}, text), ...longestPart(runs, jump));
     return;
   }
   const parts = found.map(({ model, row, name }) => {
@@ -35,21 +37,19 @@ export function showDetails(body, runs, chosen, jump) {
   });
   const head = make("h3", {}, `Job ${chosen.trim()}`);
   const zoom = makeButton("Zoom to it", () => jump(found[0].row, found[0].model));
-  body.replaceChildren(make("div", { class: "job-head" }, head, zoom), ...parts);
+  body.replaceChildren(make("div", { class: "job-head" }, head, zoom), ...parts,
+    ...longestPart(runs, jump));
 }
 
-function nothingChosen(runs, chosen, jump) {
-  const text = chosen === null
-    ? "Click a job, or search for one, to see its details and why it waited."
-    : `No job has the id ${chosen}.`;
+function longestPart(runs, jump) {
   const { model } = runs[0];
   const rows = longestWaits(model, LONGEST);
-  if (rows.length === 0) return [make("p", {}, text), make("p", {}, "No job waited.")];
+  if (rows.length === 0) return [make("p", {}, "No job waited.")];
   const items = rows.map((row) =>
     make("li", {}, makeButton(`Job ${model.idOf(row)}`, () => jump(row, model), { class: "link" }),
       ` ${durationText(model.startS[row] - model.submitS[row])}, ${counted(model.cores[row], "core")}`));
   const title = runs.length > 1 ? `Longest waits of ${runs[0].name}` : "Longest waits";
-  return [make("p", {}, text), make("h3", {}, title), make("ol", { class: "longest" }, ...items)];
+  return [make("h3", { class: "longest-head" }, title), make("ol", { class: "longest" }, ...items)];
 }
 
 function jobFacts(model, row) {
@@ -128,29 +128,31 @@ function recordedParts(model, row, facts, jump) {
   return items;
 }
 
-function scarceText(model, row, { scarceShare, scarceUntilS, fromS }) {
+function scarceText(model, row, { scarceShare, scarceUntilS, toS }) {
   const cores = counted(model.cores[row], "core");
-  const share = `${numberText(scarceShare * 100, 3)} %`;
   if (!(scarceShare > 0)) return `All the time at least ${cores} were free.`;
-  const when = scarceShare < 1 ? `, last ${durationText(scarceUntilS - fromS)} after it came` : "";
-  return `Fewer than ${cores} were free in ${share} of the wait${when}.`;
+  if (scarceShare > 0.99999) return `Fewer than ${cores} were free all the time.`;
+  const until = scarceUntilS === toS ? "until the end of the wait" : `until ${timeText(scarceUntilS)}`;
+  return `Fewer than ${cores} were free in ${numberText(scarceShare * 100, 3)} % of the wait, ${until}.`;
 }
 
 function saidPart({ said }) {
   if (said.length === 0) return null;
-  const last = said.at(-1);
-  const expected = Number.isNaN(last.expectedS)
-    ? ""
-    : `, with a start expected at ${timeText(last.expectedS)}`;
-  const text = `The scheduler's last reason: ${last.reason}${expected}.`;
-  const rows = said.slice(0, MAX_SAID).map(({ timeS, reason, expectedS, errorS }) => [
-    timeText(timeS),
-    reason,
-    Number.isNaN(expectedS) ? UNKNOWN_TEXT : timeText(expectedS),
-    Number.isNaN(errorS) ? UNKNOWN_TEXT : errorS === 0 ? "exact" : differenceText(errorS),
-  ]);
-  const caption = "What the scheduler said. Error: start − expected start.";
-  const columns = ["time", "reason", "expected start", "error"];
-  return make("div", {}, make("p", { dir: "auto" }, text),
-    dataTable({ caption, columns, rows, total: said.length }));
+  const items = said.slice(0, MAX_SAID).map(({ timeS, reason, expectedS, errorS }) =>
+    make("li", {},
+      make("span", { class: "muted" }, timeText(timeS)), " ", make("b", { dir: "auto" }, reason),
+      Number.isNaN(expectedS) ? null : make("div", {}, forecastText(expectedS, errorS))));
+  const more = said.length > MAX_SAID
+    ? make("p", { class: "note" }, `The first ${MAX_SAID} of ${countText(said.length)}.`)
+    : null;
+  return make("div", {}, make("h5", {}, "What the scheduler said"),
+    make("ol", { class: "said", tabindex: 0, "aria-label": "What the scheduler said" }, ...items),
+    more, make("h5", {}, "What the recording shows"));
+}
+
+function forecastText(expectedS, errorS) {
+  const expected = `expected start ${timeText(expectedS)}`;
+  if (Number.isNaN(errorS)) return expected;
+  if (Math.abs(errorS) < 0.05) return `${expected}: exact`;
+  return `${expected}: it started ${durationText(Math.abs(errorS))} ${errorS > 0 ? "later" : "earlier"}`;
 }

@@ -30,20 +30,22 @@ const AXES = {
  * @param {{theme: Object}} options
  */
 export function createDistributions(container, runs, { theme }) {
-  const charts = make("div", { class: "charts-grid" });
+  const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
   const note = "Box: middle half of the jobs, with the median as a line. Whiskers: from 5 % to 95 %. "
-    + "Dot: mean. Both axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
+    + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
     make("p", { class: "note" }, note), legend, charts));
   const models = runs.map(({ model }) => model);
   whenVisible(charts, () => {
+    charts.replaceChildren();
     for (const [group, choose] of [["size", bySize], ["user", byUser]]) {
       for (const key of Object.keys(AXES)) {
         const classes = choose(models, MEASURES[key].of);
         if (classes.length > 0) charts.append(boxPlot(key, group, classes, runs, theme));
       }
     }
+    if (charts.childElementCount === 0) charts.append(make("p", {}, "No job started."));
   });
 }
 
@@ -107,7 +109,7 @@ function drawBoxes(context, { width, height, axis, classes, lines }) {
   for (const { name, runs } of classes) {
     context.fillStyle = themeColour("--ink");
     context.textAlign = "right";
-    context.fillText(shortName(name), left - 10, y + (lines * ROW_HEIGHT + GROUP_SPACE) / 2);
+    context.fillText(cutName(name), left - 10, y + (lines * ROW_HEIGHT + GROUP_SPACE) / 2);
     y += GROUP_SPACE / 2;
     runs.forEach((summary, run) => {
       if (summary.count > 0) drawBox(context, x, y + ROW_HEIGHT / 2, summary, `--run-${run + 1}`);
@@ -165,7 +167,7 @@ function drawBox(context, x, y, { quantiles, mean }, colour) {
   context.fill();
 }
 
-function shortName(name) {
+function cutName(name) {
   const letters = [...name];
   return letters.length > MAX_NAME ? `${letters.slice(0, MAX_NAME - 1).join("")}…` : name;
 }

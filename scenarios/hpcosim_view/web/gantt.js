@@ -13,7 +13,7 @@ import { jobLines, shortName } from "./job_text.js";
 import { POWER_STATES } from "./model.js";
 import { observable } from "./observable.js";
 import { CHART_COLOURS } from "./palettes.js";
-import { BoxIndex, PowerIndex } from "./span_index.js";
+import { indicesOf } from "./span_index.js";
 import { systemTheme } from "./system_theme.js";
 import { timeText } from "./time_axis.js";
 
@@ -58,9 +58,7 @@ class Gantt {
     this.theme = options.theme ?? systemTheme();
     this.waits = options.waits ?? true;
     this.scale = new GanttScale(viewport, options.cores ?? coreInterval(model));
-    this.index = new BoxIndex(model);
-    this.power = new PowerIndex(model);
-    this.picture = new GanttPicture(this.index, this.power);
+    this.picture = new GanttPicture(model);
     this.version = model.version;
     this.waiting = [];
     this.pointer = null;
@@ -194,8 +192,6 @@ class Gantt {
     this.overlay.setAttribute("aria-label", shortName(label));
     if (this.version === model.version) return;
     this.version = model.version;
-    this.index.update();
-    this.power.update();
     scale.cores.setLimits(0, Math.max(model.coreCount, 1));
   }
 
@@ -207,7 +203,7 @@ class Gantt {
   }
 
   jobAt(x, y) {
-    return jobAtPosition(this.scale, this.index, x, y);
+    return jobAtPosition(this.scale, indicesOf(this.model).boxes, x, y);
   }
 
   hover(pointer) {
@@ -232,7 +228,7 @@ class Gantt {
     if (node < 0 || timeS > model.nowS) return [timeText(timeS)];
     const group = model.nodes.groups.find(({ last }) => node <= last);
     const name = group.name ? ` (${shortName(group.name)})` : "";
-    const state = POWER_STATES[this.power.stateAt(node, timeS)].replace("_", " ");
+    const state = POWER_STATES[indicesOf(model).power.stateAt(node, timeS)].replace("_", " ");
     return [`Node ${node}${name}`, state === "on" ? "idle" : state, timeText(timeS)];
   }
 

@@ -2,6 +2,7 @@
 
 import { backgroundPixel, paintBoxes, paintPower } from "./gantt_paint.js";
 import { Raster } from "./raster.js";
+import { indicesOf } from "./span_index.js";
 
 const SLICE_MS = 8;
 const FINISHED_ROWS = 64;
@@ -11,9 +12,8 @@ const FINISHED_ROWS = 64;
  * steps are done, `show` stretches the last complete picture, and below it that of the whole run.
  */
 export class GanttPicture {
-  constructor(index, power) {
-    this.index = index;
-    this.power = power;
+  constructor(model) {
+    this.model = model;
     this.last = null;
     this.whole = null;
     this.steps = null;
@@ -58,9 +58,10 @@ export class GanttPicture {
 
   *draw({ scale, look, labelled }) {
     const { raster } = this;
+    const { boxes, power } = indicesOf(this.model);
     raster.clear(backgroundPixel(look.theme));
-    yield* paintPower(raster, scale, this.power, look.theme);
-    yield* paintBoxes(raster, scale, this.index, look, labelled);
+    yield* paintPower(raster, scale, power, look.theme);
+    yield* paintBoxes(raster, scale, boxes, look, labelled);
     for (let row = 0; row < raster.height; row += FINISHED_ROWS) {
       raster.finish(row, Math.min(row + FINISHED_ROWS, raster.height));
       yield;

@@ -3,20 +3,21 @@
 import { PLOT_LEFT, PLOT_RIGHT } from "./time_axis.js";
 import { Interval } from "./viewport.js";
 
-const PLOT_TOP = 8;
-const PLOT_BOTTOM = 24;
+const GANTT_MARGINS = { above: 8, below: 24 };
 
 /** Converts between CSS pixels of a chart and times and cores. Core 0 is at the top. */
 export class GanttScale {
   /**
    * @param {Viewport} viewport the visible time.
    * @param {Interval} cores the visible cores: number of the first, and that after the last.
+   * @param {{above: number, below: number}} margins space around the plot, CSS pixels.
    */
-  constructor(viewport, cores) {
+  constructor(viewport, cores, margins = GANTT_MARGINS) {
     this.viewport = viewport;
     this.cores = cores;
     this.left = PLOT_LEFT;
-    this.top = PLOT_TOP;
+    this.margins = margins;
+    this.top = margins.above;
     this.resize(0, 0, 1);
   }
 
@@ -24,13 +25,13 @@ export class GanttScale {
   resize(width, height, ratio) {
     this.ratio = ratio;
     this.width = Math.max(width - PLOT_LEFT - PLOT_RIGHT, 1);
-    this.height = Math.max(height - PLOT_TOP - PLOT_BOTTOM, 1);
+    this.height = Math.max(height - this.margins.above - this.margins.below, 1);
   }
 
   /** Return a copy that does not change when the user zooms. */
   frozen() {
     const still = ({ first, last, length }) => ({ first, last, length });
-    const copy = new GanttScale(still(this.viewport), still(this.cores));
+    const copy = new GanttScale(still(this.viewport), still(this.cores), this.margins);
     return Object.assign(copy, { ratio: this.ratio, width: this.width, height: this.height });
   }
 

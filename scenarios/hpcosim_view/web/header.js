@@ -32,13 +32,24 @@ function headerFacts(model, single) {
     ["nodes", countText(model.nodes.count)],
     ["cores", countText(model.coreCount)],
     ["time", durationText(model.nowS - model.beginS)],
-    ["energy", single ? energyText(energyOfRun(model)) : null],
+    ["energy", single ? "…" : null],
     ["seed", about.seed ?? null],
     ["hpcosim", about.hpcosim ?? null],
   ];
   return facts
     .filter(([, text]) => text !== null)
-    .map(([title, text]) => make("div", {}, make("dt", {}, title), make("dd", {}, String(text))));
+    .map(([title, text]) => make("div", {}, make("dt", {}, title),
+      make("dd", { id: `fact-${title}` }, String(text))));
+}
+
+/**
+ * Write the energy of the only run into the header: the area of the drawn power.
+ *
+ * @param {{model: RunModel}[]} runs
+ */
+export function showEnergy(runs) {
+  const place = document.getElementById("fact-energy");
+  if (place) place.textContent = energyText(energyOfRun(runs[0].model));
 }
 
 /** Return the notices of a run: that it is not complete, and its warnings. */

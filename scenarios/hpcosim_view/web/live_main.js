@@ -17,8 +17,9 @@ import { createToolbar } from "./toolbar.js";
 import { Viewport } from "./viewport.js";
 
 const POLL_MS = 1000;
-const LOST_MS = 5000;
+const MAX_POLL_MS = 30000; // while the server does not answer
 const STATES = {
+  waiting: "waiting for a scheduler",
   running: "running",
   paused: "paused",
   lost: "connection lost, trying again",
@@ -167,7 +168,7 @@ function showSession(label, head) {
 
 /** Show the newest session, or the one that is chosen; list the sessions every second. */
 function followServer() {
-  let [shown, leave, lostMs] = ["", () => {}, 0];
+  let [shown, leave, pollMs] = ["", () => {}, POLL_MS];
   const choose = (label) => {
     if (label === shown) return;
     leave();
@@ -177,13 +178,13 @@ function followServer() {
   const head = createLiveHead(choose);
   const poll = async () => {
     const list = await fetchSessions();
-    lostMs = list === null ? lostMs + POLL_MS : 0;
+    pollMs = list === null ? Math.min(2 * pollMs, MAX_POLL_MS) : POLL_MS;
     if (list?.length) {
-      head.showSessions(list, shown || list.at(-1).label);
       if (!shown) choose(list.at(-1).label);
+      head.showSessions(list, shown);
     }
-    if (lostMs >= LOST_MS && !shown) head.showState("lost");
-    setTimeout(poll, POLL_MS);
+    if (!shown) head.showState(list === null ? "lost" : "waiting");
+    setTimeout(poll, pollMs);
   };
   poll();
 }

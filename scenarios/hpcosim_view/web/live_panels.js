@@ -86,20 +86,30 @@ export function createLivePanels(container, model, jump) {
 function queueTable(model, counts, jump) {
   const { waiting } = counts.jobs();
   if (waiting === 0) return make("p", { class: "muted" }, "No job waits.");
-  const rows = waitingRows(model).map((row) => {
-    const said = model.explanationsOf(row).at(-1);
-    const { requestedS } = model;
-    return [
-      makeButton(model.idOf(row), () => jump(row), { class: "link" }),
-      model.names.users[model.user[row]] ?? "",
-      countText(model.cores[row]),
-      Number.isFinite(requestedS[row]) ? durationText(requestedS[row]) : "",
-      durationText(model.nowS - model.submitS[row]),
-      said?.reason ?? "",
-    ];
+  const rows = waitingRows(model);
+  const columns = queueColumns(model, jump)
+    .filter(({ text }) => rows.some((row) => text(row) !== ""));
+  return dataTable({
+    caption: `${counted(waiting, "job")}, in order of submission.`,
+    columns: columns.map(({ title }) => title),
+    rows: rows.map((row) => columns.map(({ text, cell }) => (cell ?? text)(row))),
+    total: waiting,
   });
-  const columns = ["job", "user", "cores", "requested time", "waits", "reason"];
-  return dataTable({ caption: `${counted(waiting, "job")}, the longest wait first.`, columns, rows, total: waiting });
+}
+
+/** The columns of the queue: `text` is empty where a fact is unknown, `cell` is what is shown. */
+function queueColumns(model, jump) {
+  const { names, requestedS } = model;
+  const link = (row) => makeButton(model.idOf(row), () => jump(row), { class: "link" });
+  return [
+    { title: "job", text: (row) => model.idOf(row), cell: link },
+    { title: "user", text: (row) => names.users[model.user[row]] ?? "" },
+    { title: "cores", text: (row) => countText(model.cores[row]) },
+    { title: "requested time",
+      text: (row) => (Number.isFinite(requestedS[row]) ? durationText(requestedS[row]) : "") },
+    { title: "waits", text: (row) => durationText(model.nowS - model.submitS[row]) },
+    { title: "reason", text: (row) => model.explanationsOf(row).at(-1)?.reason ?? "" },
+  ];
 }
 
 function nodeTable(model, counts) {

@@ -14,11 +14,20 @@ export function createMetrics(container, runs) {
   const names = [...new Set(runs.flatMap(({ model }) => Object.keys(model.about.metrics ?? {})))];
   const pane = makePane("Metrics", "metrics");
   if (names.length === 0) pane.append(make("p", {}, "The run has no metrics."));
-  else pane.append(dataTable(metricsTable(runs, names)));
+  else pane.append(make("div", { class: "metrics-grid" }, ...metricsTables(runs, names)));
   container.append(pane);
 }
 
+/** One table for several runs, two beside each other for one run. */
+function metricsTables(runs, names) {
+  const half = runs.length > 1 ? names.length : Math.ceil(names.length / 2);
+  return [names.slice(0, half), names.slice(half)]
+    .filter((part) => part.length > 0)
+    .map((part) => dataTable(metricsTable(runs, part)));
+}
+
 function metricsTable(runs, names) {
+  const single = runs.length === 1;
   const columns = ["metric", "unit"];
   runs.forEach(({ name }, run) => columns.push(name, ...(run ? ["difference", "%"] : [])));
   const rows = names.map((name) => {
@@ -28,11 +37,12 @@ function metricsTable(runs, names) {
       const shown = make("span", { title: readable(name, value) }, metricText(value));
       return run ? [shown, ...differenceCells(first, value)] : [shown];
     });
-    return [name, unitOfMetric(name), ...cells];
+    return [name, unitOfMetric(name), ...cells, ...(single ? [readable(name, first)] : [])];
   });
+  if (single) columns.push("in larger units");
   const caption = runs.length > 1
     ? `All metrics. Differences: from ${runs[0].name}.`
-    : "All metrics of the run.";
+    : "Metrics of the run.";
   return { caption, columns, rows };
 }
 

@@ -8,12 +8,13 @@ import { createDistributions } from "./distributions.js";
 import { make } from "./dom.js";
 import { decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
-import { showHeader } from "./header.js";
+import { showEnergy, showHeader } from "./header.js";
+import { jobsTable } from "./jobs_table.js";
+import { showLegend } from "./legend.js";
 import { createMetrics } from "./metrics.js";
 import { createMinimap } from "./minimap.js";
 import { RunModel, timesOf } from "./model.js";
 import { observable } from "./observable.js";
-import { showLegend } from "./legend.js";
 import { createTheme } from "./theme.js";
 import { createToolbar } from "./toolbar.js";
 import { Viewport } from "./viewport.js";
@@ -41,7 +42,8 @@ function createRunSection(container, run, page, single) {
   const box = make("div", { class: "gantt" });
   const title = single ? "Schedule" : run.name;
   const section = make("section", { class: "run", "aria-label": `Schedule, ${run.name}` },
-    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box);
+    make("div", { class: "run-head" }, make("h2", { dir: "auto" }, title), legend), box,
+    jobsTable(run.model, page.viewport, (row) => jumpToJob(page, row, run.model)));
   container.append(section);
   const draw = () => showLegend(legend, run.model, page.colouring.get(), page.theme.get());
   page.colouring.subscribe(draw);
@@ -57,52 +59,66 @@ function jumpToJob(page, row, model) {
   const toS = Number.isNaN(model.endS[row]) ? model.nowS : model.endS[row];
   const marginS = Math.max((toS - fromS) * JUMP_MARGIN, 1);
   page.viewport.set(fromS - marginS, toS + marginS);
+  page.gantts.get(model)?.show(row);
 }
 
-function showDetailsOf(page, runs) {
+function showDetailsOf(page, runs, jump) {
   const body = document.getElementById("details-body");
-  const jump = (row, model) => jumpToJob(page, row, model);
   const draw = () => showDetails(body, runs, page.selection.get(), jump);
   page.selection.subscribe(draw);
   draw();
 }
 
-/** Paint what is below the schedule. */
-function showPanels(page, runs) {
-  const jump = (row, model) => jumpToJob(page, row, model);
-  createStepCharts(document.getElementById("charts"), runs, page.viewport, page);
-  showHeader(document.getElementById("header"), runs);
-  showDetailsOf(page, runs);
+/** Show what is beside and below the schedule, with a pause for the browser after each part. */
+async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
-  if (runs.length > 1) createComparison(panels, runs, { ...page, jump });
-  createDistributions(panels, runs, page);
-  createMetrics(panels, runs);
+  const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
+  const parts = [
+    () => showDetailsOf(page, runs, options.jump),
+    () => createStepCharts(document.getElementById("charts"), runs, page.viewport, page),
+    () => showEnergy(runs),
+    () => { if (runs.length > 1) createComparison(panels, runs, options); },
+    () => createDistributions(panels, runs, page),
+    () => createMetrics(panels, runs),
+  ];
+  for (const part of parts) {
+    part();
+    await new Promise((resume) => setTimeout(resume));
+  }
 }
 
-async function showReport() {
-  const runs = await readRuns();
-  const models = runs.map(({ model }) => model);
-  const page = {
+function createPage(models) {
+  return {
     viewport: new Viewport(...timesOf(models)),
     selection: observable(null),
     colouring: observable(defaultColouring(models[0])),
     theme: createTheme(),
     crosshair: observable(null),
+    gantts: new Map(),
   };
-  const container = document.getElementById("runs");
-  const gantts = runs.map((run) => createRunSection(container, run, page, runs.length === 1));
-  createMinimap(document.getElementById("minimap"), models[0], page.viewport, page);
+}
+
+async function showReport() {
+  const runs = await readRuns();
+  const models = runs.map(({ model }) => model);
+  const page = createPage(models);
+  showHeader(document.getElementById("header"), runs);
   createToolbar(document.getElementById("toolbar"), runs, {
     ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
   });
-  requestAnimationFrame(() => setTimeout(() => {
-    performance.mark("hpcosim-painted");
-    showPanels(page, runs);
-    const { viewport, selection, colouring } = page;
-    window.hpcosim = {
-      runs: models.map((model, at) => ({ model, gantt: gantts[at] })), viewport, selection, colouring,
-    };
-  }));
+  const container = document.getElementById("runs");
+  for (const run of runs) {
+    page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
+  }
+  const cores = runs.length === 1 ? page.gantts.get(models[0]).cores : undefined;
+  createMinimap(document.getElementById("minimap"), models[0], page.viewport, { ...page, cores });
+  await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
+  performance.mark("hpcosim-painted");
+  await showPanels(page, runs);
+  const { viewport, selection, colouring } = page;
+  window.hpcosim = {
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
+  };
 }
 
 showReport().catch((error) => {

@@ -58,7 +58,7 @@ class SpanIndex {
 }
 
 /** The boxes of a model. */
-export class BoxIndex extends SpanIndex {
+class BoxIndex extends SpanIndex {
   constructor(model) {
     super();
     this.model = model;
@@ -85,7 +85,7 @@ export class BoxIndex extends SpanIndex {
 }
 
 /** The times for which nodes were not on: columns `node` and `state` besides those of spans. */
-export class PowerIndex extends SpanIndex {
+class PowerIndex extends SpanIndex {
   constructor(model) {
     super();
     this.model = model;
@@ -139,4 +139,25 @@ export class PowerIndex extends SpanIndex {
     for (const column of columns) column.resize(spans);
     this.indexBlocks();
   }
+}
+
+const MODEL_INDICES = new WeakMap();
+
+/**
+ * Return the indices of a model with all that was appended to it. All charts share them.
+ *
+ * @param {RunModel} model
+ * @returns {{boxes: BoxIndex, power: PowerIndex}}
+ */
+export function indicesOf(model) {
+  let indices = MODEL_INDICES.get(model);
+  if (!indices) {
+    indices = { version: model.version, boxes: new BoxIndex(model), power: new PowerIndex(model) };
+    MODEL_INDICES.set(model, indices);
+  } else if (indices.version !== model.version) {
+    indices.version = model.version;
+    indices.boxes.update();
+    indices.power.update();
+  }
+  return indices;
 }

@@ -1,6 +1,6 @@
 // Step functions of a run: constant between changes, fast to look at on any scale.
 
-const BLOCK_STEPS = 256;
+const BLOCK_STEPS = 64;
 
 /** A step function of time. */
 export class Steps {
@@ -28,6 +28,8 @@ export class Steps {
       if (value < this.blockLeast[block]) this.blockLeast[block] = value;
       if (value > this.blockGreatest[block]) this.blockGreatest[block] = value;
     });
+    /** The greatest value; 0 if there is none. */
+    this.greatest = this.blockGreatest.reduce((most, value) => Math.max(most, value), 0);
   }
 
   /** Return the number of the last change at or before a time; -1: there is none. */
@@ -77,11 +79,6 @@ export class Steps {
       at += whole ? BLOCK_STEPS : 1;
     }
     return [least, greatest];
-  }
-
-  /** The greatest value; 0 if there is none. */
-  get greatest() {
-    return this.blockGreatest.reduce((most, value) => Math.max(most, value), 0);
   }
 }
 

@@ -3,13 +3,18 @@
 import { make, makeButton, makeChoice } from "./dom.js";
 import { createSearch } from "./search.js";
 
-const ZOOM_FACTOR = 0.5;
+const BUTTON_ZOOM = 0.5;
+const GANTT_HELP_KEYS = [
+  ["←  →  ↑  ↓", "move, with Shift faster"],
+  ["i  o", "zoom in and out in nodes"],
+  ["n  p", "choose the next or the previous job, with Shift on the same nodes"],
+  ["Enter", "zoom to the chosen job"],
+];
+const CHART_HELP_KEYS = [["←  →", "move the line that reads the values, with Shift faster"]];
 const HELP_KEYS = [
-  ["/", "search for a job"],
-  ["+  −", "zoom in and out"],
-  ["← →", "move in time; in the charts below: move the line that reads values"],
+  ["/", "search for a job by id, user or state"],
+  ["+  −", "zoom in and out in time"],
   ["0", "show the whole run"],
-  ["n  p", "choose the next or the previous job"],
   ["Esc", "choose no job"],
   ["t", "light or dark"],
   ["?", "this help"],
@@ -36,8 +41,8 @@ export function createToolbar(container, runs, page) {
     makeChoice("Colour by", choices, colouring.get(), (name) => colouring.set(name)),
     field,
     make("div", { class: "buttons" },
-      makeButton("+", zoom(ZOOM_FACTOR), { "aria-label": "Zoom in", title: "Zoom in" }),
-      makeButton("−", zoom(1 / ZOOM_FACTOR), { "aria-label": "Zoom out", title: "Zoom out" }),
+      makeButton("+", zoom(BUTTON_ZOOM), { "aria-label": "Zoom in", title: "Zoom in" }),
+      makeButton("−", zoom(1 / BUTTON_ZOOM), { "aria-label": "Zoom out", title: "Zoom out" }),
       makeButton("Whole run", () => viewport.fit()),
       makeButton("Light / dark", theme.toggle),
       makeButton("Help", () => help.showModal(), { "aria-haspopup": "dialog" })),
@@ -55,23 +60,32 @@ function isUseful(name, runs) {
 }
 
 function helpDialog() {
-  const rows = HELP_KEYS.map(([keys, text]) => make("tr", {},
-    make("th", { scope: "row" }, ...keys.split("  ").flatMap((key) => [make("kbd", {}, key), " "])),
-    make("td", {}, text)));
   const dialog = make("dialog", { "aria-label": "Help" },
     make("h2", {}, "Keys and mouse"),
-    make("table", {}, make("tbody", {}, ...rows)),
-    make("p", {}, "Drag to move, turn the wheel to zoom, click a job for its details."),
+    make("p", {}, "Drag to move, click a job for its details."),
+    helpTable("Everywhere", HELP_KEYS),
+    helpTable("In the schedule", GANTT_HELP_KEYS),
+    helpTable("In the charts below it", CHART_HELP_KEYS),
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   return dialog;
 }
 
+function helpTable(caption, keys) {
+  const rows = keys.map(([names, text]) => make("tr", {},
+    make("th", { scope: "row" }, ...names.split("  ").flatMap((key) => [make("kbd", {}, key), " "])),
+    make("td", {}, text)));
+  return make("table", {}, make("caption", {}, caption), make("tbody", {}, ...rows));
+}
+
 function pressKey(event, { page, input, help }) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName ?? "");
-  if (typing || event.ctrlKey || event.altKey || event.metaKey || help.open) return;
+  if (typing || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || help.open) return;
   const act = {
     "/": () => input.focus(),
     "?": () => help.showModal(),
+    "+": () => page.viewport.zoom(BUTTON_ZOOM),
+    "-": () => page.viewport.zoom(1 / BUTTON_ZOOM),
+    "0": () => page.viewport.fit(),
     "t": () => page.theme.toggle(),
     "Escape": () => page.selection.set(null),
   }[event.key];

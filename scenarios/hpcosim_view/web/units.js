@@ -3,6 +3,7 @@
 import { durationText } from "./time_axis.js";
 
 const METRIC_UNITS = { s: "s", w: "W", j: "J", js: "J s", kwh: "kWh", kg: "kg" };
+const NUMBER_FORMATS = [];
 export const UNKNOWN_TEXT = "–";
 
 /**
@@ -16,8 +17,13 @@ export function numberText(value, digits = 4) {
   const size = Math.abs(value);
   if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(digits - 1);
   const decimals = size >= 1 ? Math.max(0, digits - 1 - Math.floor(Math.log10(size))) : digits;
-  const text = value.toLocaleString("en-US", { maximumFractionDigits: Math.min(decimals, 20) });
-  return text.replace("-", "−");
+  return formatOf(Math.min(decimals, 20)).format(value).replace("-", "−");
+}
+
+/** Return the format with this number of decimals at most; making one takes long. */
+function formatOf(decimals) {
+  NUMBER_FORMATS[decimals] ??= new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals });
+  return NUMBER_FORMATS[decimals];
 }
 
 /**
@@ -25,7 +31,7 @@ export function numberText(value, digits = 4) {
  * @param {number} count
  */
 export function countText(count) {
-  return Math.round(count).toLocaleString("en-US");
+  return formatOf(0).format(count);
 }
 
 /**
@@ -42,7 +48,8 @@ export function counted(count, noun) {
  * @param {number} differenceS
  */
 export function differenceText(differenceS) {
-  return `${differenceS > 0 ? "+" : ""}${durationText(differenceS)}`;
+  const sign = differenceS > 0 ? "+" : differenceS < 0 ? "−" : "";
+  return `${sign}${durationText(Math.abs(differenceS))}`;
 }
 
 /**

@@ -42,6 +42,9 @@ class Pace:
         speed: simulated seconds per wall-clock second, > 0; None: as fast as possible.
         now_s: simulated time at the start, s.
         clock: returns the wall-clock time, s.
+
+    Attributes:
+        is_free: whether no reply waits, so that `wait_s` and `sent` need not be called.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Pace:
         self._paused = False
         self._steps = 0
         self._now_s, self._at_s = now_s, clock()  # simulated time at this wall-clock time
+        self._is_anchored = True  # false: they are those of the next reply
+        self.is_free = speed is None
 
     @property
     def state(self) -> PaceState:
@@ -71,6 +76,9 @@ class Pace:
         with self._lock:
             if self._paused:
                 return 0.0 if self._steps else math.inf
+            if not self._is_anchored:
+                self._is_anchored = True
+                self._now_s, self._at_s = now_s, self._clock()
             return max(0.0, self._due_s(now_s) - self._clock())
 
     def sent(self, now_s: float) -> None:
@@ -85,7 +93,7 @@ class Pace:
                 self._steps = max(0, self._steps - 1)
             else:
                 at_s = max(self._due_s(now_s), at_s - CATCH_UP_S)
-            self._now_s, self._at_s = now_s, at_s
+            self._now_s, self._at_s, self._is_anchored = now_s, at_s, True
 
     def change_speed(self, speed: float | None) -> None:
         """Set the speed from now on; None: as fast as possible.
@@ -98,12 +106,14 @@ class Pace:
         with self._lock:
             self._settle()
             self._speed = speed
+            self._note_freedom()
 
     def pause(self) -> None:
         """Hold back all replies from now on."""
         with self._lock:
             self._settle()
             self._paused = True
+            self._note_freedom()
 
     def resume(self) -> None:
         """Continue after `pause`."""
@@ -111,6 +121,7 @@ class Pace:
             if self._paused:
                 self._paused, self._steps = False, 0
                 self._at_s = self._clock()
+                self._note_freedom()
 
     def step(self, batches: int = 1) -> None:
         """Pause, but send this number of replies immediately.
@@ -126,6 +137,10 @@ class Pace:
         self.pause()
         with self._lock:
             self._steps = min(MAX_STEPS, self._steps + batches)
+
+    def _note_freedom(self) -> None:
+        self._is_anchored = self._is_anchored and not self.is_free
+        self.is_free = self._speed is None and not self._paused
 
     def _due_s(self, now_s: float) -> float:
         """Return the wall-clock time at which a reply is due."""

@@ -227,7 +227,8 @@ class Service:
         session.note_message(self._idle_clock_s())
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
-        elif session.seq > before and (pace := self._paces.get(session.name)):
+        pace = self._paces.get(session.name)
+        if pace is not None and not pace.is_free and session.seq > before:
             now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
             return self.held.hold(HeldReply(envelope, request, now_s, answer, pace, understood))
         return answer
