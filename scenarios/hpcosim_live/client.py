@@ -206,7 +206,9 @@ class LiveView:
             why = "the token is wrong" if self._token else "it needs a token"
             what = f"{why}; give the one that the server printed by --token or {TOKEN_VARIABLE}"
             return LiveRequestError(f"{self.url}: {what}")
-        if error.code not in (400, 403, 415, 421, 503) and _path("", "") not in error.url:
+        if error.code == 503:  # busy, for a while
+            return NoLiveViewError(f"{self.url}: {_short(_message(error))}")
+        if error.code not in (400, 403, 415, 421) and _path("", "") not in error.url:
             return self._no_live_view(f"status {error.code}")
         return LiveRequestError(f"{self.url}: {_short(_message(error))} (status {error.code})")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -114,7 +115,7 @@ class Placements:
     """
 
     def __init__(self, frame: Frame) -> None:
-        self._first_core = np.array(list(accumulate((n.cores for n in nodes_of(frame)), initial=0)))
+        self._first_core = list(accumulate((node.cores for node in nodes_of(frame)), initial=0))
         self._first = frame.columns["box.first"].astype(np.int64)
         self._last = frame.columns["box.last"].astype(np.int64)
         self._first_box = np.concatenate(
@@ -132,9 +133,9 @@ class Placements:
         ends = self._first_core
         for box in range(self._first_box[start], self._first_box[start + 1]):
             first, last = int(self._first[box]), int(self._last[box])
-            node = int(np.searchsorted(ends, first, side="right")) - 1
+            node = bisect_right(ends, first) - 1
             while first <= last:
-                until = min(last + 1, int(ends[node + 1]))
+                until = min(last + 1, ends[node + 1])
                 cores[node] = cores.get(node, 0) + until - first
                 first, node = until, node + 1
         return [Place(node, count) for node, count in sorted(cores.items())]

@@ -82,6 +82,9 @@ def test_what_is_no_live_view_is_an_error_in_one_line(server: LiveServer) -> Non
     server.answers["/api/sessions"] = (200, b"<html>")
     with pytest.raises(NoLiveViewError, match="it has no sessions"):
         view(server).sessions()
+    server.answers["/api/sessions"] = (503, b'{"error": "the simulation is busy"}')
+    with pytest.raises(NoLiveViewError, match=r"the simulation is busy$"):
+        view(server).sessions()
     server.answers["/api/sessions"] = (302, b"")
     with pytest.raises(NoLiveViewError, match="status 302"):
         view(server).sessions()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_playback_shows_the_cluster_and_its_jobs() -> None:
         assert text_of(top, "nodes") == "nodes    1 allocated, 1 mixed, 1 idle"
         assert text_of(top, "cores").startswith("cores    7 of 10, 70.0 %")
         assert text_of(top, "power").startswith("power    100.8 W")
-        assert text_of(top, "queue").startswith("queue    1 jobs")
+        assert text_of(top, "queue").startswith("queue    1 waiting")
         assert cells(top, "running")[0] == [
             *("1", "ann", "5", "0:15", "1:45", "2", "node[0-1]"),
         ]
@@ -103,10 +104,10 @@ def test_tables_are_sorted_by_keys_and_headers() -> None:
     async def scene(pilot: Pilot, top: Top) -> None:
         top.query_one("#running").focus()
         await pilot.press("s", "r")
-        assert text_of(top, "running-title") == "2 jobs running, by JOBID down"
+        assert text_of(top, "running-title") == "running jobs: 2, by JOBID down"
         assert [row[0] for row in cells(top, "running")] == ["2", "1"]
         await pilot.click("#running", offset=(8, 0))
-        assert text_of(top, "running-title") == "2 jobs running, by USER"
+        assert text_of(top, "running-title") == "running jobs: 2, by USER"
 
     played(scene, source, size=(120, 40))
 
@@ -135,7 +136,7 @@ def test_a_table_has_a_limited_number_of_rows() -> None:
         },
     )
     rows = waiting_rows(run, moment(run, 5.0), Order(0, True))
-    assert (rows.count, len(rows.cells), rows.cells[0][0]) == (1000, 200, "999")
+    assert (rows.total, len(rows.cells), rows.cells[0][0]) == (1000, 200, "999")
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 80)])
@@ -158,6 +159,19 @@ def test_hostile_names_do_nothing_at_any_size(size: tuple[int, int]) -> None:
         assert top.is_running
 
     played(scene, source, size=size)
+
+
+def test_a_run_that_goes_on_while_it_is_shown_is_no_error() -> None:
+    """A time after the frame at hand, or before it, is shown as the nearest one it has."""
+    source = Playback(small_run())
+
+    async def scene(pilot: Pilot, top: Top) -> None:
+        for at_s, shown in ((1e9, "1:50"), (-1.0, "0:00")):
+            source.now_s = lambda at_s=at_s: at_s  # type: ignore[method-assign, misc]
+            top.show()
+            assert text_of(top, "head").startswith(shown)
+
+    played(scene, source, size=(120, 40))
 
 
 def test_a_live_session_grows_until_its_end() -> None:
@@ -189,12 +203,12 @@ def test_keys_set_the_pace_of_a_live_session() -> None:
             await until(pilot, top, lambda: "full speed" in text_of(top, "head"))
             for number, key in enumerate(("+", "space", "n", "-"), -1):
                 await pilot.press(key)
-                await until(pilot, top, lambda number=number: len(server.changes) > number)
+                await until(pilot, top, partial(more_than, server.changes, number))
             server.add("one", frame({"now_s": 111.0, "live": {"speed": 8.0, "paused": True}}, {}))
             await until(pilot, top, lambda: "8 s/s, paused" in text_of(top, "head"))
             for number, key in enumerate(("n", "space", "+"), 3):
                 await pilot.press(key)
-                await until(pilot, top, lambda number=number: len(server.changes) > number)
+                await until(pilot, top, partial(more_than, server.changes, number))
 
         played(scene, source, size=(120, 40))
         assert [change for _, change in server.changes] == [
@@ -220,6 +234,11 @@ def test_a_server_that_goes_away_is_shown_and_tried_again() -> None:
 
         server.stop = once(server.stop)  # type: ignore[method-assign]
         played(scene, source, size=(120, 40))
+
+
+def more_than(items: Sequence[object], count: int) -> bool:
+    """Return whether there are more items than a count."""
+    return len(items) > count
 
 
 def once(action: Callable[[], None]) -> Callable[[], None]:

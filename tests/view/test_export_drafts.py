@@ -68,6 +68,19 @@ def test_files_are_replaced_only_by_force(tmp_path: Path) -> None:
         drafts.add(tmp_path / "d")
 
 
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    """What is no regular file, such as a device, is never replaced."""
+    (tmp_path / "x").write_text("old")
+    (tmp_path / "link").symlink_to("x")
+    with Drafts(force=True) as drafts:
+        drafts.add(tmp_path / "link").write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "x").read_text() == "new"
+    (tmp_path / "null").symlink_to("/dev/null")
+    with pytest.raises(ExportError, match="not a regular file"), Drafts(force=True) as drafts:
+        drafts.add(tmp_path / "null")
+
+
 def test_two_outputs_in_one_file_are_an_error(tmp_path: Path) -> None:
     """The second would replace the first."""
 

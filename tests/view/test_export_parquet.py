@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hpcosim_view.errors import ExportError
 from hpcosim_view.export.parquet import TABLES, write_parquet
 from support.frames_by_hand import HOSTILE, NOW_S, WATTS, small_run
 
@@ -98,3 +100,12 @@ def test_tables_are_reproducible(tmp_path: Path) -> None:
         write_parquet(small_run(), {name: tmp_path / folder / name for name in TABLES})
     for name in TABLES:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_missing_package_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error has the command that installs it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ExportError, match=r"needs the package pyarrow: pip install 'hpcosim\["):
+        write_parquet(small_run(), {name: tmp_path / name for name in TABLES})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -183,3 +184,10 @@ def test_times_that_do_not_fit_are_an_error() -> None:
     """A trace in nanoseconds ends after 292 years."""
     with pytest.raises(ExportError, match=r"times from 0 to 9.22e\+09 s"):
         trace_of(now_s=1e12)
+
+
+def test_a_missing_package_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the command that installs it."""
+    monkeypatch.setitem(sys.modules, "perfetto.trace_builder.proto_builder", None)
+    with pytest.raises(ExportError, match=r"needs the package perfetto: pip install 'hpcosim\["):
+        trace_of()

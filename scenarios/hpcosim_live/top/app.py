@@ -23,8 +23,8 @@ from hpcosim_view.terminal.text import duration, printable
 
 REFRESH_S = 0.5
 TITLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "running": ("running", RUNNING),
-    "waiting": ("waiting", WAITING),
+    "running": ("running jobs", RUNNING),
+    "waiting": ("waiting jobs", WAITING),
 }
 """Title and columns of each table."""
 
@@ -104,9 +104,11 @@ class Top(App[None]):
         if frame is None:
             self.query_one("#head", Static).update(Text(status))
             return
-        about, at_s = frame.about, self._source.now_s()
+        about = frame.about
+        # A live run may have gone on, or begun again, since the line above.
+        at_s = min(max(self._source.now_s(), about["start_s"]), about["now_s"])
         name = printable(f"{clean(about['scenario'])[:40]}, {clean(about['scheduler'])[:40]}")
-        head = f"{duration(at_s - about['start_s'])}  {status}  {name}"
+        head = f"{duration(at_s)}  {status}  {name}"
         self.query_one("#head", Static).update(Text(head, no_wrap=True, overflow="ellipsis"))
         then = moment(frame, at_s)
         self._show_figures(frame, then)
@@ -132,7 +134,7 @@ class Top(App[None]):
         texts = {
             "cores": f"cores    {used:,} of {cores:,}, {100 * used / max(cores, 1):.1f} %",
             "power": f"power    {watts(history['power'][-1])}",
-            "queue": f"queue    {history['queue'][-1]:,.0f} jobs",
+            "queue": f"queue    {history['queue'][-1]:,.0f} waiting",
         }
         for name, text in texts.items():
             self.query_one(f"#{name}", Label).update(Text(text))
@@ -143,8 +145,8 @@ class Top(App[None]):
         title, columns = TITLES[name]
         order = self._orders[name]
         by = f", by {columns[order.column]}{' down' if order.descending else ''}"
-        more = f", the first {len(rows.cells)}" if rows.count > len(rows.cells) else ""
-        text = f"{rows.count:,} jobs {title}{by if order.column >= 0 else ''}{more}"
+        more = f", the first {len(rows.cells)}" if rows.total > len(rows.cells) else ""
+        text = f"{title}: {rows.total:,}{by if order.column >= 0 else ''}{more}"
         self.query_one(f"#{name}-title", Static).update(Text(text))
         table = self._table(name)
         with self.batch_update():
@@ -199,8 +201,8 @@ class Top(App[None]):
         self.show()
 
     def _focused_table(self) -> str:
-        focused = self.focused
-        return focused.id if focused is not None and focused.id in TITLES else "running"
+        name = self.focused.id if self.focused else None
+        return name if name and name in TITLES else "running"
 
     def _table(self, name: str) -> DataTable[Text]:
         table: DataTable[Text] = self.query_one(f"#{name}", DataTable)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment
@@ -64,7 +65,7 @@ def figures_of(then: Moment) -> Figures:
     nodes = then.nodes
     is_on = nodes.power == POWER_STATES.index("on")
     full, empty = nodes.allocated >= nodes.cores, nodes.allocated == 0
-    counts = {
+    counts: dict[str, NDArray[np.bool_]] = {
         "allocated": is_on & full & ~empty,
         "mixed": is_on & ~full & ~empty,
         "idle": is_on & empty,

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from hpcosim_live.client import Event, LiveView
 from hpcosim_live.errors import LiveError, NoLiveViewError
 from hpcosim_live.top.source import speed_text
@@ -19,6 +21,14 @@ RETRY_S = 1.0
 FIRST_SPEED = 86_400.0
 """Speed after a session at full speed is made slower."""
 MAX_REASON = 200
+
+
+class _Live(msgspec.Struct):
+    """The entry `live` of a frame's `about`; see the live view."""
+
+    speed: float | None = None
+    paused: bool = False
+    messages_per_s: float = 0.0
 
 
 class Following:
@@ -63,24 +73,23 @@ class Following:
         if self._over or self._trouble:
             return self._over or self._trouble
         live = self._live()
-        state = ", paused" if live.get("paused") else ""
-        rate = f", {live.get('messages_per_s', 0):,} messages/s"
-        return f"live, {speed_text(live.get('speed'))}{state}{rate}"
+        state = ", paused" if live.paused else ""
+        return f"live, {speed_text(live.speed)}{state}, {live.messages_per_s:,} messages/s"
 
     def advance(self, elapsed_s: float) -> None:
         """Do nothing: the session goes on by itself."""
 
     def toggle_pause(self) -> None:
         """Pause the session, or resume it."""
-        self._change({"paused": not self._live().get("paused", False)})
+        self._change({"paused": not self._live().paused})
 
     def step(self) -> None:
         """Pause the session, or let a paused one run one batch of events."""
-        self._change({"step": 1} if self._live().get("paused") else {"paused": True})
+        self._change({"step": 1} if self._live().paused else {"paused": True})
 
     def change_speed(self, factor: float) -> None:
         """Multiply the speed; a session at full speed can only become slower."""
-        speed = self._live().get("speed")
+        speed = self._live().speed
         if speed is not None or factor < 1:
             self._change({"speed": FIRST_SPEED if speed is None else speed * factor})
 
@@ -88,10 +97,12 @@ class Following:
         """End the thread."""
         self._closed.set()
 
-    def _live(self) -> Mapping[str, Any]:
+    def _live(self) -> _Live:
         frame = self.frame()
-        live = frame.about.get("live") if frame else None
-        return live if isinstance(live, dict) else {}
+        try:
+            return msgspec.convert(frame.about.get("live", {}) if frame else {}, _Live)
+        except msgspec.ValidationError:
+            return _Live()
 
     def _change(self, change: Mapping[str, Any]) -> None:
         def send() -> None:

@@ -27,11 +27,11 @@ class Rows(NamedTuple):
 
     Attributes:
         cells: the cells of each row.
-        count: number of rows of the whole table.
+        total: number of rows of the whole table.
     """
 
     cells: Sequence[Sequence[str]]
-    count: int
+    total: int
 
 
 class Order(NamedTuple):

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from hpcosim_view.errors import ExportError, NotWrittenError
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name a file in an error of the `with` block, as the errors of open files have no name."""
+    try:
+        yield
+    except OSError as error:
+        why, name = error.strerror or str(error), error.filename or str(path)
+        raise OSError(error.errno, why, name) from None
 
 
 class Drafts:
@@ -32,14 +42,16 @@ class Drafts:
         self._folders: list[Path] = []
 
     def add(self, file: Path) -> Path:
-        """Return the path of the draft of a file.
+        """Return the path of the draft of a file. A link stays, and its target is replaced.
 
         Raises:
-            ExportError: the file exists and `force` is false, a folder has its name, or it is
-                written twice.
+            ExportError: the file exists and `force` is false, something else has its name, or it
+                is written twice.
         """
-        if file.is_dir():
-            raise ExportError(f"{file} is a folder; expected the path of a file")
+        file = file.resolve() if file.is_symlink() else file
+        if file.exists() and not file.is_file():
+            what = "a folder" if file.is_dir() else "not a regular file"
+            raise ExportError(f"{file} is {what}; expected the path of a file")
         if file.exists() and not self._force:
             raise ExportError(f"{file} exists; replace it with --force, or choose another name")
         if file.absolute() in (other.absolute() for other in self._draft_of):
@@ -63,15 +75,15 @@ class Drafts:
         finally:
             self._clean()
         if isinstance(error, OSError):
-            name = error.filename or next(iter(self._draft_of), "the files")
             files = {str(draft): file for file, draft in self._draft_of.items()}
-            what = f"{files.get(str(name), name)}: cannot be written: {error.strerror or error}"
+            name = files.get(str(error.filename), error.filename or "a file")
+            what = f"{name}: cannot be written: {error.strerror or error}"
             raise NotWrittenError(what) from None
 
     def _publish(self) -> None:
         for draft in self._draft_of.values():
-            with draft.open("rb+") as file:
-                os.fsync(file.fileno())  # a full disk may only show here
+            with writing(draft), draft.open("rb+") as content:
+                os.fsync(content.fileno())  # a full disk may only show here
         for file, draft in self._draft_of.items():
             draft.replace(file)
         self._folders.clear()

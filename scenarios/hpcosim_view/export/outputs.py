@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hpcosim_results.folder import read_folder
 from hpcosim_view.export.batsim import batsim_files
-from hpcosim_view.export.drafts import Drafts
+from hpcosim_view.export.drafts import Drafts, writing
 from hpcosim_view.export.parquet import TABLES, write_parquet
 from hpcosim_view.export.perfetto import write_perfetto
 from hpcosim_view.export.swf import swf_lines
@@ -63,11 +63,11 @@ def export_run(results: Path, outputs: Outputs, *, force: bool = False) -> list[
             return written
         frame = read_folder(results)
         if trace:
-            with trace.open("wb") as file:
+            with writing(trace), trace.open("wb") as file:
                 write_perfetto(frame, file)
         if tables:
             write_parquet(frame, tables)
         if log:
-            with log.open("w", encoding="utf-8", newline="") as text:
+            with writing(log), log.open("w", encoding="utf-8", newline="") as text:
                 text.writelines(swf_lines(frame))
     return written

@@ -19,6 +19,7 @@ from hpcosim_results.frame import Frame
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
+from hpcosim_view.export.drafts import writing
 from hpcosim_view.runs import (
     Floats,
     Placements,
@@ -82,7 +83,8 @@ def write_parquet(frame: Frame, files: Mapping[str, Path]) -> None:
             pa.array(column.values, schema.field(key).type, from_pandas=True)
             for key, column in columns.items()
         ]
-        pq.write_table(pa.table(arrays, schema=schema), path, compression="zstd")
+        with writing(path):
+            pq.write_table(pa.table(arrays, schema=schema), path, compression="zstd")
 
 
 def _field(name: str, column: Column) -> pa.Field:

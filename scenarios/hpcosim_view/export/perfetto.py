@@ -9,8 +9,9 @@ state of the nodes, jobs waiting, utilization. Timestamps are simulated times in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
+from importlib import import_module
 from typing import IO, Any
 
 from hpcosim_results.frame import Frame
@@ -75,14 +76,14 @@ class _Trace:
 
     def __init__(self, file: IO[bytes]) -> None:
         try:
-            from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
-            from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
+            protos: Any = import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+            builders: Any = import_module("perfetto.trace_builder.proto_builder")
         except ImportError:
             raise ExportError(
                 "--perfetto needs the package perfetto: pip install 'hpcosim[perfetto]'"
             ) from None
-        self.protos: Any = protos
-        self._builder: Any = StreamingTraceProtoBuilder(file)
+        self.protos = protos
+        self._builder = builders.StreamingTraceProtoBuilder(file)
         self._tracks = 0
         self._cleared = False
 
@@ -208,8 +209,10 @@ def _write_jobs(trace: _Trace, frame: Frame, nodes: list[int]) -> None:
 
 def _job_events(trace: _Trace, frame: Frame) -> Iterator[Any]:
     """Yield the event of each start, without its node, in the order of the starts."""
-    columns = {name: frame.columns[name].tolist() for name in frame.columns}
-    texts = {
+    columns: dict[str, list[Any]] = {
+        name: frame.columns[name].tolist() for name in frame.columns if name[:4] in ("job.", "star")
+    }
+    texts: dict[str, Sequence[str | None]] = {
         "user": named(frame, "users", "job.user"),
         "group": named(frame, "groups", "job.group"),
         "partition": named(frame, "partitions", "job.partition"),

@@ -1,0 +1,119 @@
+"""The commands `hpcosim squeue`, `sinfo` and `top`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.commands import command, invoke
+from support.frames_by_hand import small_run
+from support.live_app import LiveServer
+
+TITLE = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)"
+TOKEN = "a-token-of-20-letters"
+WRONG = {
+    "squeue": "expected either a results folder or --server URL",
+    "sinfo out --server http://x": "expected either a results folder or --server URL",
+    "squeue nowhere": "nowhere: no such folder; `hpcosim run` writes a results folder",
+    "squeue out --at 400d": "is not in the run, which goes from",
+    "squeue out --at noon": "--at: 'noon' is no time; expected seconds, 90m",
+    "squeue out -t Q": "--states: unknown state 'Q'; expected all, or of PD, R",
+    "sinfo --server ftp://x": "is no URL; expected http://127.0.0.1:8080",
+    "top out": "top needs a terminal; `hpcosim squeue` and `sinfo` print tables",
+    "top --server http://x --speed 2": "--speed applies to a results folder",
+}
+
+
+@pytest.fixture
+def results() -> Path:
+    """Simulate `tiny.yaml`; return the results folder."""
+    invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
+    return Path("out")
+
+
+@pytest.mark.slow
+def test_squeue_shows_a_results_folder_at_a_time(results: Path) -> None:
+    """Without a time it is the middle of the run, and standard error says so."""
+    for words in (("--at", "50%"), ()):
+        done = invoke("squeue", results, *words)
+        assert done.status == 0
+        assert done.out.splitlines()[0] == TITLE
+        assert len(done.out.splitlines()) > 1
+        assert ("the middle of the run; --at TIME" in done.err) == (not words)
+    assert invoke("squeue", results, "--at", "50%").out == done.out
+    assert invoke("squeue", results, "--at", "100%").out == TITLE + "\n"
+
+
+@pytest.mark.slow
+def test_squeue_filters_jobs(results: Path) -> None:
+    """-j, -u and -t select jobs by id, user and state."""
+    ids = [
+        line.split()[0] for line in invoke("squeue", results, "--at", "50%").out.splitlines()[1:]
+    ]
+    only = invoke("squeue", results, "--at", "50%", "-j", f"{ids[-1]},x").out.splitlines()[1:]
+    assert [line.split()[0] for line in only] == [ids[-1]]
+    assert invoke("squeue", results, "--at", "50%", "-u", "nobody").out == TITLE + "\n"
+    running = invoke("squeue", results, "--at", "50%", "-t", "R").out.splitlines()[1:]
+    assert {line.split()[4] for line in running} == {"R"}
+    every = invoke("squeue", results, "--at", "100%", "-t", "all").out.splitlines()[1:]
+    assert len(every) == 20
+
+
+@pytest.mark.slow
+def test_json_has_whole_values(results: Path) -> None:
+    """JSON has the time and the values without limits of width."""
+    queue = json.loads(invoke("squeue", results, "--at", "50%", "--json").out)
+    assert queue["at_s"] > 0
+    assert {job["state"] for job in queue["jobs"]} <= {"waiting", "running"}
+    assert all(isinstance(job["requested_s"], float) for job in queue["jobs"])
+    nodes = json.loads(invoke("sinfo", results, "--at", "50%", "--json").out)["nodes"]
+    assert sum(each["nodes"] for each in nodes) == 4
+
+
+@pytest.mark.slow
+def test_sinfo_shows_all_nodes(results: Path) -> None:
+    """At the end of a run all nodes are idle."""
+    assert invoke("sinfo", results, "--at", "100%").out == (
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+        "group-0      up   infinite      4   idle node[0-3]\n"
+    )
+
+
+def test_a_live_session_is_shown_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is that of the server; the token is an option or a variable."""
+    with LiveServer(token=TOKEN) as server:
+        server.sessions["one"] = [small_run(now_s=25.0)]
+        done = invoke("squeue", "--server", server.url, "--token", TOKEN)
+        assert done.out.splitlines()[1].endswith("1 (Resources)")
+        assert done.err == ""
+        monkeypatch.setenv("HPCOSIM_HTTP_TOKEN", TOKEN)
+        assert "node[0-1]" not in invoke("squeue", "--server", server.url, "--at", "1").out
+        assert "mix" in invoke("sinfo", "--server", server.url, "--session", "one").out
+        monkeypatch.delenv("HPCOSIM_HTTP_TOKEN")
+        done = invoke("sinfo", "--server", server.url)
+        assert (done.status, "it needs a token" in done.error) == (2, True)
+
+
+def test_a_live_view_that_is_not_there_is_an_error_in_one_line() -> None:
+    """The status is that of a server that does not answer."""
+    done = invoke("squeue", "--server", "http://127.0.0.1:9")
+    assert done.status == 1
+    assert "http://127.0.0.1:9: no live view answers: connection refused" in done.error
+
+
+@pytest.mark.slow
+def test_wrong_usage_is_an_error_in_one_line(results: Path) -> None:
+    """The line says what was expected."""
+    for words, error in WRONG.items():
+        done = invoke(*words.split())
+        assert (done.status, error in done.error) == (2, True), words
+
+
+@pytest.mark.slow
+def test_output_in_a_pipe_is_plain_text(results: Path) -> None:
+    """It has no colours."""
+    done = command("squeue", results, "--at", "50%", "-t", "all")
+    assert done.status == 0
+    assert done.out.replace("\n", "").isprintable()
