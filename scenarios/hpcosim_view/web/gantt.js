@@ -119,12 +119,12 @@ class Gantt {
   resize() {
     const { clientWidth: width, clientHeight: height } = this.container;
     const ratio = window.devicePixelRatio || 1;
+    if (!this.scale.resize(width, height, ratio)) return;
     for (const canvas of [this.base, this.overlay]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
       Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     }
-    this.scale.resize(width, height, ratio);
     this.picture.resize(this.scale);
     this.draw(true);
     this.drawOverlay();
