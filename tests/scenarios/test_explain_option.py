@@ -60,7 +60,7 @@ def test_a_scenario_can_ask_for_explanations(scenario: Path, tmp_path: Path) -> 
 def test_explanations_are_the_same_over_every_link(scenario: Path, tmp_path: Path) -> None:
     """Simulator and scheduler in two processes give the same bytes as in one."""
     for transport in ("inproc", "ipc"):
-        run_scenario(scenario, transport=transport, out=tmp_path / transport)  # type: ignore[arg-type]
+        run_scenario(scenario, transport=transport, out=tmp_path / transport)
     for file in (tmp_path / "inproc").iterdir():
         assert (tmp_path / "ipc" / file.name).read_bytes() == file.read_bytes()
 
