@@ -68,11 +68,18 @@ function showDetailsOf(page, runs, jump) {
   draw();
 }
 
+function showMinimap(page, runs) {
+  const [{ model }] = runs;
+  const cores = runs.length === 1 ? page.gantts.get(model).cores : undefined;
+  createMinimap(document.getElementById("minimap"), model, page.viewport, { ...page, cores });
+}
+
 /** Show what is beside and below the schedule, with a pause for the browser after each part. */
 async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
   const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
   const parts = [
+    () => showMinimap(page, runs),
     () => showDetailsOf(page, runs, options.jump),
     () => createStepCharts(document.getElementById("charts"), runs, page.viewport, page),
     () => showEnergy(runs),
@@ -109,8 +116,6 @@ async function showReport() {
   for (const run of runs) {
     page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
   }
-  const cores = runs.length === 1 ? page.gantts.get(models[0]).cores : undefined;
-  createMinimap(document.getElementById("minimap"), models[0], page.viewport, { ...page, cores });
   await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
   performance.mark("hpcosim-painted");
   await showPanels(page, runs);
