@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
+    Explain,
     Force,
     Formats,
     Json,
@@ -52,6 +53,7 @@ def compare(
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
+    explain: Explain = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for results, with a subfolder per policy. Default: none."),
@@ -71,7 +73,7 @@ def compare(
 
         if schedulers is None and power is None:
             raise PolicyError("nothing to compare; expected --schedulers, --power or both")
-        overrides = overrides_of(changes, seed, lenient)
+        overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         metrics: dict[str, dict[str, int | float]] = {}
         compared = Comparison(metrics)

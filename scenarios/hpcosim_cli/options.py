@@ -47,6 +47,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Skip corrupt lines of the job log and count them.")
 ]
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain", help="Record why jobs wait, as the scheduler says, in explanations.csv."
+    ),
+]
 TransportOption = Annotated[
     Transport,
     typer.Option(
@@ -67,13 +73,16 @@ Formats = Annotated[
 ]
 
 
-def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> dict[str, Any]:
+def overrides_of(
+    changes: list[str] | None, seed: int | None, lenient: bool, *, explain: bool = False
+) -> dict[str, Any]:
     """Return the values of a scenario that the options of a command replace, by dotted path.
 
     Args:
         changes: the values of `--set`.
         seed: the value of `--seed`; None: not given.
         lenient: whether `--lenient` is given.
+        explain: whether `--explain` is given.
 
     Raises:
         ScenarioError: a change is not of the form PATH=VALUE.
@@ -85,6 +94,8 @@ def overrides_of(changes: list[str] | None, seed: int | None, lenient: bool) -> 
         overrides["seed"] = seed
     if lenient:
         overrides["workload.lenient"] = True
+    if explain:
+        overrides["scheduler.explain"] = True
     return overrides
 
 

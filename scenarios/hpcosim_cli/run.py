@@ -9,6 +9,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
+    Explain,
     Force,
     Formats,
     Json,
@@ -29,6 +30,7 @@ def run(
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
+    explain: Explain = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
@@ -45,7 +47,7 @@ def run(
         from hpcosim_scenarios.running.run import run_scenario
         from hpcosim_server.errors import ResultsError
 
-        overrides = overrides_of(changes, seed, lenient)
+        overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
             metrics, folder = run_scenario(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_cli.options import SERVER, Connect, Seed
+from hpcosim_cli.options import SERVER, Connect, Explain, Seed
 
 if TYPE_CHECKING:
     from hpcosim_protocol import Welcome
@@ -40,6 +40,7 @@ def schedule(
     session: Annotated[
         str, typer.Option(metavar="ID", help="Session to resume after its client died.")
     ] = "",
+    explain: Explain = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout of each reply, in s.")] = 60.0,
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
@@ -66,6 +67,7 @@ def schedule(
             scenario=scenario,
             seed=seed,
             session=session,
+            explain=explain,
             timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,
         )

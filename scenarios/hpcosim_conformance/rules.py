@@ -35,7 +35,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-power": "The power is in the results of the server, not in its messages.",
     "R-energy-estimate": "The rule is a recommendation for schedulers.",
     "R-idle": "A check would last as long as `idle_timeout_s`.",
-    "R-newer-decisions": "This edition is the newest; it has all decisions.",
+    "R-newer-decisions": "The rule of each such decision has a check, as R-explain-option.",
     "R-explain-again": "The explanations are in the results of the server, not in its messages.",
     "R-minimal-events": "Other checks test each event and field.",
 }

@@ -53,6 +53,8 @@ class Job:
         deadline_s: time by which the job should have ended, simulated seconds; infinity: none.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
         allocation: the allocated cores; None: the job waits.
+        explanation: last reason that `View.explain` sent for the job, and its expected start,
+            simulated seconds (None: unknown); None: nothing was sent.
     """
 
     job_id: int
@@ -69,6 +71,7 @@ class Job:
     deadline_s: float = math.inf
     start_s: float = math.nan
     allocation: Allocation | None = None
+    explanation: tuple[str, float | None] | None = None
 
     def __repr__(self) -> str:
         return f"Job({self.job_id}, {self.cores} cores, {self.requested_s} s)"

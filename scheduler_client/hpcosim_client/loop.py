@@ -42,6 +42,7 @@ def play(
     snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
     seed: int = 0,
     wake_on_allocation: bool = True,
+    explains: bool = False,
 ) -> AnyReply:
     """Run a policy until the simulation is over, over any link, and return the last reply.
 
@@ -53,11 +54,13 @@ def play(
             session.
         seed: seed of the policy's random numbers.
         wake_on_allocation: whether an allocation switches its sleeping nodes on.
+        explains: whether explanations of the policy (`View.explain`) are sent; the server must know
+            them.
 
     Raises:
         PolicyError: the policy made an impossible decision. Exceptions of `send` pass through.
     """
-    view = View(platform, seed, wake_on_allocation=wake_on_allocation)
+    view = View(platform, seed, wake_on_allocation=wake_on_allocation, explains=explains)
     view.apply(*snapshot)
     if snapshot[1]:
         policy(view)
@@ -80,6 +83,7 @@ def run(
     session: str = "",
     description: Mapping[str, object] | None = None,
     timeouts: Timeouts | None = None,
+    explain: bool = False,
     welcomed: Callable[[Welcome], None] = lambda _: None,
 ) -> Mapping[str, int | float]:
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
@@ -100,6 +104,7 @@ def run(
         description: description of the policy, recorded in `run.json`, such as `describe` returns;
             None: `{"name": name}`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
+        explain: send explanations of the policy (`View.explain`) if the server knows them.
         welcomed: called with the server's reply to the hello, which has the session's name.
 
     Raises:
@@ -123,9 +128,16 @@ def run(
         )
         welcomed(welcome)
         snapshot = (welcome.now_s, welcome.snapshot)
-        wakes = welcome.options.wake_on_allocation
         try:
-            end = play(policy, welcome.platform, connection.decide, snapshot, welcome.seed, wakes)
+            end = play(
+                policy,
+                welcome.platform,
+                connection.decide,
+                snapshot,
+                welcome.seed,
+                wake_on_allocation=welcome.options.wake_on_allocation,
+                explains=explain and welcome.options.explain,
+            )
         except (ServerGoneError, ServerRefusedError, ServerFaultError):
             raise  # there is no session to leave
         except KeyboardInterrupt:

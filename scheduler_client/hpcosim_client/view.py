@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.explanation import check_explanation
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.power_exchange import PowerExchange
@@ -17,6 +18,7 @@ from hpcosim_protocol import (
     Decision,
     Event,
     EventKind,
+    Explain,
     KillJob,
     Platform,
     RejectJob,
@@ -40,6 +42,7 @@ class View(SchedulerState):
     Args:
         platform, wake_on_allocation: see `SchedulerState`.
         seed: seed of the simulation; the policy's random numbers derive from it.
+        explains: whether `explain` sends explanations.
 
     Attributes:
         rng: the policy's random number generator.
@@ -48,6 +51,10 @@ class View(SchedulerState):
             None before each call. For example, `("job_completed",)` skips submissions. The policy
             still sees the skipped events at its next call.
         elapsed_s: simulated seconds that the policy needs for this call, 0 before each call.
+        explains: whether `explain` sends explanations. A policy that needs time to find reasons
+            can leave them out if it is false.
+        head: the job that `heuristics.reasons.explain_queue` explained last as the head of the
+            queue; None: none.
         decisions: the decisions of this call.
 
     Example:
@@ -58,7 +65,12 @@ class View(SchedulerState):
     """
 
     def __init__(
-        self, platform: Platform, seed: int = 0, *, wake_on_allocation: bool = True
+        self,
+        platform: Platform,
+        seed: int = 0,
+        *,
+        wake_on_allocation: bool = True,
+        explains: bool = False,
     ) -> None:
         super().__init__(platform, wake_on_allocation=wake_on_allocation)
         self.rng = np.random.default_rng([seed, POLICY])
@@ -66,11 +78,15 @@ class View(SchedulerState):
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0
         self.decisions: list[Decision] = []
+        self.explains = explains
+        self.head: Job | None = None
+        self._rejected_now: set[int] = set()
         self._next_alarm = FIRST_ALLOCATED_ALARM
 
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
         """Apply the events up to `now_s`, and clear the last decisions."""
         self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
+        self._rejected_now.clear()
         super().apply(now_s, events)
 
     def start(self, job: Job, nodes: Sequence[int] | None = None) -> bool:
@@ -103,6 +119,7 @@ class View(SchedulerState):
 
     def reject(self, job: Job) -> None:
         """Reject a waiting job; it leaves the queue with the next events."""
+        self._rejected_now.add(job.job_id)
         self.decisions.append(RejectJob(job.job_id))
 
     def kill(self, job: Job) -> None:
@@ -112,6 +129,35 @@ class View(SchedulerState):
     def submit(self, job: SubmitJob) -> None:
         """Submit a job, if the scenario has `dynamic_jobs: true`."""
         self.decisions.append(job)
+
+    def explain(self, job: Job, reason: str, expected_start_s: float | None = None) -> None:
+        """Say why a waiting job waits. That has no effect on the simulation.
+
+        Nothing is sent unless the user asked for explanations (`--explain`) and the server knows
+        them, nor if nothing has changed since the job's last explanation.
+
+        Args:
+            job: a job of the queue.
+            reason: name of the reason, if possible one of Slurm's such as `Priority` or
+                `Resources`: a letter, then up to 63 letters, digits and underscores.
+            expected_start_s: expected start, simulated seconds; a time before now means now. None:
+                unknown.
+
+        Raises:
+            PolicyError: the job is not in the queue, or an argument is invalid.
+        """
+        if not self.explains or job.job_id in self._rejected_now:
+            return
+        if expected_start_s is not None:
+            expected_start_s = max(float(expected_start_s), self.now_s + self.elapsed_s)
+        explanation = (reason, expected_start_s)
+        if explanation == job.explanation:
+            return
+        check_explanation(job, reason, expected_start_s)
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} cannot be explained: it is not in the queue")
+        job.explanation = explanation
+        self.decisions.append(Explain(job.job_id, reason, expected_start_s))
 
     def new_alarm(self) -> int:
         """Return an alarm number that is unused on this view, >= `FIRST_ALLOCATED_ALARM`.

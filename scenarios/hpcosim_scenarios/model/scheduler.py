@@ -25,6 +25,8 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
         power_awareness: treatment of nodes that are not on, by the job scheduler: `unaware` (as if
             they were on), `aware` (nodes that are on first; the time to boot counts), or `planned`
             (nodes boot just in time for a reservation; only nodes that are on are allocated).
+        explain: let the job scheduler say why jobs wait and when it expects to start them, for
+            `explanations.csv`. It has no effect on the simulation. `--explain` is short for it.
         agents: names for trained schedulers with their models, such as
             `energy: pairing:models/energy.safetensors`, for `--scheduler energy`. Paths are
             relative to the scenario's folder.
@@ -33,4 +35,5 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=200)] = "fcfs"
     power: dict[str, Any] = field(default_factory=lambda: {"name": "always-on"})
     power_awareness: str = "unaware"
+    explain: bool = False
     agents: dict[Name, Path] = {}

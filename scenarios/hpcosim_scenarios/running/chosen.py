@@ -56,6 +56,7 @@ class Chosen:
         called: name that the user gave: for a trained scheduler of the scenario, its key in
             `scheduler.agents`.
         signals: names of the signals of the scenario.
+        explain: whether explanations of the job scheduler are sent.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Chosen:
     awareness: Awareness
     called: str
     signals: tuple[str, ...] = ()
+    explain: bool = False
 
     @property
     def title(self) -> str:
@@ -139,8 +141,9 @@ class Chosen:
             self.policy()
 
     def options(self) -> list[str]:
-        """Return the options of `hpcosim schedule` that choose this power manager."""
-        return ["--power", as_text(self.power), "--power-awareness", self.awareness]
+        """Return the options of `hpcosim schedule` for this policy, without its name."""
+        explain = ["--explain"] if self.explain else []
+        return ["--power", as_text(self.power), "--power-awareness", self.awareness, *explain]
 
 
 def chosen_by(
@@ -178,7 +181,8 @@ def chosen_by(
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
     signals = names_of(scenario.signals)
-    return Chosen(name, from_folder(power, path.parent), awareness, called, signals)
+    power = from_folder(power, path.parent)
+    return Chosen(name, power, awareness, called, signals, own.explain)
 
 
 def power_of(scheduler: Scheduler) -> Power:

@@ -31,6 +31,8 @@ def run_in_process(
     report: Report = ignore,
     also: Sequence[Also] = (),
     warn: Warn = ignore_warning,
+    *,
+    explain: bool = False,
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
 
@@ -41,6 +43,7 @@ def run_in_process(
         report: called with the progress about ten times a second.
         also: additional result writers.
         warn: called with each warning at the end of the run.
+        explain: record explanations of the policy (`View.explain`).
 
     Raises:
         RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
@@ -55,6 +58,7 @@ def run_in_process(
             _Link(opened, report),
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
+            explains=explain,
         )
         opened.complete()
     except (SimulationStuck, PolicyError) as error:

@@ -125,7 +125,8 @@ def run_chosen(
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
     with opened_with(chosen, loaded, out) as (opened, policy):
-        return run_in_process(opened, policy, out, report, writers_of(formats), warn)
+        also, explain = writers_of(formats), chosen.explain
+        return run_in_process(opened, policy, out, report, also, warn, explain=explain)
 
 
 @contextmanager
@@ -156,6 +157,7 @@ def simulate(
     out: Path | None = None,
     force: bool = False,
     overrides: Overrides | None = None,
+    explain: bool = False,
 ) -> dict[str, int | float]:
     """Run a scenario in this process with a policy of the caller, and return the metrics.
 
@@ -167,6 +169,7 @@ def simulate(
         force: replace the results in a folder that is not empty; not needed for the results of a
             run that did not complete.
         overrides: values to change in the scenario, by dotted path.
+        explain: record explanations of the policy (`View.explain`) in `explanations.csv`.
 
     Raises:
         ScenarioError, WorkloadError: the scenario or its workload is invalid.
@@ -179,7 +182,7 @@ def simulate(
     library = Library([path], overrides)
     opened = open_loaded(library.default, name)
     opened.run.policy = {"name": name}
-    return run_in_process(opened, policy, out)
+    return run_in_process(opened, policy, out, explain=explain)
 
 
 def _run_processes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ from hpcosim_client.view import Policy, View
 
 TIE = 1e-12
 """Relative difference below which two means are equal: rounding does not delay a job."""
+
+
+DELAYED = "BeginTime"
+"""Reason of a job whose planned start is later."""
 
 
 class _Delay(NamedTuple):
@@ -63,6 +67,8 @@ def carbon_aware(inner: Policy, signal: str = "co2_g_per_kwh", slack_s: float = 
                 del delayed[job_id]
         with _without(view, delayed):
             inner(view)
+        if view.explains:
+            _explain(view, delayed)
         alarm.set_or_cancel(
             view, min((each.start_s for each in delayed.values()), default=math.inf)
         )
@@ -102,6 +108,15 @@ def _planned(job: Job, signal: Signal, now_s: float, slack_s: float) -> _Delay:
         latest_s = job.submit_s + slack_s
     start_s = best_start_s(signal, job.requested_s, now_s, latest_s)
     return _Delay(start_s, latest_s + job.requested_s <= signal.known_until_s)
+
+
+def _explain(view: View, delayed: Mapping[int, _Delay]) -> None:
+    """Explain delayed jobs, and jobs that are not delayed any more but still wait."""
+    for job in view.queue.values():
+        if job.job_id in delayed:
+            view.explain(job, DELAYED, delayed[job.job_id].start_s)
+        elif job.explanation is not None and job.explanation[0] == DELAYED:
+            view.explain(job, "Priority")
 
 
 @contextmanager

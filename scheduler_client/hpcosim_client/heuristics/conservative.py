@@ -64,8 +64,19 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
         if not view.queue:
             view.wake_on = SUBMISSION
         alarm.set_or_cancel(view, _next_start_s(view, held, past_s))
+        if view.explains:
+            _explain(view, held)
 
     return decide
+
+
+def _explain(view: View, held: dict[int, Reservation]) -> None:
+    """Explain that the first job waits for resources and the others for it, until they start."""
+    reason = "Resources"
+    for job in view.queue.values():
+        reservation = held.get(job.job_id)
+        view.explain(job, reason, None if reservation is None else reservation.runs_s)
+        reason = "Priority"
 
 
 class _Book(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hpcosim_client.heuristics.list_scheduling import (
-    first_come_first_served,
     sleep_while_nothing_can_start,
+    start_in_order,
 )
 from hpcosim_client.heuristics.profile import profile_of
+from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.view import View
 
 
@@ -18,8 +19,8 @@ def easy(view: View) -> None:
     head are the extra cores. A later job, in submission order, starts if it fits now and either
     ends by the shadow time or takes extra cores only.
     """
-    first_come_first_served(view)
-    view.wake_on = None
+    start_in_order(view)
+    view.wake_on, shadow = None, None
     if len(view.queue) > 1 and view.nodes.free_cores > 0:
         others = view.queue.values()  # a copy
         head = others.pop(0)
@@ -31,3 +32,4 @@ def easy(view: View) -> None:
             if job.cores <= view.nodes.free_cores:
                 profile.start(view, job)
     sleep_while_nothing_can_start(view)
+    explain_queue(view, expected_start_s=None if shadow is None else shadow.start_s)

@@ -9,6 +9,7 @@ from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile
 from hpcosim_client.heuristics.power_aware import cheapest_start, nothing_sleeps, power_profile
+from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.heuristics.wake_ahead import WakeAhead
 from hpcosim_client.job import Job
@@ -32,19 +33,21 @@ def easy_aware(awareness: Awareness) -> Policy:
         if nothing_sleeps(view):
             easy(view)
             return
-        reservations = _go_through(view, awareness) if view.queue else []
-        wake_ahead.follow(view, reservations)
+        reserved = _go_through(view, awareness) if view.queue else {}
+        wake_ahead.follow(view, list(reserved.values()))
         if not view.queue:
             view.wake_on = SUBMISSION
+        head, reservation = next(iter(reserved.items()), (None, None))
+        explain_queue(view, head, None if reservation is None else reservation.runs_s)
 
     return decide
 
 
-def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
-    """Start jobs that can start now, and return the reservations of others."""
+def _go_through(view: View, awareness: Awareness) -> dict[Job, Reservation]:
+    """Start jobs that can start now, and return the reservations of others, the head first."""
     profile, now_s = power_profile(view, awareness), view.now_s
     soon_s = now_s + float(view.nodes.switch_on_s.max())
-    reservations: list[Reservation] = []
+    reservations: dict[Job, Reservation] = {}
     for job in view.queue.values():
         until_s = soon_s if reservations else math.inf
         start = cheapest_start(view, profile, awareness, job, now_s, until_s)
@@ -52,7 +55,7 @@ def _go_through(view: View, awareness: Awareness) -> list[Reservation]:
             continue
         if not reservations or awareness == "planned":
             profile.reserve(job, start)
-            reservations.append(start)
+            reservations[job] = start
     return reservations
 
 

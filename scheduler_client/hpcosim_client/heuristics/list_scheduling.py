@@ -6,6 +6,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from hpcosim_client.heuristics.orders import Key, KeyNow
+from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import EventKind
@@ -27,6 +28,12 @@ def start_soonest_on(view: View, job: Job) -> bool:
 
 def first_come_first_served(view: View, start: Start = View.start) -> None:
     """Start jobs in submission order until one does not fit."""
+    start_in_order(view, start)
+    explain_queue(view)
+
+
+def start_in_order(view: View, start: Start = View.start) -> None:
+    """Start jobs as `first_come_first_served` does, without explanations."""
     while view.queue:
         if not start(view, view.queue.first()):
             view.wake_on = ROOM  # a new submission is behind this job
@@ -47,6 +54,7 @@ def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
                 break
             heappop(heap)
         sleep_while_nothing_can_start(view)
+        explain_queue(view, heap[0][2] if heap else None)
 
     return decide
 
@@ -55,13 +63,18 @@ def by_changing_key(key: KeyNow, start: Start = View.start) -> Policy:
     """Return the policy for an order, ascending, by a key that depends on the time."""
 
     def decide(view: View) -> None:
+        head = None
         if view.queue and view.nodes.free_cores:
             now_s = view.now_s
             heap = [(key(job, now_s), job.order, job) for job in view.queue.values()]
             heapify(heap)
             while heap and start(view, heap[0][2]):
                 heappop(heap)
+            head = heap[0][2] if heap else None
+        elif view.queue and view.explains:
+            head = min(view.queue.values(), key=lambda job: (key(job, view.now_s), job.order))
         sleep_while_nothing_can_start(view)
+        explain_queue(view, head)
 
     return decide
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,10 +10,11 @@ from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
 from hpcosim_client.heuristics.power_aware import a_moment_after, nothing_sleeps, with_boots
 from hpcosim_client.heuristics.power_bounds import PowerBounds
+from hpcosim_client.heuristics.power_capped_state import Head, Kept
 from hpcosim_client.heuristics.power_now import PowerNow
-from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile, PowerStep
+from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile
+from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
-from hpcosim_client.heuristics.sleep_wait import SleepWait
 from hpcosim_client.job import Job
 from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
@@ -44,14 +44,14 @@ def power_capped() -> Policy:
     power manager, a job that would fit if other nodes slept waits for that, at most `MOST_WAIT_S`
     while no job runs; the jobs behind it wait, too.
     """
-    kept: list[_Kept] = []
+    kept: list[Kept] = []
 
     def decide(view: View) -> None:
         cap = signal_of(view.signals, CAP, "power-capped")
         if not kept:
             switches = view.power_exchange.switches
             bounds = PowerBounds(view.platform, view.nodes, switches=switches)
-            kept.append(_Kept(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
+            kept.append(Kept(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
         if view.queue:
             _Pass(view, kept[0], cap).run()
         if not view.queue:
@@ -59,27 +59,6 @@ def power_capped() -> Policy:
             view.wake_on = SUBMISSION
 
     return decide
-
-
-@dataclass
-class _Kept:
-    """What the scheduler keeps from pass to pass.
-
-    Attributes:
-        bounds: power of the nodes.
-        now: power of the nodes now.
-        always_on: whether no node can be switched.
-        cap: the cap of the last pass; None: there was no pass.
-        possible: numbers of jobs that fit alone below a cap that does not change.
-        sleep: the wait for nodes to be switched off.
-    """
-
-    bounds: PowerBounds
-    now: PowerNow
-    always_on: bool
-    cap: Signal | None = None
-    possible: set[int] = field(default_factory=set)
-    sleep: SleepWait = field(default_factory=SleepWait)
 
 
 class _Pass:
@@ -94,7 +73,7 @@ class _Pass:
         cap: the power cap, W.
     """
 
-    def __init__(self, view: View, kept: _Kept, cap: Signal) -> None:
+    def __init__(self, view: View, kept: Kept, cap: Signal) -> None:
         self._view, self._kept, self._cap = view, kept, cap
         self._bounds, self._now = kept.bounds, kept.now
         if cap is not kept.cap:
@@ -114,7 +93,7 @@ class _Pass:
 
     def run(self) -> None:
         """Start jobs until one does not fit, the head, then those that do not delay the head."""
-        head: _Head | None = None
+        head: Head | None = None
         for job in self._view.queue.values():
             if head is not None and job.cores > self._view.nodes.free_cores:
                 continue
@@ -124,17 +103,29 @@ class _Pass:
             if head is None:
                 head = self._head(job)
                 if head is not None and head.waits_for_sleep:
+                    self._explain(head)
                     return  # later jobs would keep nodes on
         self._kept.sleep.end(self._view)
+        self._explain(head)
 
-    def _head(self, job: Job) -> _Head | None:
+    def _explain(self, head: Head | None) -> None:
+        """Explain that the head waits for cores or for power, and the other jobs for it."""
+        if head is None or not self._view.explains:
+            return
+        if head.start_s is None:
+            head.start_s = self._earliest_s(head.job)
+        fits = head.job.cores <= self._view.nodes.free_cores
+        reason = "PowerNotAvail" if fits else "Resources"
+        explain_queue(self._view, head.job, head.start_s, reason)
+
+    def _head(self, job: Job) -> Head | None:
         """Return a job as the head; reject it and return None if it can never start."""
         if job.job_id in self._kept.possible:
-            return _Head(job)
+            return Head(job)
         if self._is_steady and not self._never_fits(job):
             self._kept.possible.add(job.job_id)
-            return _Head(job)
-        head = _Head(job, self._earliest_s(job))
+            return Head(job)
+        head = Head(job, self._earliest_s(job))
         head.waits_for_sleep = head.start_s == math.inf and self._waits_for_sleep(job)
         if head.waits_for_sleep:
             return head
@@ -159,7 +150,7 @@ class _Pass:
         reservation = with_boots(self._view, Reservation(now_s, found))
         return reservation if self._built()[1].fits(job, reservation) else None
 
-    def _started(self, job: Job, now: Reservation, head: _Head | None) -> bool:
+    def _started(self, job: Job, now: Reservation, head: Head | None) -> bool:
         """Start a job if that does not delay the head of the queue; return whether it started."""
         view, allocation = self._view, now.allocation
         assert allocation is not None
@@ -181,7 +172,7 @@ class _Pass:
         self._profiles = cores, power
         return False
 
-    def _started_beside(self, job: Job, now: Reservation, head: _Head) -> bool:
+    def _started_beside(self, job: Job, now: Reservation, head: Head) -> bool:
         """Do `_started` if there is a head."""
         if head.start_s is None:
             head.start_s = self._earliest_s(head.job)
@@ -201,7 +192,7 @@ class _Pass:
         self._profiles, head.step = (cores, power), step
         return False
 
-    def _is_on_time(self, job: Job, now: Reservation, head: _Head) -> bool:
+    def _is_on_time(self, job: Job, now: Reservation, head: Head) -> bool:
         """Return whether the head fits at its start beside a job, if the power only falls."""
         assert head.start_s is not None
         assert now.allocation is not None
@@ -274,20 +265,3 @@ class _Pass:
             alone.fits(job, with_boots(self._view, Reservation(start_s, allocation)))
             for start_s in alone.times_s
         )
-
-
-@dataclass
-class _Head:
-    """The first job of the queue that does not fit now.
-
-    Attributes:
-        job: the job.
-        start_s: its earliest start, simulated seconds; infinity: there is none; None: not computed.
-        step: power at that time with the jobs started beside; None: not computed.
-        waits_for_sleep: whether it waits until nodes are switched off.
-    """
-
-    job: Job
-    start_s: float | None = None
-    step: PowerStep | None = None
-    waits_for_sleep: bool = False
