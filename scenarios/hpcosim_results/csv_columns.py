@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -67,7 +68,7 @@ def _blocks(file: IO[str], width: int) -> Iterator[Block]:
     """
     while text := file.read(BLOCK_CHARACTERS) + file.readline():
         if '"' in text or "\r" in text:
-            reader = csv.reader(chain(text.splitlines(keepends=True), file), strict=True)
+            reader = csv.reader(chain(StringIO(text, newline=""), file), strict=True)
             while rows := list(islice(reader, BLOCK_ROWS)):
                 bad = next((i for i, cells in enumerate(rows) if len(cells) != width), None)
                 yield ([], bad) if bad is not None else ([*zip(*rows, strict=True)], len(rows))
@@ -75,7 +76,7 @@ def _blocks(file: IO[str], width: int) -> Iterator[Block]:
         cells = text.removesuffix("\n").replace("\n", ",\n,").split(",")
         ends = cells[width :: width + 1]
         if (len(cells) + 1) % (width + 1) or any(end != "\n" for end in ends):
-            lines = text.splitlines()
+            lines = text.split("\n")
             yield [], next(i for i, line in enumerate(lines) if line.count(",") != width - 1)
         else:
             yield [cells[i :: width + 1] for i in range(width)], len(ends) + 1

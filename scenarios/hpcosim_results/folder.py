@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 MAX_JSON_BYTES = 512 * 2**20
 MAX_NODES = 10_000_000
+MAX_CORES = 2**30
 JOB_COLUMNS = {
     "job.id": "job_id",
     "job.submit_s": "submit_s",
@@ -159,8 +160,11 @@ def _read_about(path: Path) -> _About:
         about = msgspec.convert(version, _About)
     except msgspec.ValidationError as error:
         raise ReadResultsError(f"{path / 'run.json'}: {error}") from None
-    if sum(group.count for group in about.platform.nodes) > MAX_NODES:
+    groups = about.platform.nodes
+    if sum(group.count for group in groups) > MAX_NODES:
         raise ReadResultsError(f"{path / 'run.json'}: expected at most {MAX_NODES} nodes")
+    if sum(group.count * group.cores for group in groups) > MAX_CORES:
+        raise ReadResultsError(f"{path / 'run.json'}: expected at most {MAX_CORES} cores")
     return about
 
 

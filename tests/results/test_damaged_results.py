@@ -95,6 +95,10 @@ def replace(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replace("run.json", '"protocol": 1', '"protocol": 7'), "hpcosim '9.9' with protocol 7"),
         (edit("run.json", lambda text: "7\n"), "out/run.json: damaged"),
         (edit("run.json", lambda text: "[" * 100_000 + "\n"), "out/run.json: damaged"),
+        (
+            replace("run.json", '"cores": 2', '"cores": 2000000000'),
+            "expected at most 1073741824",
+        ),
         (replace("run.json", '"count": 2', '"count": 20000000'), "out/run.json: expected at most"),
         (
             lambda out: (out / "explanations.csv").write_text(
@@ -184,7 +188,12 @@ def test_split_and_parsed_cells_are_the_same(
     for size in (1, 30, 10_000):
         monkeypatch.setattr("hpcosim_results.csv_columns.BLOCK_CHARACTERS", size)
         for quote in ("", '"'):
-            rows = [["x", "y", "z"], *cells[:20], [f"{quote}q{quote}"] * 3, *cells[20:]]
+            rows = [
+                ["x", "y", "z"],
+                *cells[:20],
+                [f"{quote}q{quote}", "r\u2028s", "t"],
+                *cells[20:],
+            ]
             path.write_text("".join(",".join(row) + "\n" for row in rows))
             blocks = list(read_columns(path, {"x": tuple, "z": tuple}))
             found.append([[c for block in blocks for c in block[name]] for name in ("x", "z")])
