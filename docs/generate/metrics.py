@@ -24,7 +24,7 @@ def definitions() -> dict[str, dict[str, str]]:
         modules = (metrics.__name__, forecasts.__name__)
         if not isinstance(function, FunctionType) or function.__module__ not in modules:
             continue
-        if name.startswith("_") or name in ("measure", "jobs_that_ran"):
+        if name.startswith("_") or name in ("measure", "jobs_that_ran", "errors_by_lead"):
             continue
         groups[name] = returns(function) or {name: joined(prose(function.__doc__ or ""))}
     return groups

@@ -63,7 +63,6 @@ SCENARIOS: Topics = {
         "plan_scenario",
     ),
     "Read and check": ("load_scenario", "check", "Scenario"),
-    "Draw": ("draw_schedule",),
     "Errors": ("ScenariosError", "ScenarioError", "RunError"),
 }
 

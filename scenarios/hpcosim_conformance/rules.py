@@ -36,7 +36,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-energy-estimate": "The rule is a recommendation for schedulers.",
     "R-held-only": "No message slows a simulation down.",
     "R-idle": "A check would last as long as `idle_timeout_s`.",
-    "R-newer-decisions": "This edition is the newest; it has all decisions.",
+    "R-newer-decisions": "The rule of each such decision has a check, as R-explain-option.",
     "R-explain-again": "The explanations are in the results of the server, not in its messages.",
     "R-minimal-events": "Other checks test each event and field.",
 }

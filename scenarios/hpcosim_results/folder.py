@@ -187,7 +187,7 @@ def _json(path: Path, kind: type[T]) -> T:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
         raise unreadable(path, error) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReadResultsError(f"{path}: damaged: {error}") from None
     except RecursionError:
         raise ReadResultsError(f"{path}: damaged: too many levels") from None

@@ -137,6 +137,14 @@ def test_the_command_that_schedules_conforms() -> None:
     assert [verdict.outcome for verdict in verdicts] == ["passed"] * 3, verdicts
 
 
+def test_the_command_explains_only_if_the_server_allows_it() -> None:
+    """`hpcosim schedule --explain` sends explanations to a server that knows them, and no other."""
+    command = [*HPCOSIM, "schedule", "easy", "--explain", "--connect"]
+    checks = ("simulation", "explain", "explain_of_an_earlier_edition")
+    verdicts = verdicts_of(command, *checks)
+    assert [(verdict.outcome, verdict.what) for verdict in verdicts] == [("passed", "")] * 3
+
+
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The build folder of the client in C, shared by all tests."""

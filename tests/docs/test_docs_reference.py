@@ -89,10 +89,11 @@ def test_example_scenario_is_valid(tmp_path: Path) -> None:
 
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
-    # `office-hours` has metrics of cost, and jobs with deadlines have metrics of lateness.
+    # `office-hours` has metrics of cost, jobs with deadlines have metrics of lateness, and
+    # explanations with an expected start have metrics of forecasts.
     job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "deadline_s": 9}
     overrides = {"workload": {"inline": [job]}}
-    found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides)
+    found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides, explain=True)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
@@ -117,6 +118,7 @@ def _fcfs(view: object) -> None:
 
     assert isinstance(view, View)
     for job in list(view.queue.values()):
+        view.explain(job, "Resources", view.now_s)
         if not view.start(job):
             break
 

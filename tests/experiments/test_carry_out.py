@@ -14,7 +14,7 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_scenarios import simulate
 from hpcosim_server.errors import ResultsFolderError
 from hpcosim_workloads.logs.swf import read_swf
-from support.experiments import EXPERIMENT, carry_out, write
+from support.experiments import EXPERIMENT, SCENARIO, carry_out, write
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
@@ -48,6 +48,17 @@ def test_a_row_has_the_metrics_of_the_run(tmp_path: Path) -> None:
         metrics = simulate(tmp_path / "small.yaml", policy, overrides=overrides)
         assert {name: row[name] for name in metrics} == metrics
         assert (row["status"], row["error"], row["policy_name"]) == ("ok", "", row["scheduler"])
+
+
+def test_forecast_metrics_have_columns(tmp_path: Path) -> None:
+    """If a scenario asks for explanations, the rows have the errors of the expected starts."""
+    path = write(tmp_path, EXPERIMENT.replace("[0.5, 1]", "[2]"))
+    (tmp_path / "small.yaml").write_text(SCENARIO.replace("easy}", "easy, explain: true}"))
+    carry_out(path, tmp_path / "out")
+    for row in rows(tmp_path / "out"):
+        assert row["start_forecasts"] > 0
+        assert row["mean_abs_start_error_s"] >= abs(row["mean_start_error_s"])
+        assert row["start_forecasts_over_24h"] == 0
 
 
 def test_types_of_columns_do_not_depend_on_results(tmp_path: Path) -> None:

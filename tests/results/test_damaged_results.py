@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpcosim_results.csv_columns import read_columns
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.folder import read_folder
 from hpcosim_server.record.results import Run, write_results
+from support.commands import FILES
 from support.simulating import cluster_of, jobs_of, simulate
 
 
@@ -191,3 +195,24 @@ def test_split_and_parsed_cells_are_the_same(
 def test_metrics_of_the_run_are_in_the_frame(out: Path) -> None:
     """The frame has the content of `metrics.json`."""
     assert read_folder(out).about["metrics"] == json.loads((out / "metrics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results folder of two jobs, for tests that leave it as it is."""
+    return written(tmp_path_factory.mktemp("whole") / "out", (0.0, 10.0, 3), (1.0, 5.0, 4))
+
+
+@given(st.sampled_from(FILES), st.floats(0, 1), st.binary(max_size=3), st.integers(0, 40))
+def test_any_damage_is_an_error_or_a_frame(
+    whole: Path, name: str, where: float, put: bytes, cut: int
+) -> None:
+    """Whatever bytes a file has, reading ends with a frame or an error of this package."""
+    data = (whole / name).read_bytes()
+    at = int(where * len(data))
+    try:
+        (whole / name).write_bytes(data[:at] + put + data[at + cut :])
+        with suppress(ReadResultsError):
+            read_folder(whole)
+    finally:
+        (whole / name).write_bytes(data)

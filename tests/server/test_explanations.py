@@ -245,3 +245,15 @@ def test_a_job_that_did_not_start_has_no_forecast_error() -> None:
     simulation.advance([Explain(2, "Resources", 10.0)])
     assert set(start_forecasts(simulation.record()).values()) == {0}
     assert start_forecasts(one_waits().record()) == {}
+
+
+def test_a_resumed_scheduler_adds_no_explanation() -> None:
+    """A new client repeats what the last one said; the server records nothing twice."""
+    simulation = one_waits()
+    simulation.advance([Explain(2, "Resources", 10.0), SetAlarm(6.0)])
+    view = View(cluster_of(1), explains=True)
+    view.apply(simulation.now_s, simulation.snapshot())
+    make_policy("fcfs")(view)
+    assert view.decisions == [Explain(2, "Resources", 10.0)]
+    simulation.advance(view.decisions)
+    assert said(simulation) == [(1, 5.0, "Resources", 10.0)]

@@ -6,7 +6,16 @@ import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import JobChange, KindChange, PowerChange, Replay, changes_of
+from hpcosim_server.record.replay import (
+    BEGIN,
+    Change,
+    JobChange,
+    KindChange,
+    PowerChange,
+    Replay,
+    changes_of,
+    position_of,
+)
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 
@@ -101,3 +110,30 @@ def test_replay_begins_with_every_node_on_and_of_its_own_kind() -> None:
     assert replay.cluster.group_of == [0, 1]
     assert replay.power == ["on", "on"]
     assert replay.cluster.levels([0, 1]) == [(0,), (0,)]
+
+
+def test_changes_since_a_position_continue_those_before() -> None:
+    """Changes that are read after every step are those that are read at the end."""
+    recording, position, off = recording_of(1), BEGIN, set[int]()
+    found: list[Change] = []
+
+    def switch_on_and_change() -> None:
+        recording.powered(5.0, 0, "on")
+        recording.changed_kind(5.0, 0, 0)
+
+    steps = (
+        lambda: recording.started(0, 1.0, [1], [1]),
+        lambda: recording.changed_kind(1.0, 0, OTHER_KIND),
+        lambda: recording.powered(1.0, 0, "switching_off"),
+        lambda: recording.powered(3.0, 0, "sleeping"),
+        lambda: recording.ended(0, 3.0, "completed"),
+        lambda: recording.powered(4.0, 0, "switching_on"),
+        switch_on_and_change,
+    )
+    for step in steps:
+        step()
+        found += changes_of(recording, position, off)
+        position = position_of(recording)
+        off = {0} if recording.power_state and recording.power_state[-1] else set()
+    assert found == list(changes_of(recording))
+    assert len(found) == 8

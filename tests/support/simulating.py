@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hpcosim_client import Policy, make_policy, play
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor
+from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
@@ -42,9 +45,12 @@ def simulate(
     jobs: JobTable,
     policy: Policy | str = "fcfs",
     rules: Rules | None = None,
+    *,
+    explain: bool = False,
+    signals: Sequence[Signal] = (),
 ) -> Simulation:
     """Run a workload to its end in process and return the simulation."""
-    simulation = Simulation(platform, jobs, rules)
+    simulation = Simulation(platform, jobs, rules, signals=signals)
     decide = make_policy(policy) if isinstance(policy, str) else policy
     play(
         decide,
@@ -52,6 +58,8 @@ def simulate(
         lambda decisions, wake_on, elapsed_s: simulation.advance(
             decisions, wake_on=wake_on, elapsed_s=elapsed_s
         ),
+        wake_on_allocation=simulation.rules.wake_on_allocation,
+        explains=explain,
     )
     return simulation
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { COLOURINGS, defaultColouring } from "../../scenarios/hpcosim_view/web/colours.js";
 import {
-  categoryPalette, luminance, sequencePalette, textColourOn,
+  categoryPalette, luminance, rgbOf, sequencePalette, statePalette, textColourOn,
 } from "../../scenarios/hpcosim_view/web/palettes.js";
 import { modelOf } from "./encoded_frames.mjs";
 import { randomRun } from "./random_run.mjs";
@@ -63,6 +63,48 @@ test("text on every colour has a contrast of 4.5 at least", () => {
   for (const theme of ["light", "dark"]) {
     for (const colour of [...categoryPalette(theme), ...sequencePalette(theme)]) {
       assert.ok(contrast(colour, textColourOn(colour)) >= 4.5, colour);
+    }
+  }
+});
+
+// G. M. Machado et al. (2009), dichromats: matrices of linear RGB.
+const DEFICIENCIES = {
+  none: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+  protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998]],
+  deuteranopia: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+    [-0.01182, 0.04294, 0.968881]],
+};
+
+/** Return a colour as it is seen, in Oklab (B. Ottosson, 2020). */
+function seen(colour, matrix) {
+  const linear = rgbOf(colour).map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  const times = (rows, vector) => rows.map((row) =>
+    row.reduce((sum, factor, at) => sum + factor * vector[at], 0));
+  const cones = times([[0.4122214708, 0.5363325363, 0.0514459929],
+    [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]],
+  times(matrix, linear).map((part) => Math.min(Math.max(part, 0), 1)));
+  return times([[0.2104542553, 0.793617785, -0.0040720468],
+    [1.9779984951, -2.428592205, 0.4505937099], [0.0259040371, 0.7827717662, -0.808675766]],
+  cones.map(Math.cbrt));
+}
+
+test("colours of a palette differ for colour-blind people", () => {
+  for (const theme of ["light", "dark"]) {
+    const palettes = [categoryPalette(theme), sequencePalette(theme).slice(0, -1),
+      statePalette(theme).slice(1)];
+    for (const palette of palettes) {
+      for (const [name, matrix] of Object.entries(DEFICIENCIES)) {
+        const places = palette.map((colour) => seen(colour, matrix));
+        places.forEach((a, at) => places.slice(at + 1).forEach((b, next) => {
+          const distance = Math.hypot(...a.map((part, axis) => part - b[axis]));
+          assert.ok(distance > 0.045,
+            `${theme} ${name} ${palette[at]} ${palette[at + 1 + next]} ${distance}`);
+        }));
+      }
     }
   }
 });

@@ -115,9 +115,11 @@ def neighbours(frame: Frame) -> set[tuple[int, int]]:
     end_s = np.full(len(columns["job.id"]), np.inf)
     end_s[columns["end.job"]] = columns["end.time_s"]
     start = np.repeat(np.arange(len(columns["start.job"])), columns["start.boxes"])
-    boxes = list(zip(start, columns["box.first"], columns["box.last"], strict=True))
+    edges = [columns[name].tolist() for name in ("box.first", "box.last")]
+    boxes: list[tuple[int, int, int]] = list(zip(start.tolist(), *edges, strict=True))
     begin_s, until_s = columns["start.time_s"], end_s[columns["start.job"]]
-    found, last = set(), {}
+    found: set[tuple[int, int]] = set()
+    last: dict[int, int] = {}
     for one, low, high in boxes:
         for other, first, end in boxes:
             together = begin_s[one] < until_s[other] and begin_s[other] < until_s[one]

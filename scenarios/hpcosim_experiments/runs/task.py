@@ -100,7 +100,7 @@ def simulate(
     loaded = load_with(scenario, Path(), _table(task.table, scenario))
     chosen = task.chosen.moved(files.local)
     with opened_with(chosen, loaded) as (opened, policy):
-        whole = run_in_process(opened, policy, report=report)
+        whole = run_in_process(opened, policy, report=report, explain=chosen.explain)
     check_unchanged(task.checksums, files)  # a policy or a log may have been read in between
     record = opened.simulation.record()
     measured = measure(record, loaded.jobs, task.settings, whole)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from hpcosim_experiments.errors import ExperimentFileError
 from hpcosim_experiments.model.axes import key_in
 from hpcosim_experiments.runs.plan import Plan
@@ -13,6 +15,7 @@ from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.model.economics import load_economics
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_server.record.economics import UNKNOWN
+from hpcosim_server.record.forecasts import errors_by_lead
 from hpcosim_server.record.results import metrics_of
 from hpcosim_server.record.tables import JOBS
 from hpcosim_workloads.table import job_table
@@ -67,8 +70,15 @@ def metric_columns(plan: Plan) -> dict[str, Kind]:
             rates = load_economics(scenario.economics, Path()).rates
         opened = open_scenario(scenario, job_table(job_id=[]), "", rates=rates)
         for name, value in metrics_of(opened.simulation.record(), opened.run).items():
-            columns[name] = "integer" if isinstance(value, int) else "number"
+            columns[name] = _kind(value)
+    if any(run.scenario.scheduler.explain for run in plan.runs):
+        nothing = np.array([])
+        columns |= {name: _kind(value) for name, value in errors_by_lead(nothing, nothing).items()}
     return columns
+
+
+def _kind(value: float) -> Kind:
+    return "integer" if isinstance(value, int) else "number"
 
 
 def _kind_of(labels: Sequence[Label]) -> Kind:

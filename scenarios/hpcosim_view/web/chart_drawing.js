@@ -1,4 +1,4 @@
-// Drawing of a step chart: one column of pixels shows least, mean and greatest of its span of time.
+/** Drawing of a step chart: a column of pixels shows least, mean and greatest of its time. */
 
 import { themeColour } from "./dom.js";
 import { PLOT_LEFT, PLOT_RIGHT, timeTicks } from "./time_axis.js";
@@ -31,9 +31,10 @@ export function drawChart(context, about) {
   const left = PLOT_LEFT;
   const right = width - PLOT_RIGHT;
   const greatest = spec.greatest() || 1;
+  const perSecond = (right - left) / (viewport.endS - viewport.startS);
   const scale = {
     left, right, bottom: height - BOTTOM,
-    x: (timeS) => left + ((timeS - viewport.startS) / (viewport.endS - viewport.startS)) * (right - left),
+    x: (timeS) => left + (timeS - viewport.startS) * perSecond,
     y: (value) => height - BOTTOM - (value / (greatest * 1.04)) * (height - TOP - BOTTOM),
   };
   context.font = `11px ${themeColour("--font") || "sans-serif"}`;
@@ -45,7 +46,10 @@ export function drawChart(context, about) {
   drawSelectedSpans(context, scale, about);
   const columns = columnsOf(scale, viewport, layers, !spec.stacked);
   if (spec.stacked) drawStack(context, scale, layers, columns);
-  else layers.forEach((layer, at) => drawLine(context, scale, layer, columns[at], layers.length === 1));
+  else {
+    const filled = layers.length === 1;
+    layers.forEach((layer, at) => drawLine(context, scale, layer, columns[at], filled));
+  }
   drawCrosshair(context, scale, about);
   context.restore();
 }
@@ -71,8 +75,8 @@ function drawGrid(context, scale, { unit, viewport, axis }, greatest) {
     const x = Math.round(scale.x(timeS)) + 0.5;
     context.moveTo(x, TOP);
     context.lineTo(x, scale.bottom);
-    const half = context.measureText(label).width / 2;
-    if (axis) context.fillText(label, Math.min(x, scale.right + PLOT_RIGHT - half), scale.bottom + 14);
+    const most = scale.right + PLOT_RIGHT - context.measureText(label).width / 2;
+    if (axis) context.fillText(label, Math.min(x, most), scale.bottom + 14);
   }
   context.stroke();
 }

@@ -1,4 +1,4 @@
-// Step charts on the time axis of the schedule: power by state, queue length, cores in use.
+/** Step charts on the time axis of the schedule: power by state, queue length, cores in use. */
 
 import { make, makeSwatch, sharpContext, themeColour } from "./dom.js";
 import { NODE_STATES } from "./model.js";
@@ -18,14 +18,15 @@ const MAX_TABLE_ROWS = 500;
  * @param {HTMLElement} container
  * @param {Array<{model: RunModel, name: string}>} runs
  * @param {Viewport} viewport shared time axis
- * @param {{selection: Object, theme: Object, crosshair: Object}} options observables: the chosen job
- *   (text or null), the theme, and the time under the pointer (s or null)
+ * @param {{selection: Object, theme: Object, crosshair: Object}} options observables: the chosen
+ *   job (text or null), the theme, and the time under the pointer (s or null)
  * @returns {{redraw: () => void, destroy: () => void}}
  */
 export function createStepCharts(container, runs, viewport, { selection, theme, crosshair }) {
   const specs = [powerSpec(runs, theme), queueSpec(runs), usageSpec(runs)];
+  const shared = { runs, viewport, selection, crosshair };
   const charts = specs.map((spec, at) =>
-    createChart(container, spec, { runs, viewport, selection, crosshair, axis: at === specs.length - 1 }));
+    createChart(container, spec, { ...shared, axis: at === specs.length - 1 }));
   let pending = 0;
   const redraw = () => {
     pending = pending || requestAnimationFrame(() => {
@@ -98,7 +99,10 @@ function createChart(container, spec, context) {
     class: "step-chart", tabindex: 0, role: "img",
     "aria-label": `${spec.title} over time. Arrow keys move the line that reads values.`,
   });
-  const key = make("span", { class: "chart-key" });
+  const key = make("span", { class: "chart-key", "aria-live": "off" });
+  // Values are read out only while keys move the line.
+  canvas.addEventListener("focus", () => key.setAttribute("aria-live", "polite"));
+  canvas.addEventListener("blur", () => key.setAttribute("aria-live", "off"));
   const table = lazyTable("Table", () => tableOfLayers(spec, viewport));
   const caption = make("figcaption", {}, make("h3", {}, spec.title), key);
   const figure = make("figure", { class: "chart" }, caption, canvas, table);
@@ -125,12 +129,14 @@ function drawKey(key, { layers, unit, spec, crosshair }) {
   });
   if (spec.stacked && atS !== null) {
     const total = layers.reduce((sum, { steps }) => sum + steps.at(atS), 0);
-    items.push(make("span", { class: "key-item" }, "Total", make("b", {}, ` ${valueText(total, unit)}`)));
+    const value = make("b", {}, ` ${valueText(total, unit)}`);
+    items.push(make("span", { class: "key-item" }, "Total", value));
   }
   if (atS !== null) {
     items.push(make("span", { class: "key-time" }, timeText(atS)));
   }
-  const shown = items.map((item) => item.textContent).join("|") + layers.map(({ colour }) => colour);
+  const shown = [...items.map((item) => item.textContent), ...layers.map(({ colour }) => colour)]
+    .join("|");
   if (key.dataset.shown === shown) return;
   key.dataset.shown = shown;
   key.replaceChildren(...items);
@@ -149,13 +155,14 @@ function followCrosshair(canvas, viewport, crosshair) {
   canvas.addEventListener("pointerup", () => { dragged = null; });
   canvas.addEventListener("pointercancel", () => { dragged = null; });
   canvas.addEventListener("pointermove", (event) => {
-    const perPixelS = timeAt(1, canvas.clientWidth, viewport) - timeAt(0, canvas.clientWidth, viewport);
+    const width = canvas.clientWidth;
+    const perPixelS = timeAt(1, width, viewport) - timeAt(0, width, viewport);
     if (dragged !== null) {
       viewport.pan((dragged - event.clientX) * perPixelS);
       dragged = event.clientX;
     }
     const x = event.clientX - canvas.getBoundingClientRect().left;
-    crosshair.set(timeAt(x, canvas.clientWidth, viewport));
+    crosshair.set(timeAt(x, width, viewport));
   });
   canvas.addEventListener("pointerleave", () => crosshair.set(null));
   canvas.addEventListener("blur", () => crosshair.set(null));

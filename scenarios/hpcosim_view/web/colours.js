@@ -22,7 +22,8 @@ const ENERGY_LABELS = ["up to 1 Wh", "up to 10 Wh", "up to 100 Wh", "up to 1 kWh
  * `legend(model, theme)` returns the classes that occur, `[{label, colour, jobs}]`.
  */
 export const COLOURINGS = {
-  user: makeColouring("user", categoryPalette, (model) => rankedClasses(model.user, model.names.users)),
+  user: makeColouring("user", categoryPalette,
+    (model) => rankedClasses(model.user, model.names.users)),
   size: makeColouring("size", sequencePalette,
     (model) => boundedClasses(model.jobs, (row) => model.cores[row], SIZE_BOUNDS, SIZE_LABELS)),
   wait: makeColouring("wait", sequencePalette,
@@ -35,7 +36,7 @@ export const COLOURINGS = {
       ENERGY_LABELS)),
 };
 
-/** Return the name of the colouring that tells most about a run: `user`, or `size` without users. */
+/** Return the name of the colouring to begin with: `user` if there are several, or `size`. */
 export function defaultColouring(model) {
   return model.names.users.length > 1 ? "user" : "size";
 }

@@ -1,4 +1,4 @@
-// The difference in waits of each job between two runs.
+/** The difference in waits of each job between two runs. */
 
 import { make, makeButton, makeChoice, makePane, sharpContext, themeColour } from "./dom.js";
 import { whenVisible } from "./distributions.js";
@@ -51,9 +51,9 @@ export function differenceClasses(differencesS) {
     const size = Math.abs(at - sides);
     const sign = at < sides ? "−" : "+";
     if (size === 0) return { name: `< ${EDGE_TEXTS[0]}`, count };
-    const next = EDGE_TEXTS[size];
-    const text = next ? `${EDGE_TEXTS[size - 1]} to ${sign}${next}` : `${EDGE_TEXTS[size - 1]} or more`;
-    return { name: `${sign}${text}`, count };
+    const [edge, next] = [EDGE_TEXTS[size - 1], EDGE_TEXTS[size]];
+    const range = next ? `${edge} to ${sign}${next}` : `${edge} or more`;
+    return { name: `${sign}${range}`, count };
   });
 }
 
@@ -83,16 +83,17 @@ function showComparison(body, first, second, theme, jump) {
   const shorter = found.filter(({ differenceS }) => differenceS < 0).length;
   const longer = found.filter(({ differenceS }) => differenceS > 0).length;
   const meanS = found.reduce((sum, { differenceS }) => sum + differenceS, 0) / found.length;
-  const text = `Of ${counted(found.length, "job")} that started in both runs, ${countText(shorter)} `
-    + `waited shorter and ${countText(longer)} waited longer with ${second.name}; `
-    + `mean difference: ${differenceText(meanS)}.`;
+  const text = `Of ${counted(found.length, "job")} that started in both runs, `
+    + `${countText(shorter)} waited shorter and ${countText(longer)} waited longer with `
+    + `${second.name}; mean difference: ${differenceText(meanS)}.`;
   const classes = differenceClasses(found.map(({ differenceS }) => differenceS));
   body.replaceChildren(make("p", {}, text), histogram(classes, second.name, theme),
     differencesTable(found, first, second, jump));
 }
 
 function differencesTable(found, first, second, jump) {
-  const column = (title, key, text) => ({ title, value: (job) => job[key], cell: (job) => text(job[key]) });
+  const column = (title, key, text) =>
+    ({ title, value: (job) => job[key], cell: (job) => text(job[key]) });
   const caption = `Difference: wait in ${second.name} − wait in ${first.name}.`;
   const link = ({ id, row }) => makeButton(id, () => jump(row, first.model), { class: "link" });
   return sortableTable(caption, [
@@ -106,9 +107,11 @@ function differencesTable(found, first, second, jump) {
 
 function histogram(classes, name, theme) {
   const title = `Jobs by difference in wait, ${name}`;
-  const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": `${title}; histogram` });
+  const label = `${title}; histogram`;
+  const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": label });
   const rows = classes.map(({ name: range, count }) => [range, countText(count)]);
-  const table = lazyTable("Table", () => ({ caption: title, columns: ["difference", "jobs"], rows }));
+  const columns = ["difference", "jobs"];
+  const table = lazyTable("Table", () => ({ caption: title, columns, rows }));
   const draw = () => {
     if (!canvas.isConnected) return;
     const width = canvas.clientWidth;
@@ -116,7 +119,8 @@ function histogram(classes, name, theme) {
   };
   new ResizeObserver(draw).observe(canvas);
   theme.subscribe(draw);
-  return make("figure", {}, make("figcaption", {}, make("h3", {}, "Jobs by difference in wait")), canvas, table);
+  const caption = make("figcaption", {}, make("h3", {}, "Jobs by difference in wait"));
+  return make("figure", {}, caption, canvas, table);
 }
 
 function drawHistogram(context, classes, width) {
@@ -127,11 +131,14 @@ function drawHistogram(context, classes, width) {
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "center";
   classes.forEach(({ count }, at) => {
-    const height = (count / most) * (bottom - 18);
-    context.fillStyle = themeColour(at < middle ? "--shorter" : at > middle ? "--longer" : "--muted");
-    context.fillRect(at * slot + 3, bottom - Math.max(height, count ? 1.5 : 0), slot - 6, Math.max(height, count ? 1.5 : 0));
+    if (count === 0) return;
+    const height = Math.max((count / most) * (bottom - 18), 1.5);
+    const side = at < middle ? "--shorter" : "--longer";
+    context.fillStyle = themeColour(at === middle ? "--muted" : side);
+    context.fillRect(at * slot + 3, bottom - height, slot - 6, height);
     context.fillStyle = themeColour("--ink");
-    if (count > 0) context.fillText(slot > 40 ? countText(count) : numberText(count, 2), (at + 0.5) * slot, bottom - height - 5);
+    const label = slot > 40 ? countText(count) : numberText(count, 2);
+    context.fillText(label, (at + 0.5) * slot, bottom - height - 5);
   });
   drawEdges(context, slot, bottom, middle);
 }

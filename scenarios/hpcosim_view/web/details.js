@@ -1,4 +1,4 @@
-// Details of the chosen job, and why it waited.
+/** Details of the chosen job, and why it waited. */
 
 import { make, makeButton } from "./dom.js";
 import { JOB_STATES, PLACEMENTS } from "./model.js";
@@ -45,15 +45,18 @@ function longestPart(runs, jump) {
   const { model } = runs[0];
   const rows = longestWaits(model, LONGEST);
   if (rows.length === 0) return [make("p", {}, "No job waited.")];
-  const items = rows.map((row) =>
-    make("li", {}, makeButton(`Job ${model.idOf(row)}`, () => jump(row, model), { class: "link" }),
-      ` ${durationText(model.startS[row] - model.submitS[row])}, ${counted(model.cores[row], "core")}`));
+  const items = rows.map((row) => {
+    const wait = durationText(model.startS[row] - model.submitS[row]);
+    const link = makeButton(`Job ${model.idOf(row)}`, () => jump(row, model), { class: "link" });
+    return make("li", {}, link, ` ${wait}, ${counted(model.cores[row], "core")}`);
+  });
   const title = runs.length > 1 ? `Longest waits of ${runs[0].name}` : "Longest waits";
   return [make("h3", { class: "longest-head" }, title), make("ol", { class: "longest" }, ...items)];
 }
 
 function jobFacts(model, row) {
   const { startS, endS, submitS } = model;
+  const slowdown = boundedSlowdownOf(model, row);
   const nameOf = (kind, list) => (kind[row] < 0 ? null : model.names[list][kind[row]]);
   const facts = [
     ["State", stateText(JOB_STATES[model.state[row]])],
@@ -66,7 +69,7 @@ function jobFacts(model, row) {
     ["Ended", Number.isNaN(endS[row]) ? null : timeText(endS[row])],
     ["Waited", Number.isNaN(startS[row]) ? null : durationText(startS[row] - submitS[row])],
     ["Ran", Number.isNaN(startS[row] + endS[row]) ? null : durationText(endS[row] - startS[row])],
-    ["Slowdown", Number.isNaN(boundedSlowdownOf(model, row)) ? null : numberText(boundedSlowdownOf(model, row))],
+    ["Slowdown", Number.isNaN(slowdown) ? null : `${numberText(slowdown)} (bounded)`],
     ["Nodes", nodesText(model.nodesOf(row))],
     ["Energy", Number.isNaN(model.energyJ[row]) ? null : energyText(model.energyJ[row])],
   ];
@@ -97,7 +100,8 @@ function nodesText(intervals) {
 function whyWaited(model, row, jump) {
   const facts = waitFacts(model, row);
   if (facts.waitS <= 0) {
-    const text = Number.isNaN(model.startS[row]) ? "It did not wait." : "It started when it was submitted.";
+    const started = !Number.isNaN(model.startS[row]);
+    const text = started ? "It started when it was submitted." : "It did not wait.";
     return make("div", {}, make("h4", {}, "Wait"), make("p", {}, text));
   }
   return make("div", { class: "why" },
@@ -112,9 +116,10 @@ function recordedParts(model, row, facts, jump) {
   const linked = (rows, most) =>
     rows.slice(0, most).flatMap((other, at) => [at ? ", " : "", link(other)]);
   const parts = [scarceText(model, row, facts)];
+  const were = facts.ahead === 1 ? "was" : "were";
   parts.push(facts.ahead === 0
     ? "No earlier job was waiting when it came."
-    : `${counted(facts.ahead, "earlier job")} ${facts.ahead === 1 ? "was" : "were"} waiting when it came.`);
+    : `${counted(facts.ahead, "earlier job")} ${were} waiting when it came.`);
   const items = parts.map((text) => make("li", {}, text));
   if (facts.overtaken > 0) {
     const more = facts.overtaken > 5 ? ", …" : "";
@@ -132,8 +137,9 @@ function scarceText(model, row, { scarceShare, scarceUntilS, toS }) {
   const cores = counted(model.cores[row], "core");
   if (!(scarceShare > 0)) return `All the time at least ${cores} were free.`;
   if (scarceShare > 0.99999) return `Fewer than ${cores} were free all the time.`;
-  const until = scarceUntilS === toS ? "until the end of the wait" : `until ${timeText(scarceUntilS)}`;
-  return `Fewer than ${cores} were free in ${numberText(scarceShare * 100, 3)} % of the wait, ${until}.`;
+  const until = scarceUntilS === toS ? "the end of the wait" : timeText(scarceUntilS);
+  const share = `${numberText(scarceShare * 100, 3)} %`;
+  return `Fewer than ${cores} were free in ${share} of the wait, until ${until}.`;
 }
 
 function saidPart({ said }) {
@@ -154,5 +160,6 @@ function forecastText(expectedS, errorS) {
   const expected = `expected start ${timeText(expectedS)}`;
   if (Number.isNaN(errorS)) return expected;
   if (Math.abs(errorS) < 0.05) return `${expected}: exact`;
-  return `${expected}: it started ${durationText(Math.abs(errorS))} ${errorS > 0 ? "later" : "earlier"}`;
+  const error = durationText(Math.abs(errorS));
+  return `${expected}: it started ${error} ${errorS > 0 ? "later" : "earlier"}`;
 }

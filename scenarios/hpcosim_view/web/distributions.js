@@ -1,4 +1,4 @@
-// Distributions of waits and bounded slowdowns, by size class and by user, as box plots.
+/** Distributions of waits and bounded slowdowns, by size class and by user, as box plots. */
 
 import { make, makePane, makeSwatch, sharpContext, themeColour } from "./dom.js";
 import { MEASURES, bySize, byUser } from "./statistics.js";
@@ -32,7 +32,7 @@ const AXES = {
  */
 export function createDistributions(container, runs, { theme }) {
   const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
-  const note = "Box: middle half of the jobs, with the median as a line. Whiskers: from 5 % to 95 %. "
+  const note = "Box: middle half of the jobs, with the median as a line. Whiskers: 5 % to 95 %. "
     + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
@@ -90,12 +90,14 @@ function boxPlot(key, group, classes, runs, theme) {
   const title = `${axis.title} by ${group === "size" ? "size of the job" : "user"}`;
   const lines = runs.length;
   const height = BOX_TOP + BOX_AXIS + classes.length * (lines * ROW_HEIGHT + GROUP_SPACE);
-  const canvas = make("canvas", { class: "box-plot", role: "img", "aria-label": `${title}; box plots` });
+  const label = `${title}; box plots`;
+  const canvas = make("canvas", { class: "box-plot", role: "img", "aria-label": label });
   const table = lazyTable("Table", () => tableOfClasses(title, axis, classes, runs));
   const figure = make("figure", {}, make("figcaption", {}, make("h3", {}, title)), canvas, table);
   const draw = () => {
     const width = canvas.clientWidth;
-    if (width > 0) drawBoxes(sharpContext(canvas, width, height), { width, height, axis, classes, lines });
+    if (width === 0) return;
+    drawBoxes(sharpContext(canvas, width, height), { width, height, axis, classes, lines });
   };
   new ResizeObserver(draw).observe(canvas);
   theme.subscribe(draw);
@@ -108,7 +110,8 @@ function drawBoxes(context, { width, height, axis, classes, lines }) {
   const bottom = height - BOX_AXIS;
   const [left, right] = [NAME_WIDTH, width - 14];
   const span = Math.log(most * 1.1 / axis.least);
-  const x = (value) => left + (Math.log(Math.max(value, axis.least) / axis.least) / span) * (right - left);
+  const share = (value) => Math.log(Math.max(value, axis.least) / axis.least) / span;
+  const x = (value) => left + share(value) * (right - left);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   drawAxis(context, axis, x, most, bottom);

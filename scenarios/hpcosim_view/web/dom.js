@@ -1,4 +1,4 @@
-// Elements of the page. Text from data becomes text nodes, never markup.
+/** Elements of the page. Text from data becomes text nodes, never markup. */
 
 /**
  * Return a new element.

@@ -29,8 +29,8 @@ import { timeText } from "./time_axis.js";
  * @param {object} [options.theme] observable of "light" or "dark"; default: that of the system.
  * @param {Interval} [options.cores] the visible cores; default: an interval of its own.
  * @param {boolean} [options.waits] whether to outline the waiting time of the selected job.
- * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the next
- *   frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
+ * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the
+ *   next frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
  *   pixels, or -1; `positionOf(row)` returns the middle `{x, y}` of the largest visible box of a
  *   job, or null. `show(row)` moves as little as possible so that a job is visible. `drawn()`
  *   returns a promise that is fulfilled when everything visible is drawn. `cores` is the interval
@@ -119,12 +119,12 @@ class Gantt {
   resize() {
     const { clientWidth: width, clientHeight: height } = this.container;
     const ratio = window.devicePixelRatio || 1;
+    if (!this.scale.resize(width, height, ratio)) return;
     for (const canvas of [this.base, this.overlay]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
       Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     }
-    this.scale.resize(width, height, ratio);
     this.picture.resize(this.scale);
     this.draw(true);
     this.drawOverlay();
@@ -229,7 +229,7 @@ class Gantt {
     const group = model.nodes.groups.find(({ last }) => node <= last);
     const name = group.name ? ` (${shortName(group.name)})` : "";
     const state = POWER_STATES[indicesOf(model).power.stateAt(node, timeS)].replace("_", " ");
-    return [`Node ${node}${name}`, state === "on" ? "idle" : state, timeText(timeS)];
+    return [`Node ${node}${name}`, state === "on" ? "idle core" : state, timeText(timeS)];
   }
 
   selectAt({ x, y }) {

@@ -19,6 +19,7 @@ export function listenToKeys(gantt, element) {
     const action = actionOfKey(gantt, event);
     if (!action) return;
     event.preventDefault();
+    gantt.hover(null);
     action();
   };
   element.addEventListener("keydown", handle);

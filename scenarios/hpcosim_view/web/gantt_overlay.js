@@ -24,7 +24,8 @@ export function paintOverlay(context, scale, model, { selected, hovered, theme, 
 }
 
 function outlineJob(context, scale, model, row, colours, width) {
-  for (const [colour, lineWidth] of [[colours.selectedHalo, width + 2], [colours.selected, width]]) {
+  const lines = [[colours.selectedHalo, width + 2], [colours.selected, width]];
+  for (const [colour, lineWidth] of lines) {
     context.strokeStyle = colour;
     context.lineWidth = lineWidth;
     context.beginPath();

@@ -4,7 +4,7 @@ import { backgroundPixel, paintBoxes, paintPower } from "./gantt_paint.js";
 import { Raster } from "./raster.js";
 import { indicesOf } from "./span_index.js";
 
-const SLICE_MS = 8;
+const SLICE_MS = 6;
 const FINISHED_ROWS = 64;
 
 /**
@@ -42,7 +42,7 @@ export class GanttPicture {
    * @param {boolean} wholly whether to draw to the end, however long it takes.
    */
   advance(scale, look, wholly) {
-    if (wholly) this.steps = null;
+    if (wholly || (this.steps && isMuchSmaller(scale, this.drawing.scale))) this.steps = null;
     if (!this.steps) {
       if (this.matches(scale, look)) return;
       this.drawing = { ...pictureView(scale, look), labelled: [], scale: scale.frozen(), look };
@@ -104,6 +104,11 @@ function pictureView({ viewport, cores }, { name, theme, version }) {
 
 function sameView(a, b) {
   return Object.keys(b).every((key) => a[key] === b[key]);
+}
+
+/** Whether the user zoomed in so far that a picture in the making is of little use. */
+function isMuchSmaller({ viewport, cores }, drawn) {
+  return viewport.length * 2 < drawn.viewport.length || cores.length * 2 < drawn.cores.length;
 }
 
 function covers({ startS, endS, firstCore, lastCore }, { viewport, cores }) {

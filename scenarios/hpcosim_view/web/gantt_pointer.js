@@ -41,8 +41,8 @@ function wheelGantt(gantt, event) {
   const before = [viewport.first, viewport.last, cores.first, cores.last];
   if (event.ctrlKey || isMouseWheel(event)) {
     const delta = (event.deltaY || event.deltaX) * unit;
-    const fine = event.ctrlKey && Math.abs(delta) < 50;
-    const factor = Math.exp(Math.min(Math.max(delta, -300), 300) * (fine ? PINCH_ZOOM : WHEEL_ZOOM));
+    const speed = event.ctrlKey && Math.abs(delta) < 50 ? PINCH_ZOOM : WHEEL_ZOOM;
+    const factor = Math.exp(Math.min(Math.max(delta, -300), 300) * speed);
     if (event.ctrlKey || event.shiftKey) cores.zoom(factor, scale.coreAt(y));
     if (event.ctrlKey || !event.shiftKey) viewport.zoom(factor, scale.timeAt(x));
   } else {
@@ -53,7 +53,7 @@ function wheelGantt(gantt, event) {
   if (event.ctrlKey || after.some((value, at) => value !== before[at])) event.preventDefault();
 }
 
-/** Whether a wheel event comes from a mouse: trackpads report three units per pixel, or both axes. */
+/** Whether a wheel event comes from a mouse: trackpads report 3 units per pixel, or both axes. */
 function isMouseWheel({ deltaMode, deltaX, deltaY, wheelDeltaY, wheelDeltaX }) {
   if (deltaMode !== 0) return true;
   const [delta, steps] = deltaY ? [deltaY, wheelDeltaY] : [deltaX, wheelDeltaX];

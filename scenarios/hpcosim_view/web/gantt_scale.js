@@ -21,11 +21,19 @@ export class GanttScale {
     this.resize(0, 0, 1);
   }
 
-  /** Set the size of the chart, CSS pixels, and the device pixels per CSS pixel. */
+  /**
+   * Set the size of the chart, CSS pixels, and the device pixels per CSS pixel.
+   *
+   * @returns {boolean} whether something changed.
+   */
   resize(width, height, ratio) {
+    const size = [width, height, ratio];
+    if (this.size?.every((part, at) => part === size[at])) return false;
+    this.size = size;
     this.ratio = ratio;
     this.width = Math.max(width - PLOT_LEFT - PLOT_RIGHT, 1);
     this.height = Math.max(height - this.margins.above - this.margins.below, 1);
+    return true;
   }
 
   /** Return a copy that does not change when the user zooms. */

@@ -15,11 +15,13 @@ const MAX_WARNINGS = 20;
  */
 export function showHeader(container, runs) {
   const scenarios = [...new Set(runs.map(({ model }) => String(model.about.scenario ?? "run")))];
-  const names = runs.map(({ model, name }) => (runs.length > 1 ? name : String(model.about.scheduler ?? "")));
+  const single = runs.length === 1;
+  const names = runs.map(({ model, name }) =>
+    (single ? String(model.about.scheduler ?? "") : name));
   const title = make("h1", { dir: "auto" }, scenarios.join(", "));
   const subtitle = make("p", { class: "subtitle", dir: "auto" },
     names.filter(Boolean).length ? `scheduled by ${names.join(", ")}` : "");
-  const facts = make("dl", { class: "header-facts" }, ...headerFacts(runs[0].model, runs.length === 1));
+  const facts = make("dl", { class: "header-facts" }, ...headerFacts(runs[0].model, single));
   container.replaceChildren(make("div", { class: "titles" }, title, subtitle), facts,
     ...runs.flatMap(({ model, name }) => noticesOf(model, runs.length > 1 ? `${name}: ` : "")));
   document.title = `${scenarios.join(", ")}: ${names.join(", ")} – hpcosim`;
@@ -60,10 +62,13 @@ function noticesOf(model, prefix) {
     notices.push(make("p", { class: "notice strong", dir: "auto" },
       `${prefix}Incomplete results: ${reason ?? "the run ended early"}`));
   }
-  const items = warnings.slice(0, MAX_WARNINGS).map((text) => make("li", { dir: "auto" }, String(text)));
+  const items = warnings
+    .slice(0, MAX_WARNINGS)
+    .map((text) => make("li", { dir: "auto" }, String(text)));
   if (items.length > 0) {
     notices.push(make("details", { class: "notice", open: items.length < 3 },
-      make("summary", {}, `${prefix}${counted(warnings.length, "warning")}`), make("ul", {}, ...items)));
+      make("summary", {}, `${prefix}${counted(warnings.length, "warning")}`),
+      make("ul", {}, ...items)));
   }
   return notices;
 }

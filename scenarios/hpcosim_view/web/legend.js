@@ -14,6 +14,8 @@ import { counted } from "./units.js";
  */
 export function showLegend(container, model, name, theme) {
   const items = COLOURINGS[name].legend(model, theme).map(({ label, colour, jobs }) =>
-    make("span", { class: "key-item", title: counted(jobs, "job"), dir: "auto" }, makeSwatch(colour), label));
-  container.replaceChildren(make("span", { class: "muted" }, `${COLOURINGS[name].label}:`), ...items);
+    make("span", { class: "key-item", title: counted(jobs, "job"), dir: "auto" },
+      makeSwatch(colour), label));
+  const title = make("span", { class: "muted" }, `${COLOURINGS[name].label}:`);
+  container.replaceChildren(title, ...items);
 }

@@ -1,4 +1,4 @@
-// The metrics of the runs, with their differences from the first run.
+/** The metrics of the runs, with their differences from the first run. */
 
 import { make, makePane } from "./dom.js";
 import { dataTable } from "./tables.js";
@@ -51,8 +51,8 @@ function differenceCells(first, value) {
   const difference = value - first;
   const sign = difference > 0 ? "+" : "";
   if (difference === 0) return ["0", "0"];
-  const share = first === 0 ? UNKNOWN_TEXT : `${sign}${numberText((difference / Math.abs(first)) * 100, 3)}`;
-  return [`${sign}${metricText(difference)}`, share];
+  const percent = numberText((difference / Math.abs(first)) * 100, 3);
+  return [`${sign}${metricText(difference)}`, first === 0 ? UNKNOWN_TEXT : `${sign}${percent}`];
 }
 
 function metricText(value) {

@@ -82,10 +82,10 @@ class Minimap {
   resize() {
     const { clientWidth: width, clientHeight: height } = this.container;
     const ratio = window.devicePixelRatio || 1;
+    if (!this.scale.resize(width, height, ratio)) return;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    this.scale.resize(width, height, ratio);
     this.picture.resize(this.scale);
     this.draw(true);
   }

@@ -25,7 +25,7 @@ const CATEGORIES = {
   light: ["#44aa99", "#cc6677", "#ddcc77", "#332288", "#88ccee", "#117733", "#aa4499", "#999933",
     "#882255"],
   dark: ["#44bb99", "#ee8866", "#eedd88", "#77aadd", "#ffaabb", "#aaaa00", "#99ddff", "#bbcc33",
-    "#cc99dd"],
+    "#8a63d2"],
 };
 const NEUTRAL = { light: "#b0b6bd", dark: "#767d86" };
 
@@ -35,10 +35,10 @@ const SEQUENCE = {
   dark: ["#443a83", "#375a8c", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"],
 };
 
-// By `JOB_STATES`. Tol's high-contrast and muted schemes; the dark ones are lighter.
+// By `JOB_STATES`, from the same schemes.
 const STATE_PALETTE = {
-  light: ["#dddddd", "#88ccee", "#4477aa", "#ddaa33", "#aa4499", "#bb3355", "#666666"],
-  dark: ["#555555", "#99ddff", "#5588cc", "#eecc66", "#cc88cc", "#ff7788", "#999999"],
+  light: ["#dddddd", "#88ccee", "#44aa99", "#ddcc77", "#332288", "#882255", "#666666"],
+  dark: ["#555555", "#99ddff", "#77aadd", "#eedd88", "#ffaabb", "#ee8866", "#999999"],
 };
 
 /** Return the colours of categories by theme; the last one is that of all others. */

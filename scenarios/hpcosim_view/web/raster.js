@@ -33,9 +33,10 @@ export class Raster {
     this.changes = new Int32Array((width + 2) * height * 4);
   }
 
-  /** Fill with a packed colour. */
+  /** Begin a picture: fill with a packed colour. */
   clear(background) {
     this.pixels.fill(background);
+    this.changes.fill(0);
   }
 
   /**
@@ -147,7 +148,7 @@ export class Raster {
     }
   }
 
-  /** Mix the pixels of rows that are covered partly; call once for each row, after all rectangles. */
+  /** Mix the pixels that are covered partly, after all rectangles, once for each row. */
   finish(firstRow = 0, lastRow = this.height) {
     const { width, pixels, changes } = this;
     let pixel = firstRow * width;
@@ -164,7 +165,6 @@ export class Raster {
         if (area > 0) pixels[pixel] = mixedPixel(red, green, blue, area, pixels[pixel]);
       }
     }
-    changes.fill(0, firstRow * (width + 2) * 4, lastRow * (width + 2) * 4);
   }
 }
 
@@ -182,5 +182,6 @@ function mixedPixel(red, green, blue, area, background) {
 
 /** Return a colour as a pixel of a picture: red in the lowest byte, opaque. */
 export function packedColour([red, green, blue]) {
-  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+  const rest = (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red);
+  return ((255 << 24) | rest) >>> 0;
 }

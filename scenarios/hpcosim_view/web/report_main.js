@@ -22,18 +22,17 @@ import { Viewport } from "./viewport.js";
 const JUMP_MARGIN = 0.15;
 
 /** Return the runs that the page holds, with their names. */
-async function readRuns() {
-  const runs = [];
-  for (const element of document.querySelectorAll("script[data-run]")) {
+function readRuns() {
+  const elements = [...document.querySelectorAll("script[data-run]")];
+  return Promise.all(elements.map(async (element) => {
     const text = atob(element.textContent.trim());
     const bytes = new Uint8Array(text.length);
     for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
     const model = new RunModel();
     model.append(await decodeFrame(bytes));
     element.textContent = "";
-    runs.push({ model, name: element.dataset.run });
-  }
-  return runs;
+    return { model, name: element.dataset.run };
+  }));
 }
 
 /** Return the section of a run: its name, its schedule and the legend of the colours. */
@@ -69,11 +68,18 @@ function showDetailsOf(page, runs, jump) {
   draw();
 }
 
+function showMinimap(page, runs) {
+  const [{ model }] = runs;
+  const cores = runs.length === 1 ? page.gantts.get(model).cores : undefined;
+  createMinimap(document.getElementById("minimap"), model, page.viewport, { ...page, cores });
+}
+
 /** Show what is beside and below the schedule, with a pause for the browser after each part. */
 async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
   const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
   const parts = [
+    () => showMinimap(page, runs),
     () => showDetailsOf(page, runs, options.jump),
     () => createStepCharts(document.getElementById("charts"), runs, page.viewport, page),
     () => showEnergy(runs),
@@ -110,18 +116,20 @@ async function showReport() {
   for (const run of runs) {
     page.gantts.set(run.model, createRunSection(container, run, page, runs.length === 1));
   }
-  const cores = runs.length === 1 ? page.gantts.get(models[0]).cores : undefined;
-  createMinimap(document.getElementById("minimap"), models[0], page.viewport, { ...page, cores });
   await Promise.all([...page.gantts.values()].map((gantt) => gantt.drawn()));
   performance.mark("hpcosim-painted");
   await showPanels(page, runs);
   const { viewport, selection, colouring } = page;
   window.hpcosim = {
-    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })), viewport, selection, colouring,
+    runs: models.map((model) => ({ model, gantt: page.gantts.get(model) })),
+    viewport,
+    selection,
+    colouring,
   };
 }
 
 showReport().catch((error) => {
   document.getElementById("header").replaceChildren(
-    make("h1", {}, "The report cannot be shown"), make("p", { role: "alert" }, String(error.message)));
+    make("h1", {}, "The report cannot be shown"),
+    make("p", { role: "alert" }, String(error.message)));
 });

@@ -1,4 +1,4 @@
-// Search for jobs by id, user and state.
+/** Search for jobs by id, user and state. */
 
 import { make } from "./dom.js";
 import { JOB_STATES } from "./model.js";
@@ -69,9 +69,9 @@ export function stateText(name) {
 export function createSearch(runs, jump) {
   const { model } = runs[0];
   const input = make("input", {
-    type: "search", placeholder: "Job id, user or state", "aria-label": "Search jobs", role: "combobox",
-    "aria-expanded": "false", "aria-controls": "search-results", "aria-autocomplete": "list",
-    autocomplete: "off", maxlength: 200,
+    type: "search", placeholder: "Job id, user or state", "aria-label": "Search jobs",
+    role: "combobox", "aria-expanded": "false", "aria-controls": "search-results",
+    "aria-autocomplete": "list", autocomplete: "off", maxlength: 200,
   });
   const list = make("ul", { id: "search-results", role: "listbox", "aria-label": "Jobs found" });
   const count = make("p", { class: "note", role: "status" });

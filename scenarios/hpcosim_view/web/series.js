@@ -1,4 +1,4 @@
-// What the charts below the schedule show, computed from the columns of a run.
+/** What the charts below the schedule show, computed from the columns of a run. */
 
 import { NODE_STATES } from "./model.js";
 import { Steps, stepsOfChanges, stepsOfSpans } from "./steps.js";
@@ -72,15 +72,17 @@ function queueSteps(model) {
 
 function powerOfState(model, wanted) {
   const { count, timeS, state, powerW } = model.watts;
-  const [times, changes] = [[], []];
-  let before = 0;
+  const times = new Float64Array(count);
+  const changes = new Float64Array(count);
+  let [rows, before] = [0, 0];
   for (let at = 0; at < count; at += 1) {
     if (state[at] !== wanted) continue;
-    times.push(timeS[at]);
-    changes.push(powerW[at] - before);
+    times[rows] = timeS[at];
+    changes[rows] = powerW[at] - before;
     before = powerW[at];
+    rows += 1;
   }
-  return stepsOfValues(times, changes);
+  return stepsOfChanges(times.subarray(0, rows), changes.subarray(0, rows));
 }
 
 function totalPower(model) {
@@ -94,10 +96,6 @@ function totalPower(model) {
     present[state[at]] = powerW[at];
   }
   return stepsOfChanges(times, changes);
-}
-
-function stepsOfValues(times, changes) {
-  return stepsOfChanges(Float64Array.from(times), Float64Array.from(changes));
 }
 
 /**

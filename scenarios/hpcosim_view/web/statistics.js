@@ -1,4 +1,4 @@
-// Statistics of jobs: waits and bounded slowdowns, by size and by user.
+/** Statistics of jobs: waits and bounded slowdowns, by size and by user. */
 
 import { classesOf } from "./colours.js";
 
@@ -78,7 +78,8 @@ export function byUser(models, measure) {
       if (name !== null) jobs.set(name, (jobs.get(name) ?? 0) + 1);
     }
   }
-  const chosen = [...jobs].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, MAX_USERS);
+  const most = ([name, count], [other, others]) => others - count || (name < other ? -1 : 1);
+  const chosen = [...jobs].sort(most).slice(0, MAX_USERS);
   if (chosen.length === 0) return [];
   const names = chosen.map(([name]) => name);
   const numbers = new Map(names.map((name, number) => [name, number]));

@@ -1,4 +1,4 @@
-// Step functions of a run: constant between changes, fast to look at on any scale.
+/** Step functions of a run: constant between changes, fast to look at on any scale. */
 
 const BLOCK_STEPS = 64;
 
@@ -114,7 +114,8 @@ export function stepsOfSpans({ fromS, toS, size }) {
   const change = new Float64Array(times.length);
   let [first, second] = [0, 0];
   for (let at = 0; at < times.length; at += 1) {
-    const comes = second >= go.length || (first < come.length && fromS[come[first]] <= toS[go[second]]);
+    const comes = second >= go.length
+      || (first < come.length && fromS[come[first]] <= toS[go[second]]);
     const row = comes ? come[first] : go[second];
     times[at] = comes ? fromS[row] : toS[row];
     change[at] = comes ? size[row] : -size[row];

@@ -1,4 +1,4 @@
-// Tables: one for every chart, drawn when it is opened and bounded in rows.
+/** Tables: one for every chart, drawn when it is opened and bounded in rows. */
 
 import { make } from "./dom.js";
 import { countText } from "./units.js";
@@ -31,8 +31,10 @@ export function dataTable({ caption, columns, rows, total = rows.length }) {
   const body = make("tbody", {}, ...rows.slice(0, MAX_ROWS).map(bodyRow));
   const shown = Math.min(rows.length, MAX_ROWS);
   const note = total > shown ? ` The first ${countText(shown)} of ${countText(total)} rows.` : "";
-  const table = make("table", {}, make("caption", {}, caption + note), make("thead", {}, head), body);
-  return make("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": caption }, table);
+  const table = make("table", {},
+    make("caption", {}, caption + note), make("thead", {}, head), body);
+  const attributes = { class: "table-box", tabindex: 0, role: "region", "aria-label": caption };
+  return make("div", attributes, table);
 }
 
 function headCell(column) {
@@ -51,7 +53,8 @@ function bodyRow(cells) {
 /**
  * Return a box with a table whose columns sort on a click on their titles.
  * @param {string} caption
- * @param {Array<{title: string, value: (row: any) => number|string, cell: (row: any) => any}>} columns
+ * @param {Array<{title: string, value: Function, cell: Function}>} columns `value(item)` sorts,
+ *   `cell(item)` is shown
  * @param {any[]} items the rows
  * @param {{column: number, descending: boolean}} first order at the begin
  */

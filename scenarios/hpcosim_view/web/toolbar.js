@@ -71,15 +71,17 @@ function helpDialog() {
 }
 
 function helpTable(caption, keys) {
-  const rows = keys.map(([names, text]) => make("tr", {},
-    make("th", { scope: "row" }, ...names.split("  ").flatMap((key) => [make("kbd", {}, key), " "])),
-    make("td", {}, text)));
+  const rows = keys.map(([names, text]) => {
+    const marks = names.split("  ").flatMap((key) => [make("kbd", {}, key), " "]);
+    return make("tr", {}, make("th", { scope: "row" }, ...marks), make("td", {}, text));
+  });
   return make("table", {}, make("caption", {}, caption), make("tbody", {}, ...rows));
 }
 
 function pressKey(event, { page, input, help }) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName ?? "");
-  if (typing || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || help.open) return;
+  const modified = event.ctrlKey || event.altKey || event.metaKey;
+  if (typing || modified || event.defaultPrevented || help.open) return;
   const act = {
     "/": () => input.focus(),
     "?": () => help.showModal(),

@@ -1,4 +1,4 @@
-// Numbers with units, as people read them.
+/** Numbers with units, as people read them. */
 
 import { durationText } from "./time_axis.js";
 
@@ -63,7 +63,9 @@ export function unitFor(greatest, units) {
 }
 
 export const POWER_UNITS = [["W", 1], ["kW", 1e3], ["MW", 1e6], ["GW", 1e9]];
-export const ENERGY_UNITS = [["J", 1], ["Wh", 3.6e3], ["kWh", 3.6e6], ["MWh", 3.6e9], ["GWh", 3.6e12]];
+export const ENERGY_UNITS = [
+  ["J", 1], ["Wh", 3.6e3], ["kWh", 3.6e6], ["MWh", 3.6e9], ["GWh", 3.6e12],
+];
 
 /**
  * Return a power with a chosen unit.

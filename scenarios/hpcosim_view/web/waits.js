@@ -1,4 +1,4 @@
-// Why a job waited: what the scheduler said, and what the recording shows.
+/** Why a job waited: what the scheduler said, and what the recording shows. */
 
 import { seriesOf } from "./series.js";
 
@@ -94,7 +94,8 @@ function orderFacts(model, row, fromS, toS) {
 function endedAt(model, row, timeS) {
   const rows = [];
   for (let other = 0; other < model.jobs; other += 1) {
-    if (model.endS[other] === timeS && model.startS[other] < timeS && other !== row) rows.push(other);
+    const ended = model.endS[other] === timeS && model.startS[other] < timeS;
+    if (ended && other !== row) rows.push(other);
   }
   return rows;
 }

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from hpcosim_server.record.run_record import RunRecord
 
+Floats = NDArray[np.float64]
+
 LEAD_CLASSES_S: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "up_to_1h": (-np.inf, 3600.0),
@@ -53,15 +55,24 @@ def start_forecasts(record: RunRecord) -> dict[str, int | float]:
         return {}
     start_s = np.array(record.recording.start_s)[np.array(said.row)]
     counted = ~np.isnan(expected_s) & ~np.isnan(start_s)
-    error_s = (start_s - expected_s)[counted]
-    lead_s = (start_s - np.array(said.time_s))[counted]
+    lead_s = start_s - np.array(said.time_s)
+    return errors_by_lead((start_s - expected_s)[counted], lead_s[counted])
+
+
+def errors_by_lead(error_s: Floats, lead_s: Floats) -> dict[str, int | float]:
+    """Return the metrics of `start_forecasts` for forecasts.
+
+    Args:
+        error_s: float64[forecasts], start - expected start, s.
+        lead_s: float64[forecasts], start - time of the forecast, s.
+    """
     found = _errors(error_s)
     for name, (above_s, to_s) in LEAD_CLASSES_S.items():
         found |= _errors(error_s[(lead_s > above_s) & (lead_s <= to_s)], name)
     return found
 
 
-def _errors(error_s: NDArray[np.float64], lead: str = "") -> dict[str, int | float]:
+def _errors(error_s: Floats, lead: str = "") -> dict[str, int | float]:
     """Return number, mean and mean absolute value of errors, with the lead time in the names."""
     of = f"_{lead}" if lead else ""
     return {

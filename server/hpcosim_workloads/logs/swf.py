@@ -73,10 +73,10 @@ def read_swf(
     after its start has the run time that it reached.
 
     The memory per task is the requested memory (field 10), or if unknown the used memory (field 7),
-    in KB per processor (1000 KB = 1 MB). User, group and partition
-    are the fields 12, 13 and 16; below 0: unknown. A job whose executable number (field 14) is a
-    key of `profiles` has that profile. The profile supplies what the log lacks: placement, memory
-    volume, maximum energy, and memory if the log states none.
+    in KB per processor (1000 KB = 1 MB). User, group and partition are the fields 12, 13 and 16;
+    below 0: unknown. A job whose executable number (field 14) is a key of `profiles` has that
+    profile. The profile supplies what the log lacks: placement, memory volume, maximum energy, and
+    memory if the log states none.
 
     Args:
         path: the file.
