@@ -44,7 +44,7 @@ def _frames() -> dict[str, bytes]:
     start = {"scenario": "s", "scheduler": "easy", "seed": 1, "start_s": 10.0}
     names = {"users": ["<b>ann</b>", "böb"], "groups": ["g"], "partitions": ["p"]}
     platform = {"nodes": [[2, 4, "thin"], [1, 8, "fat"]]}
-    first_jobs = {
+    first_jobs: dict[str, list[float]] = {
         "job.id": [3, 2**62],
         "job.submit_s": [10.0, 11.5],
         "job.requested_s": [100.0, np.nan],
@@ -54,7 +54,7 @@ def _frames() -> dict[str, bytes]:
         "job.group": [0, -1],
         "job.partition": [-1, 0],
     }
-    second_jobs = {
+    second_jobs: dict[str, list[float]] = {
         "job.id": [1],
         "job.submit_s": [20.0],
         "job.requested_s": [5.0],
