@@ -18,6 +18,7 @@ from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.record.results import Run
+from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import serve
@@ -31,8 +32,8 @@ class _MeasuredService(Service):
 
     sizes: Sizes
 
-    def answer(self, data: bytes) -> bytes:
-        answer = super().answer(data)
+    def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
+        answer = super().answer(data, envelope)
         self.sizes.append((len(data), len(answer)))
         return answer
 

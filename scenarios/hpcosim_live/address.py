@@ -93,7 +93,7 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=64)
     except OSError as error:
-        why = os.strerror(error.errno) if (error.errno or 0) > 0 else str(error)
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         what = f"cannot listen at {address.host}:{address.port}: {why}"
         raise HttpBindError(f"{what}; choose another port with --http HOST:PORT") from None
     return listening, address._replace(port=listening.getsockname()[1])

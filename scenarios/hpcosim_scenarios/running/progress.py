@@ -22,10 +22,13 @@ def ignore(now_s: float, over: int, jobs: int) -> None:
 
 
 @contextmanager
-def shown(title: str, counted: Literal["jobs", "runs"] = "jobs") -> Iterator[Report]:
+def shown(
+    title: str, counted: Literal["jobs", "runs"] = "jobs", *, at_once: bool = True
+) -> Iterator[Report]:
     """Show progress on standard error: a bar on a terminal, otherwise a line every 10 s.
 
     The time left comes from the pace after the first completions, without the start of workers.
+    Without `at_once` the bar appears with the first progress, so that others can write before it.
     """
     if not sys.stderr.isatty():
         yield _lines(title, counted)
@@ -42,15 +45,20 @@ def shown(title: str, counted: Literal["jobs", "runs"] = "jobs") -> Iterator[Rep
         console=Console(stderr=True),
         transient=True,
     )
-    with bar:
+    if at_once:
+        bar.start()
+    try:
         task = bar.add_task(title, total=None, detail="")
         began_s = time.monotonic()
 
         def report(now_s: float, over: int, jobs: int) -> None:
             detail = f"  {_pace(now_s, over, began_s)}" if counted == "jobs" else ""
+            bar.start()
             bar.update(task, completed=over, total=jobs, detail=detail)
 
         yield report
+    finally:
+        bar.stop()
 
 
 def span(seconds: float) -> str:

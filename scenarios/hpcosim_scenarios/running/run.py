@@ -89,7 +89,7 @@ def run_scenario(
     prepare(folder, force=force or is_incomplete(folder))
     with (
         incomplete_results_named(folder, warn),
-        shown(f"{scenario.name} {chosen.called}") as report,
+        shown(f"{scenario.name} {chosen.called}", at_once=watched is None) as report,
     ):
         if transport == "inproc":
             loaded = Library([path], overrides).default

@@ -11,14 +11,10 @@ import structlog
 from hpcosim_protocol import (
     ClientMessage,
     Decisions,
-    DecodeError,
     Error,
     ErrorCode,
     Goodbye,
     Hello,
-    Options,
-    UnsupportedVersionError,
-    decode_client_message,
     encode,
 )
 from hpcosim_server.errors import SessionRefused
@@ -27,7 +23,6 @@ from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
-from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.reporting import (
     folder_name,
     log_progress,
@@ -35,6 +30,7 @@ from hpcosim_server.service.reporting import (
     progress_of,
     write_session,
 )
+from hpcosim_server.service.requests import decode_request, options_of
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.status import Cause, Failure, Status
 
@@ -91,7 +87,6 @@ class Service:
         self._report = report or log_progress
         self._watch = watch
         self._ticker = Ticker(watch.observer.ticked, time.monotonic) if watch else None
-        self._paces: dict[str, Pace] = {}
         self._open: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
         self._closed = ClosedSessions(REMEMBERED)
@@ -132,17 +127,9 @@ class Service:
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         if self._stopped:
             return _error("shutting_down", self._stopped, fatal=True)
-        if len(data) > self.limits.message_bytes:
-            return _error(
-                "message_too_large",
-                f"the message has {len(data)} bytes; expected at most {self.limits.message_bytes}",
-            )
-        try:
-            message = decode_client_message(data)
-        except UnsupportedVersionError as error:
-            return _error("unsupported_version", str(error))
-        except DecodeError as error:
-            return _error("invalid_message", error.what, error.where)
+        message = decode_request(data, self.limits.message_bytes)
+        if isinstance(message, Error):
+            return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
             return self._dispatch(message, envelope)
@@ -227,7 +214,8 @@ class Service:
         session.note_message(self._idle_clock_s())
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
-        pace = self._paces.get(session.name)
+            return answer
+        pace = session.pace
         if pace is not None and not pace.is_free and session.seq > before:
             now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
             return self.held.hold(HeldReply(envelope, request, now_s, answer, pace, understood))
@@ -255,32 +243,19 @@ class Service:
             opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
-        session = Session(hello, opened, self._options(opened), self._idle_clock_s())
+        session = Session(hello, opened, options_of(opened, self.limits), self._idle_clock_s())
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session
         if self._watch is not None:
-            pace = self._paces[session.name] = self._watch.pace_of(opened)
-            self._watch.observer.opened(session.label, opened, pace)
+            session.pace = self._watch.pace_of(opened)
+            self._watch.observer.opened(session.label, opened, session.pace)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
         return time.monotonic() - self._busy_s
-
-    def _options(self, opened: Opened) -> Options:
-        rules = opened.simulation.rules
-        return Options(
-            kill_at_walltime=rules.kill_at_walltime,
-            dynamic_jobs=rules.dynamic_jobs,
-            wake_on_allocation=rules.wake_on_allocation,
-            signals=bool(opened.simulation.signals),
-            explain=True,
-            max_message_bytes=self.limits.message_bytes,
-            max_decisions=self.limits.decisions,
-            idle_timeout_s=self.limits.idle_s,
-        )
 
     def _find(self, name: str) -> Session:
         session = self._open.get(name)
@@ -294,7 +269,6 @@ class Service:
     def _close(self, session: Session, failed: Cause | None) -> None:
         del self._open[session.name]
         self._by_nonce.pop(session.hello.nonce, None)
-        self._paces.pop(session.name, None)
         self.held.drop(session.name)
         self._closed.add(session)
         self._to_write.append(session)
@@ -318,7 +292,5 @@ class Service:
             self._watch.observer.closed(session.label)
 
 
-def _error(
-    code: ErrorCode, message: str, where: str = "", *, fatal: bool = False, seq: int = 0
-) -> bytes:
-    return encode(Error(code=code, message=message, where=where, fatal=fatal, seq=seq))
+def _error(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))

@@ -20,6 +20,7 @@ from hpcosim_protocol import (
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Run, metrics_of
+from hpcosim_server.service.pace import Pace
 from hpcosim_workloads.table import MAX_TIME_S
 
 
@@ -62,7 +63,10 @@ class Session:
         seq: number of the last request with a reply; 0 before the first.
         last_answer: encoded reply to that request.
         hello: the message that opened the session.
+        pace: when its replies are sent; None: at once.
     """
+
+    pace: Pace | None = None
 
     def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
         self.name = secrets.token_hex(12)

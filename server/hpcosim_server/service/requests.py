@@ -1,0 +1,47 @@
+"""Requests of clients: decoding, and the options of a session in the reply to `hello`."""
+
+from __future__ import annotations
+
+from hpcosim_protocol import (
+    ClientMessage,
+    DecodeError,
+    Error,
+    Options,
+    UnsupportedVersionError,
+    decode_client_message,
+)
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.session import Opened
+
+
+def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
+    """Return the message in bytes, or the error to reply with.
+
+    Args:
+        data: the bytes.
+        max_bytes: maximum size of a message, bytes.
+    """
+    if len(data) > max_bytes:
+        what = f"the message has {len(data)} bytes; expected at most {max_bytes}"
+        return Error(code="message_too_large", message=what)
+    try:
+        return decode_client_message(data)
+    except UnsupportedVersionError as error:
+        return Error(code="unsupported_version", message=str(error))
+    except DecodeError as error:
+        return Error(code="invalid_message", message=error.what, where=error.where)
+
+
+def options_of(opened: Opened, limits: Limits) -> Options:
+    """Return the options of a session."""
+    rules = opened.simulation.rules
+    return Options(
+        kill_at_walltime=rules.kill_at_walltime,
+        dynamic_jobs=rules.dynamic_jobs,
+        wake_on_allocation=rules.wake_on_allocation,
+        signals=bool(opened.simulation.signals),
+        explain=True,
+        max_message_bytes=limits.message_bytes,
+        max_decisions=limits.decisions,
+        idle_timeout_s=limits.idle_s,
+    )

@@ -1,0 +1,65 @@
+"""The live page in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.browser import Pages, keep_screenshot, pages, pages_of_module
+from support.live_sessions import scenario_in
+from support.processes import SOON_S, Processes, eventually, processes, read
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+__all__ = ["pages", "pages_of_module", "processes"]
+pytestmark = pytest.mark.slow
+JOBS = 30
+
+
+def state_of(page: Page) -> str:
+    """Return the state that the page shows."""
+    return page.inner_text(".status")
+
+
+def now_s(page: Page) -> float:
+    """Return the simulated time of the run on the page, s."""
+    return float(page.evaluate("window.hpcosim.runs[0].model.nowS"))
+
+
+def test_a_run_is_paused_stepped_and_watched_to_its_end(
+    pages: Pages, processes: Processes, tmp_path: Path
+) -> None:
+    """Keys pause and step; a page that is loaded again goes on; at the end it has every job."""
+    scenario, out = scenario_in(tmp_path), tmp_path / "out"
+    run = processes.start("run", scenario, "--watch", "--speed", "200", "--out", out)
+    assert run.stderr is not None
+    url = next(line.split()[-1] for line in run.stderr if "live view" in line)
+    page = pages.open(url)
+    assert "token" not in page.url
+    page.keyboard.press(" ")
+    eventually(lambda: state_of(page) == "paused")
+    before_s = now_s(page)
+    page.reload()
+    eventually(lambda: page.evaluate("Boolean(window.hpcosim)"))
+    eventually(lambda: state_of(page) == "paused" and now_s(page) >= before_s)
+    before = page.evaluate("window.hpcosim.runs[0].model.about.live.requests")
+    page.keyboard.press("n")
+    requests = "window.hpcosim.runs[0].model.about.live.requests"
+    eventually(lambda: page.evaluate(requests) == before + 1)
+    keep_screenshot(page, "live-paused")
+    page.keyboard.press("m")
+    page.keyboard.press(" ")
+    eventually(lambda: state_of(page) == "ended")
+    assert run.wait(SOON_S) == 0
+    assert "metrics.json" in read(out)
+    assert page.evaluate("window.hpcosim.runs[0].model.jobs") == JOBS
+    assert page.is_disabled("text=Pause")
+    over = re.search(r"over\s+(\d+)", page.inner_text("#live-header"))
+    assert over is not None
+    assert int(over[1]) == JOBS
+    keep_screenshot(page, "live-ended")
+    pages.faults[:] = [fault for fault in pages.faults if "ERR_CONNECTION_REFUSED" not in fault]
