@@ -49,6 +49,15 @@ export async function decodeFrame(bytes) {
   return { about: header.about, columns };
 }
 
+/** Return the bytes in a base64 text. */
+export function bytesOfBase64(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
 /** Return the bytes that zlib compressed. */
 async function inflateFrame(bytes) {
   try {
@@ -76,13 +85,30 @@ function frameHeader(body) {
  */
 function frameColumn(planes, Type, rows) {
   const size = Type.BYTES_PER_ELEMENT;
-  const bytes = new Uint8Array(rows * size);
-  for (let plane = 0, from = 0; plane < size; plane++) {
-    let value = 0;
-    for (let to = plane; to < bytes.length; to += size) {
-      value ^= planes[from++];
-      bytes[to] = value;
-    }
+  const column = new Type(rows);
+  const plane = (at) => planes.subarray(at * rows, (at + 1) * rows);
+  if (size < 4) {
+    const bytes = new Uint8Array(column.buffer);
+    for (let at = 0; at < size; at++) joinPlane(bytes, size, at, plane(at));
+    return column;
   }
-  return new Type(bytes.buffer);
+  const words = new Uint32Array(column.buffer);
+  for (let at = 0; at < size; at += 4) {
+    joinPlanes(words, size / 4, at / 4, [0, 1, 2, 3].map((byte) => plane(at + byte)));
+  }
+  return column;
+}
+
+function joinPlane(bytes, step, to, plane) {
+  let value = 0;
+  for (let row = 0; row < plane.length; row++, to += step) bytes[to] = value ^= plane[row];
+}
+
+/** The same for four bytes at once. */
+function joinPlanes(words, step, to, [lowest, second, third, highest]) {
+  let value = 0;
+  for (let row = 0; row < lowest.length; row++, to += step) {
+    value ^= lowest[row] | (second[row] << 8) | (third[row] << 16) | (highest[row] << 24);
+    words[to] = value;
+  }
 }

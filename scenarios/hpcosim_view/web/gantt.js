@@ -30,9 +30,9 @@ import { timeText } from "./time_axis.js";
  * @param {Interval} [options.cores] the visible cores; default: an interval of its own.
  * @param {boolean} [options.waits] whether to outline the waiting time of the selected job.
  * @returns {{redraw, jobAt, positionOf, show, drawn, cores, destroy}} `redraw()` draws with the
- *   next frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart, CSS
- *   pixels, or -1; `positionOf(row)` returns the middle `{x, y}` of the largest visible box of a
- *   job, or null. `show(row)` moves as little as possible so that a job is visible. `drawn()`
+ *   next frame of the screen. `jobAt(x, y)` returns the row of the job at a position of the chart,
+ *   CSS pixels, or -1; `positionOf(row)` returns the middle `{x, y}` of the largest visible box of
+ *   a job, or null. `show(row)` moves as little as possible so that a job is visible. `drawn()`
  *   returns a promise that is fulfilled when everything visible is drawn. `cores` is the interval
  *   of visible cores.
  */

@@ -63,8 +63,9 @@ function paintSomePower(raster, index, slice) {
   const { start, end, node, state, model } = index;
   const nodeCores = model.nodes.firstCore;
   const period = Math.round(8 * ratio);
-  for (let i = slice.first; i < slice.last; i++) {
-    const [top, bottom] = [nodeCores[node[i]], nodeCores[node[i] + 1]];
+  for (let i = slice.first, next; i < slice.last; i = next) {
+    next = endOfNeighbours(index, i, slice.last);
+    const [top, bottom] = [nodeCores[node[i]], nodeCores[node[next - 1] + 1]];
     if (end[i] <= from || bottom <= slice.firstCore || top >= slice.lastCore) continue;
     const { fill, stripe } = pixels[state[i]];
     const x0 = (start[i] - from) * perSecond;
@@ -73,6 +74,14 @@ function paintSomePower(raster, index, slice) {
     const y1 = (bottom - slice.firstCore) * perCore;
     raster.hatch(x0, y0, x1, y1, fill, stripe, { period, slope: STRIPE_SLOPES[state[i]] });
   }
+}
+
+/** Return the index after the spans of adjacent nodes that were off together. */
+function endOfNeighbours({ start, end, node, state }, first, last) {
+  let next = first + 1;
+  while (next < last && node[next] === node[next - 1] + 1 && end[next] === end[first] &&
+    start[next] === start[first] && state[next] === state[first]) next++;
+  return next;
 }
 
 /** Return the visible times and cores, and device pixels per second and per core. */

@@ -12,9 +12,14 @@ export class GrowableColumn {
     return this.view.length;
   }
 
-  /** Append elements. */
+  /** Append elements. The first ones are kept without a copy: do not change them afterwards. */
   push(elements) {
     const length = this.length;
+    if (this.buffer.length === 0 && elements instanceof this.buffer.constructor) {
+      this.buffer = elements;
+      this.view = elements;
+      return;
+    }
     this.resize(length + elements.length);
     this.buffer.set(elements, length);
   }

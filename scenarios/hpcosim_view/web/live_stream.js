@@ -1,6 +1,6 @@
 /** The stream of a live session: server-sent events with frames. */
 
-import { decodeFrame } from "./frame.js";
+import { bytesOfBase64, decodeFrame } from "./frame.js";
 
 /**
  * Follow a session. The browser connects again by itself after a lost connection, and the server
@@ -39,17 +39,10 @@ export function followSession(label, listeners) {
     then(async () => listeners.frame(await decodeFrame(bytesOfBase64(data))));
   });
   source.addEventListener("restart", () => then(listeners.restart));
-  source.addEventListener("end", ({ data }) => finish(() => listeners.end(String(JSON.parse(data)))));
+  source.addEventListener("end", ({ data }) =>
+    finish(() => listeners.end(String(JSON.parse(data)))));
   source.addEventListener("closing", () => finish(listeners.closing));
   return stop;
-}
-
-/** Return the bytes in a base64 text. */
-export function bytesOfBase64(base64) {
-  const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
-  return bytes;
 }
 
 /** Return the sessions of the server, the oldest first; null: the server does not answer. */

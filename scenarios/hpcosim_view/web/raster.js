@@ -103,27 +103,28 @@ export class Raster {
     const right = Math.floor(x1);
     const at = (y * (this.width + 2) + left) * 4;
     const area = share * WHOLE;
+    const [red, green, blue] = [colour & 255, (colour >>> 8) & 255, (colour >>> 16) & 255];
     if (left === right) {
       const only = Math.round((x1 - x0) * area);
-      this.change(at, only, colour);
-      this.change(at + 4, -only, colour);
+      this.change(at, only, red, green, blue);
+      this.change(at + 4, -only, red, green, blue);
       return;
     }
     const first = Math.round((left + 1 - x0) * area);
     const inner = Math.round(area);
     const last = Math.round((x1 - right) * area);
     const end = at + (right - left) * 4;
-    this.change(at, first, colour);
-    if (first !== inner) this.change(at + 4, inner - first, colour);
-    this.change(end, last - inner, colour);
-    if (last) this.change(end + 4, -last, colour);
+    this.change(at, first, red, green, blue);
+    if (first !== inner) this.change(at + 4, inner - first, red, green, blue);
+    this.change(end, last - inner, red, green, blue);
+    if (last) this.change(end + 4, -last, red, green, blue);
   }
 
-  change(at, area, colour) {
+  change(at, area, red, green, blue) {
     const { changes } = this;
-    changes[at] += (colour & 255) * area;
-    changes[at + 1] += ((colour >>> 8) & 255) * area;
-    changes[at + 2] += ((colour >>> 16) & 255) * area;
+    changes[at] += red * area;
+    changes[at + 1] += green * area;
+    changes[at + 2] += blue * area;
     changes[at + 3] += area;
   }
 

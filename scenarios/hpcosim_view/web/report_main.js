@@ -6,7 +6,7 @@ import { createComparison } from "./compare.js";
 import { showDetails } from "./details.js";
 import { createDistributions } from "./distributions.js";
 import { make } from "./dom.js";
-import { decodeFrame } from "./frame.js";
+import { bytesOfBase64, decodeFrame } from "./frame.js";
 import { createGantt } from "./gantt.js";
 import { showEnergy, showHeader } from "./header.js";
 import { jobsTable } from "./jobs_table.js";
@@ -25,11 +25,8 @@ const JUMP_MARGIN = 0.15;
 function readRuns() {
   const elements = [...document.querySelectorAll("script[data-run]")];
   return Promise.all(elements.map(async (element) => {
-    const text = atob(element.textContent.trim());
-    const bytes = new Uint8Array(text.length);
-    for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
     const model = new RunModel();
-    model.append(await decodeFrame(bytes));
+    model.append(await decodeFrame(bytesOfBase64(element.textContent)));
     element.textContent = "";
     return { model, name: element.dataset.run };
   }));
@@ -74,7 +71,7 @@ function showMinimap(page, runs) {
   createMinimap(document.getElementById("minimap"), model, page.viewport, { ...page, cores });
 }
 
-/** Show what is beside and below the schedule, with a pause for the browser after each part. */
+/** Show what is beside and below the schedule; the browser shows the page before each part. */
 async function showPanels(page, runs) {
   const panels = document.getElementById("panels");
   const options = { ...page, jump: (row, model) => jumpToJob(page, row, model) };
@@ -88,8 +85,8 @@ async function showPanels(page, runs) {
     () => createMetrics(panels, runs),
   ];
   for (const part of parts) {
-    part();
     await new Promise((resume) => setTimeout(resume));
+    part();
   }
 }
 

@@ -4,6 +4,7 @@ import { GrowableColumn } from "./growable_column.js";
 import { lowerBound } from "./model.js";
 
 const BLOCK_SPANS = 128;
+const NO_SPAN = -1;
 
 /**
  * Spans in order of their starts. `start` and `end` are columns in seconds; the end of a span that
@@ -69,16 +70,16 @@ class BoxIndex extends SpanIndex {
   /** Take up what was appended to the model. */
   update() {
     const { model } = this;
+    const { boxes, ends, startS, endS, firstBox, boxCount } = model;
     const seen = this.starts.length;
-    this.starts.extend(model.boxes.count - seen, 0);
-    this.ends.extend(model.boxes.count - seen, Infinity);
-    for (let box = seen; box < model.boxes.count; box++) {
-      this.start[box] = model.startS[model.boxes.job[box]];
-    }
-    for (; this.endsSeen < model.ends.count; this.endsSeen++) {
-      const row = model.ends.job[this.endsSeen];
-      const from = model.firstBox[row];
-      this.end.fill(model.endS[row], from, from + model.boxCount[row]);
+    this.starts.extend(boxes.count - seen, 0);
+    this.ends.extend(boxes.count - seen, Infinity);
+    const { start, end } = this;
+    for (let box = seen; box < boxes.count; box++) start[box] = startS[boxes.job[box]];
+    for (; this.endsSeen < ends.count; this.endsSeen++) {
+      const row = ends.job[this.endsSeen];
+      const last = firstBox[row] + boxCount[row];
+      for (let box = firstBox[row]; box < last; box++) end[box] = endS[row];
     }
     this.indexBlocks();
   }
@@ -92,7 +93,8 @@ class PowerIndex extends SpanIndex {
     this.nodes = new GrowableColumn(Uint32Array);
     this.states = new GrowableColumn(Uint8Array);
     this.changesSeen = 0;
-    this.lasting = new Map();
+    // The span that lasts, by node.
+    this.lasting = new GrowableColumn(Int32Array);
     this.update();
   }
 
@@ -117,23 +119,25 @@ class PowerIndex extends SpanIndex {
 
   /** Take up what was appended to the model. */
   update() {
-    const { power } = this.model;
+    const { power, nodes } = this.model;
+    this.lasting.extend(nodes.count - this.lasting.length, NO_SPAN);
+    const lasting = this.lasting.view;
     let spans = this.starts.length;
     const most = spans + power.count - this.changesSeen;
     const columns = [this.starts, this.ends, this.nodes, this.states];
     for (const column of columns) column.resize(most);
+    const [starts, ends, nodeOf, stateOf] = columns.map(({ view }) => view);
     for (; this.changesSeen < power.count; this.changesSeen++) {
       const node = power.node[this.changesSeen];
+      const state = power.state[this.changesSeen];
       const timeS = power.timeS[this.changesSeen];
-      const before = this.lasting.get(node);
-      if (before !== undefined) this.ends.view[before] = timeS;
-      this.lasting.delete(node);
-      if (power.state[this.changesSeen] === 0) continue;
-      this.lasting.set(node, spans);
-      this.starts.view[spans] = timeS;
-      this.ends.view[spans] = Infinity;
-      this.nodes.view[spans] = node;
-      this.states.view[spans] = power.state[this.changesSeen];
+      if (lasting[node] !== NO_SPAN) ends[lasting[node]] = timeS;
+      lasting[node] = state === 0 ? NO_SPAN : spans;
+      if (state === 0) continue;
+      starts[spans] = timeS;
+      ends[spans] = Infinity;
+      nodeOf[spans] = node;
+      stateOf[spans] = state;
       spans++;
     }
     for (const column of columns) column.resize(spans);
