@@ -84,9 +84,7 @@ def test_the_page_follows_and_controls_a_run(
     assert drawn_jobs(page) == 30
     keep_screenshot(page, "live-ended")
     assert scheduler.wait(SOON_S) == server.end() == 0
-    pages.close()
-    # The browser reports that the server has ended.
-    pages.faults[:] = [fault for fault in pages.faults if "net::ERR_" not in fault]
+    pages.close_after_server()
     same_as_plain(scenario, tmp_path)
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browser import Pages, keep_screenshot, pages, pages_of_module
+from support.browser import Pages, keep_screenshot
 from support.live_sessions import scenario_in
 from support.processes import SOON_S, Processes, eventually, processes, read
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-__all__ = ["pages", "pages_of_module", "processes"]
+__all__ = ["processes"]
 pytestmark = pytest.mark.slow
 JOBS = 30
 
@@ -62,4 +62,4 @@ def test_a_run_is_paused_stepped_and_watched_to_its_end(
     assert over is not None
     assert int(over[1]) == JOBS
     keep_screenshot(page, "live-ended")
-    pages.faults[:] = [fault for fault in pages.faults if "ERR_CONNECTION_REFUSED" not in fault]
+    pages.close_after_server()

@@ -93,6 +93,11 @@ class Pages:
         for context in self._browser.contexts:
             context.close()
 
+    def close_after_server(self) -> None:
+        """Close all pages; that their server has ended is no fault."""
+        self.close()
+        self.faults[:] = [fault for fault in self.faults if "net::ERR_" not in fault]
+
     def _heard(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.faults.append(f"{kind}: {text}")
@@ -141,17 +146,17 @@ def keep_screenshot(page: Page, name: str, *, whole: bool = False) -> None:
 
 
 def firefox_screenshot(file: Path, folder: Path, *, width: int, height: int) -> bytes:
-    """Return a screenshot of a page in headless Firefox, after its first paint.
+    """Return a screenshot of a page in headless Firefox, taken when its file is loaded.
 
     Args:
         file: the page.
-        folder: empty folder for the browser's profile.
+        folder: folder for the browser's profile.
         width: width of the window, CSS pixels.
         height: height of the window, CSS pixels.
     """
     path = browser_path(FIREFOX)
     profile, out = folder / "profile", folder / "firefox.png"
-    profile.mkdir()
+    profile.mkdir(exist_ok=True)
     options = ["--headless", "--no-remote", f"--window-size={width},{height}"]
     subprocess.run(
         [path, *options, "--profile", profile, "--screenshot", out, file.absolute().as_uri()],
