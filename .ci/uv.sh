@@ -6,8 +6,11 @@
 # Takes the uv of $UV; without it, installs uv into the environment. If uv fails, pip does the work.
 set -euo pipefail
 environment=$1 && shift
-uv=${UV:-$environment/bin/uv}
-[ -x "$uv" ] || "$environment/bin/pip" install --quiet --disable-pip-version-check uv
+uv=${UV:-}
+if [ ! -x "$uv" ]; then
+  uv=$environment/bin/uv
+  [ -x "$uv" ] || "$environment/bin/pip" install --quiet --disable-pip-version-check uv || true
+fi
 
 # pip's settings under uv's names.
 links=${PIP_FIND_LINKS:-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,16 +57,23 @@ def test_a_job_has_its_colour_and_a_click_shows_it(
         page.mouse.move(1, 1)  # no tooltip
         x, y = position_of(page, row)
         # Below the label in the middle.
-        eventually(
-            lambda x=x, y=y, row=row: (
-                colour_at(page, x, y + 12) == legend[class_of_size(int(jobs[row]["cores"]))]
-            )
-        )
+        colour = legend[class_of_size(int(jobs[row]["cores"]))]
+        eventually(partial(has_colour, page, (x, y + 12), colour))
         page.mouse.click(x, y)
-        eventually(lambda row=row: f"Job {jobs[row]['job_id']}" in details(page))
+        eventually(partial(shows_details, page, f"Job {jobs[row]['job_id']}"))
         assert f"{jobs[row]['cores']} core" in details(page)
         page.keyboard.press("Escape")
     keep_screenshot(page, f"report-{scheme}")
+
+
+def has_colour(page: Page, place: tuple[float, float], colour: str) -> bool:
+    """Return whether the screen shows a colour around a position."""
+    return colour_at(page, *place) == colour
+
+
+def shows_details(page: Page, text: str) -> bool:
+    """Return whether a text is among the details of the chosen job."""
+    return text in details(page)
 
 
 def test_keys_reach_everything(pages: Pages, report_runs: Path) -> None:
@@ -138,7 +146,7 @@ def test_every_chart_has_a_name_and_a_table(pages: Pages, report_runs: Path) -> 
     page = pages.open(report_of(report_runs / "easy", report_runs / "fcfs"))
     for pane in page.locator("#panels > section").all():
         pane.scroll_into_view_if_needed()
-        eventually(lambda pane=pane: pane.locator("canvas, table").count())
+        eventually(pane.locator("canvas, table").count)
     without = page.evaluate(
         """() => [...document.querySelectorAll("canvas")]
           .filter((canvas) => !canvas.closest("#minimap, #details") && !canvas.closest(
@@ -179,3 +187,14 @@ def test_colours_follow_the_choice(pages: Pages, report_runs: Path) -> None:
     page.get_by_role("button", name="Light / dark").click()
     after = colour_in_css(page, page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert before != after
+
+
+def test_details_stay_beside_the_schedule(pages: Pages, report_runs: Path) -> None:
+    """Scrolled to the metrics, the details of a job cover none of them."""
+    page = pages.open(report_of(report_runs / "easy"))
+    page.locator(".metrics").scroll_into_view_if_needed()
+    bottom, top = page.evaluate(
+        """() => [document.getElementById("details-body").getBoundingClientRect().bottom,
+          document.getElementById("panels").getBoundingClientRect().top]"""
+    )
+    assert bottom <= top
