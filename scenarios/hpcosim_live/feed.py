@@ -21,13 +21,17 @@ from hpcosim_server.service.session import Opened
 QUEUE = 8
 """Maximum number of frames between the simulation and the event loop."""
 RATE_WINDOW_S = 1.0
+WORK = 5000
+"""Limit of the work of a look: some 0.1 s, so that a late viewer does not hold the simulation."""
 
 
 class FrameReader(Protocol):
     """Reads a running simulation; see `RecordingReader`."""
 
-    def frame(self) -> Frame:
-        """Return what is new since the last call."""
+    is_behind: bool
+
+    def frame(self, work: int | None = None) -> Frame:
+        """Return what is new since the last call, limited to some work."""
 
 
 class Stats(NamedTuple):
@@ -59,6 +63,13 @@ class Stats(NamedTuple):
         )
 
 
+class _Read(NamedTuple):
+    """A frame, and whether the simulation has more."""
+
+    frame: Frame
+    is_behind: bool
+
+
 class Feed:
     """What viewers get of a session.
 
@@ -74,6 +85,8 @@ class Feed:
         viewers: number of viewers.
         skipped: number of frames that were put off because viewers are slow; the next frame has
             their content.
+        received: number of frames of the simulation.
+        rounds: number of those after which it had nothing more.
         over: reason for the end of the session; empty while it is open.
         complete: whether the history has the whole session.
         changed: set, then replaced, when a viewer can go on.
@@ -93,13 +106,13 @@ class Feed:
         self.scenario, self.scheduler = opened.run.scenario, opened.run.scheduler
         self.jobs = opened.jobs
         self.stats = Stats()
-        self.viewers = self.skipped = self.rounds = 0
+        self.viewers = self.skipped = self.received = self.rounds = 0
         self.over, self.complete = "", False
         self.history = History()
         self.latest = b""
         self.changed = asyncio.Event()
         self._wanted = False
-        self._inbox: deque[Frame] = deque()
+        self._inbox: deque[_Read] = deque()
         self._opened: Opened | None = opened
         self._new_reader, self._reader = reader, None
         self._wake = wake
@@ -110,19 +123,27 @@ class Feed:
 
     # In the thread of the simulation
 
-    def look(self) -> None:
-        """Read the counters and, if someone watches, make a frame."""
+    def look(self) -> bool:
+        """Read the counters and, if someone watches, make a frame.
+
+        Returns:
+            Whether the next look is due soon: the frame was limited, and the viewers keep up.
+        """
         opened = self._opened
         assert opened is not None
         self.stats = self._read_stats(opened.simulation)
         if not (self.viewers or self._wanted):
-            return
+            return False
         if len(self._inbox) >= QUEUE:
             self.skipped += 1
-            return
+            return False
         self._wanted = False
-        self._inbox.append(self._next_frame())
+        new = self._next_frame()
+        if new.is_behind:
+            self._wanted = True
+        self._inbox.append(new)
         self._wake()
+        return new.is_behind
 
     def close(self) -> None:
         """Note the end of the session. The event loop makes the last frame, if someone watches."""
@@ -147,12 +168,13 @@ class Feed:
         decisions, rejected = simulation.decisions, simulation.rejected
         return Stats(simulation.now_s, over, requests, decisions, rejected, rate)
 
-    def _next_frame(self) -> Frame:
+    def _next_frame(self) -> _Read:
         if self._reader is None:
             assert self._opened is not None
             self._reader = self._new_reader(self._opened)
-        frame = self._reader.frame()
-        return Frame({**frame.about, "live": self.live()}, frame.columns)
+        frame = self._reader.frame(WORK)
+        about = {**frame.about, "live": self.live()}
+        return _Read(Frame(about, frame.columns), self._reader.is_behind)
 
     # In the event loop
 
@@ -172,11 +194,13 @@ class Feed:
         while self._inbox:
             await self._take(self._inbox[0])
             self._inbox.popleft()
-            self.rounds += 1
-        if self.over and not self.complete and (self.viewers or self._wanted):
-            await self._take(await asyncio.to_thread(self._next_frame))
-            self.complete, self._opened, self._reader = True, None, None
-            self.rounds += 1
+        while self.over and not self.complete and (self.viewers or self._wanted):
+            self._wanted = True  # all of it, also if the viewer leaves
+            last = await asyncio.to_thread(self._next_frame)
+            await self._take(last)
+            if not last.is_behind:
+                self.complete, self._opened, self._reader = True, None, None
+            self.notify()
         if older := self.history.older_half():
             self.history.replace(older, await asyncio.to_thread(merged, older))
         self.notify()
@@ -185,10 +209,10 @@ class Feed:
         """Return one encoded frame with the run so far; empty: there is none yet.
 
         Args:
-            timeout_s: longest wait for the thread of the simulation, s. After it, the frame has
-                what other viewers have seen.
+            timeout_s: longest wait for a frame of the simulation's thread, s. After it, the frame
+                has what other viewers have seen.
         """
-        self._wanted, before = True, self.rounds
+        self._wanted, before, received = True, self.rounds, self.received
         self._wake()
         until_s = time.monotonic() + timeout_s
         while self.rounds == before and not self.complete:
@@ -197,10 +221,17 @@ class Feed:
                 await asyncio.wait_for(changed.wait(), max(0.0, left_s))
             except TimeoutError:
                 break
+            if self.received != received:  # one of several limited frames
+                received, until_s = self.received, time.monotonic() + timeout_s
         entries = list(self.history.entries)
         return await asyncio.to_thread(merged, entries) if entries else b""
 
-    async def _take(self, frame: Frame) -> None:
+    async def _take(self, read: _Read) -> None:
+        await self._keep(read.frame)
+        self.received += 1
+        self.rounds += not read.is_behind
+
+    async def _keep(self, frame: Frame) -> None:
         has_rows = not self.history.last or any(len(c) for c in frame.columns.values())
         if not has_rows and not self.over and frame.about == self._last_live:
             return

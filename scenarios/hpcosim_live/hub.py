@@ -66,15 +66,17 @@ class Hub:
         self._open[label] = feed
         self._in_loop(self._add, feed)
 
-    def ticked(self) -> None:
+    def ticked(self) -> bool:
         """See `Observer`."""
+        has_more = False
         for label, feed in list(self._open.items()):
             try:
-                feed.look()
+                has_more |= feed.look()
             except Exception as error:  # a bug of the live view must not end the simulation
                 log.exception("live_view_failed", session=label, error=str(error))
                 feed.fail()
                 del self._open[label]
+        return has_more
 
     def closed(self, label: str) -> None:
         """See `Observer`."""

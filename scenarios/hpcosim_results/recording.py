@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,15 @@ from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import WHOLE_NODES
 from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, Starts, boxes_of
+from hpcosim_results.portion import Portion, Rows, portion_of, rows_of
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES, Recording
 from hpcosim_server.record.replay import (
-    BEGIN,
     Change,
     Position,
     PowerChange,
     Replay,
     changes_of,
-    position_of,
 )
 from hpcosim_server.record.results import metrics_of, warnings_of
 from hpcosim_server.service.session import Opened
@@ -53,17 +53,6 @@ EXPLANATION_COLUMNS = {
 """Columns of the explanations by column of a frame."""
 
 
-class _Seen(NamedTuple):
-    """The number of rows of the recording that frames have."""
-
-    jobs: int = 0
-    places: int = 0
-    changes: Position = BEGIN
-    not_started: int = 0
-    explanations: int = 0
-    reasons: int = 0
-
-
 class RecordingReader:
     """Returns what a running simulation gained since the last call.
 
@@ -78,6 +67,9 @@ class RecordingReader:
 
     Args:
         opened: the simulation.
+
+    Attributes:
+        is_behind: whether the last frame was limited: the simulation has more than was returned.
     """
 
     def __init__(self, opened: Opened) -> None:
@@ -87,51 +79,53 @@ class RecordingReader:
         platform = simulation.cluster.platform
         self._replay = Replay(platform, self._recording, simulation.start_s)
         self._lanes = Lanes(platform.cores_by_node())
-        self._seen = _Seen()
+        self._seen = Rows()
+        self.is_behind = False
         self._names = {key: Names() for key in NAMED_COLUMNS}
         self._power = [POWER_STATES.index("on")] * platform.node_count
         self._watts = np.zeros(len(NODE_STATES))
         self._begun = self._ended = False
 
-    def frame(self) -> Frame:
+    def frame(self, work: int | None = None) -> Frame:
         """Return what is new since the last call.
 
         The first frame has the facts of the begin, the first frame after the end of the session
-        those of the end; see `Frame`.
+        that is not limited those of the end; see `Frame`.
+
+        Args:
+            work: limit of the work of this call, about the number of starts and ends of jobs with
+                few nodes; a limited frame ends with an instant, and `now_s` is this instant. None:
+                no limit.
         """
         of, seen = self._recording, self._seen
-        new_power, times_s, powers_w = self._replayed(seen.changes)
-        explanations = of.explanations
+        new = Portion(rows_of(of), math.inf) if work is None else portion_of(of, seen, work)
+        self._seen, self.is_behind = new.rows, math.isfinite(new.until_s)
+        new_power, times_s, powers_w = self._replayed(seen.changes, new.until_s)
+        jobs, explained = slice(seen.jobs, new.rows.jobs), of.explanations
         columns = {
-            **_since(of, JOB_COLUMNS, seen.jobs),
-            **self._named(of, seen.jobs),
+            **_columns(of, JOB_COLUMNS, jobs),
+            **self._named(of, jobs),
             **self._starts_and_ends(of, seen),
             **self._power_columns(new_power),
             **self._watts_columns(times_s, powers_w),
-            **_since(explanations, EXPLANATION_COLUMNS, seen.explanations),
+            **_columns(
+                explained, EXPLANATION_COLUMNS, slice(seen.explanations, new.rows.explanations)
+            ),
         }
-        about = self._about()
-        about["reasons"] = explanations.reasons[seen.reasons :]
-        self._seen = _Seen(
-            len(of),
-            len(of.nodes),
-            position_of(of),
-            len(of.not_started),
-            len(explanations),
-            len(explanations.reasons),
-        )
+        about = self._about(min(new.until_s, self._opened.simulation.now_s))
+        about["reasons"] = explained.reasons[seen.reasons : new.rows.reasons]
         return frame(about, columns)
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self, now_s: float) -> dict[str, Any]:
         """Return the facts, without the lists of names that `_named` has not numbered."""
         opened = self._opened
         simulation, run = opened.simulation, opened.run
-        about: dict[str, Any] = {"now_s": simulation.now_s, **self._new_names}
+        about: dict[str, Any] = {"now_s": now_s, **self._new_names}
         if not self._begun:
             self._begun = True
             platform = simulation.cluster.platform
             about |= first_about(run, platform, simulation.start_s)
-        if run.ended_because and not self._ended:
+        if run.ended_because and not (self._ended or self.is_behind):
             self._ended = True
             record = simulation.record()
             about |= {
@@ -142,22 +136,23 @@ class RecordingReader:
             }
         return about
 
-    def _named(self, of: Recording, first: int) -> dict[str, Any]:
-        """Return the columns of users, groups and partitions from a row on."""
+    def _named(self, of: Recording, jobs: slice) -> dict[str, Any]:
+        """Return the columns of users, groups and partitions of jobs."""
         columns: dict[str, Any] = {}
         self._new_names: dict[str, list[str]] = {}
         for key, name in NAMED_COLUMNS.items():
             names, before = self._names[key], len(self._names[key])
-            numbers = getattr(of, name)[first:]
+            numbers = getattr(of, name)[jobs]
             columns[f"job.{name}"] = names(["" if n < 0 else str(n) for n in numbers])
             self._new_names[key] = names.since(before)
         return columns
 
-    def _starts_and_ends(self, of: Recording, seen: _Seen) -> dict[str, Any]:
+    def _starts_and_ends(self, of: Recording, seen: Rows) -> dict[str, Any]:
         """Return the new columns of `start`, `box` and `end`."""
-        starts, ends = _starts_and_ends(of, seen.changes.changes, seen.places)
-        ended = ends.job
-        over = np.concatenate([ended, np.array(of.not_started[seen.not_started :], np.int64)])
+        new = self._seen
+        starts, ends = _starts_and_ends(of, seen, new)
+        never = of.not_started[seen.not_started : new.not_started]
+        over = np.concatenate([ends.job, np.array(never, np.int64)])
         time_s = _values(of.end_s, over)
         order = np.lexsort((over, time_s))
         return {
@@ -169,9 +164,9 @@ class RecordingReader:
         }
 
     def _replayed(
-        self, since: Position
+        self, since: Position, until_s: float
     ) -> tuple[list[tuple[float, int, int]], list[float], list[list[float]]]:
-        """Replay the new changes.
+        """Replay the new changes up to a time, s.
 
         Returns:
             Time, node and state of each change of power states; and for each instant with changes
@@ -188,7 +183,8 @@ class RecordingReader:
         if not self._begun:
             times_s.append(self._opened.simulation.start_s)
             powers_w.append(_power_by_state(replay))
-        for time_s, together in groupby(changes_of(of, since, off), key=itemgetter(0)):
+        changes = takewhile(lambda change: change.time_s <= until_s, changes_of(of, since, off))
+        for time_s, together in groupby(changes, key=itemgetter(0)):
             for change in together:
                 replay.apply(change)
                 power += _entries(change)
@@ -227,26 +223,27 @@ class RecordingReader:
 def recorded_boxes(platform: Platform, recording: Recording) -> dict[str, Any]:
     """Return the columns of `start` and `box` of a run."""
     lanes = Lanes(platform.cores_by_node())
-    return boxes_of(lanes, *_starts_and_ends(recording, 0, 0))
+    return boxes_of(lanes, *_starts_and_ends(recording, Rows(), rows_of(recording)))
 
 
-def _starts_and_ends(of: Recording, first_change: int, first_place: int) -> tuple[Starts, Ends]:
-    """Return the starts and ends of jobs from an entry of `changes` and of `nodes` on."""
-    changes = np.array(of.changes[first_change:], np.int64)
+def _starts_and_ends(of: Recording, seen: Rows, new: Rows) -> tuple[Starts, Ends]:
+    """Return the starts and ends of jobs after some rows, up to others."""
+    changes = np.array(of.changes[seen.changes.changes : new.changes.changes], np.int64)
+    places = slice(seen.places, new.places)
     started, ended = changes[changes >= 0], ~changes[changes < 0]
     starts = Starts(
         started,
         _values(of.start_s, started),
         _values(of.placement, started) == WHOLE_NODES,
         np.concatenate([[0], np.cumsum(_values(of.places, started), dtype=np.int64)]),
-        np.array(of.nodes[first_place:], np.int64),
-        np.array(of.tasks[first_place:], np.int64),
+        np.array(of.nodes[places], np.int64),
+        np.array(of.tasks[places], np.int64),
     )
     return starts, Ends(ended, _values(of.end_s, ended))
 
 
-def _since(of: object, columns: dict[str, str], first: int) -> dict[str, Any]:
-    return {name: getattr(of, column)[first:] for name, column in columns.items()}
+def _columns(of: object, columns: dict[str, str], rows: slice) -> dict[str, Any]:
+    return {name: getattr(of, column)[rows] for name, column in columns.items()}
 
 
 def _values(column: array[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

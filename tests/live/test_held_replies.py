@@ -52,8 +52,9 @@ class Recorder:
         self.calls.append("opened")
         self.paces[label] = pace
 
-    def ticked(self) -> None:
+    def ticked(self) -> bool:
         """Do nothing."""
+        return False
 
     def closed(self, label: str) -> None:
         """Note the end."""

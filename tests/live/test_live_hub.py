@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import hpcosim_live.feed
 import hpcosim_live.history
 from hpcosim_live.feed import QUEUE, Feed
 from hpcosim_live.history import History
@@ -17,7 +18,7 @@ from hpcosim_live.hub import MAX_CLOSED, Hub
 from hpcosim_results.frame import Frame, append, decode_frame, encode_frame, frame
 from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from support.live_sessions import Player, scenario_in
@@ -104,6 +105,67 @@ def test_early_and_late_viewers_get_the_same_run(tmp_path: Path) -> None:
         assert feed.viewers == 0
 
     in_loop(tmp_path, check)
+
+
+def test_a_late_viewer_gets_the_run_in_small_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look is limited and asks for the next one; at the end the viewer has everything."""
+    monkeypatch.setattr(hpcosim_live.feed, "WORK", 3)
+
+    async def check(hub: Hub, player: Player, feed: Feed) -> None:
+        player.play(20)
+        viewer = asyncio.create_task(all_events(hub.events(feed, 0)))
+        await asyncio.sleep(0)
+        assert hub.ticked()
+        assert hub.ticked()
+        player.play()
+        events = await viewer
+        assert len(events) > 10
+        whole = RecordingReader(player.opened).frame()
+        assert columns_of(frames_of(events)) == columns_of(whole)
+        times_s = [event.frame.about["now_s"] for event in events if event.kind == "frame"]
+        assert times_s == sorted(times_s)
+
+    in_loop(tmp_path, check)
+
+
+def test_the_run_so_far_is_read_to_the_present(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One frame of the run has all that several limited looks read."""
+    monkeypatch.setattr(hpcosim_live.feed, "WORK", 3)
+
+    async def check(hub: Hub, player: Player, feed: Feed) -> None:
+        player.play(20)
+        coming = asyncio.create_task(feed.whole(30.0))
+        await asyncio.sleep(0)
+        while not coming.done():
+            hub.ticked()
+            await asyncio.sleep(0)
+        now = RecordingReader(player.opened).frame()
+        whole = decode_frame(await coming)
+        assert columns_of(whole) == columns_of(now)
+        assert whole.about["now_s"] == player.simulation.now_s
+
+    in_loop(tmp_path, check)
+
+
+def test_a_ticker_comes_early_while_it_is_asked_to() -> None:
+    """The next call leaves as much time as the last one took, and then the whole interval."""
+    at_s = [0.0]
+    calls: list[float] = []
+
+    def call() -> bool:
+        calls.append(at_s[0])
+        at_s[0] += 0.0625
+        return len(calls) < 3
+
+    ticker = Ticker(call, lambda: at_s[0])
+    while at_s[0] < 1.0:
+        ticker.tick()
+        at_s[0] += 2**-10
+    assert calls[:4] == pytest.approx([0.0, 0.125, 0.25, 0.5], abs=0.01)
 
 
 def test_a_returning_viewer_gets_only_what_is_new(tmp_path: Path) -> None:

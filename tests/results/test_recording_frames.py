@@ -26,6 +26,8 @@ from support.random_scenes import Scene
 
 EXACT = [name for name in COLUMNS if name.split(".")[0] in ("job", "start", "end", "explain")]
 
+TIMES = ("job.submit_s", "start.time_s", "end.time_s", "power.time_s", "watts.time_s")
+
 
 def opened(simulation: Simulation) -> Opened:
     """Return a simulation as a session has it."""
@@ -138,6 +140,25 @@ def test_frames_of_a_run_are_the_frame_of_its_folder(scene: Scene) -> None:
     joined = append([*frames, reader[0].frame()])
     check_equal(joined, folder, boxes=False)
     check_boxes(joined, simulation)
+
+
+@given(scenes(vary=True), st.integers(1, 5))
+def test_limited_frames_are_the_whole_frame(scene: Scene, work: int) -> None:
+    """Limited frames, joined, are the whole frame, and each is complete up to its time."""
+    run = opened(play(scene).simulation)
+    run.complete()
+    reader = RecordingReader(run)
+    frames = [reader.frame(work)]
+    while reader.is_behind:
+        frames.append(reader.frame(work))
+    whole, joined = RecordingReader(run).frame(), append(frames)
+    for name, column in whole.columns.items():
+        np.testing.assert_array_equal(joined.columns[name], column, name)
+    assert joined.about == whole.about
+    assert ["metrics" in frame.about for frame in frames] == [False] * (len(frames) - 1) + [True]
+    for before, after in pairwise(frames):
+        times_s = [column for name, column in after.columns.items() if name in TIMES]
+        assert np.concatenate(times_s).min() > before.about["now_s"]
 
 
 @pytest.mark.slow

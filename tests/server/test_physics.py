@@ -19,6 +19,7 @@ from hpcosim_protocol import (
     CancelAlarm,
     Decision,
     DecisionRejected,
+    Explain,
     JobCompleted,
     JobStarted,
     JobSubmitted,
@@ -355,6 +356,9 @@ REFUSED: list[tuple[Decision, RejectionCode, dict[str, Any]]] = [
     (SetNodePower(0, "sleeping"), "not_allowed", {}),
     (SetNodePower(3, "sleeping"), "unknown_node", {}),
     (SetNodePower(2, "on"), "wrong_power_state", {}),
+    (Explain(2, "not a name"), "bad_reason", {}),
+    (Explain(2, "Resources", 0.5), "bad_time", {}),
+    (Explain(77, "Resources"), "unknown_job", {}),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
@@ -121,7 +123,7 @@ def test_changes_since_a_position_continue_those_before() -> None:
         recording.powered(5.0, 0, "on")
         recording.changed_kind(5.0, 0, 0)
 
-    steps = (
+    steps: tuple[Callable[[], None], ...] = (
         lambda: recording.started(0, 1.0, [1], [1]),
         lambda: recording.changed_kind(1.0, 0, OTHER_KIND),
         lambda: recording.powered(1.0, 0, "switching_off"),

@@ -17,6 +17,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.session import Opened
 
 SCENARIO = """
 name: live
@@ -45,6 +46,7 @@ class Player:
     Attributes:
         name: the secret name of the session.
         label: its label.
+        opened: the session, with its simulation.
         ended: whether the simulation is over.
     """
 
@@ -58,7 +60,8 @@ class Player:
         self._view = View(welcome.platform, welcome.seed)
         self._policy = make_policy("easy")
         self._seq = 0
-        self.simulation: Simulation = service._open[self.name].opened.simulation
+        self.opened: Opened = service._open[self.name].opened
+        self.simulation: Simulation = self.opened.simulation
 
     def play(self, requests: int = 10**6) -> None:
         """Send a number of requests, or all."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import Frame
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_VECTOR_BOXES = 5000  # more boxes are drawn as pixels
+MAX_COLOURED_BOXES = 100_000  # more boxes are some pixels each: neighbours may share a colour
 MAX_NUMBERED_JOBS = 30
 MAX_TITLE_CHARACTERS = 120
 DPI = 150
@@ -100,16 +102,18 @@ def _rectangles(run: Frame, time: Unit) -> Floats:
 
 def _draw_gantt(axes: Axes, run: Frame, time: Unit) -> None:
     from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
 
     left, right, bottom, top = _rectangles(run, time).T
     corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
-    shapes = np.stack([np.column_stack(corner) for corner in corners], axis=1)
-    colours = np.repeat(np.array(job_colours(run), np.int64), run.columns["start.boxes"])
+    # As an array: matplotlib reads a list of polygons three times slower.
+    shapes: Any = np.stack([np.column_stack(corner) for corner in corners], axis=1)
+    colours = np.repeat(_colours(run), run.columns["start.boxes"])
     many = len(shapes) > MAX_VECTOR_BOXES
     axes.add_collection(
         PolyCollection(
-            list(shapes),
-            facecolors=[PALETTE[colour] for colour in colours.tolist()],
+            shapes,
+            facecolors=np.array([to_rgba(colour) for colour in PALETTE])[colours],
             edgecolors="none" if many else "white",
             linewidths=0.3,
             rasterized=many,  # viewers fail on an SVG with this many shapes
@@ -122,9 +126,17 @@ def _draw_gantt(axes: Axes, run: Frame, time: Unit) -> None:
     axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)
 
 
+def _colours(run: Frame) -> NDArray[np.int64]:
+    """Return the colour of each start, an index into `PALETTE`."""
+    columns = run.columns
+    if len(columns["box.first"]) > MAX_COLOURED_BOXES:
+        return columns["start.job"].astype(np.int64) % len(COLOURS)
+    return np.array(job_colours(run), np.int64)
+
+
 def _numbered(run: Frame, time: Unit) -> list[tuple[str, str, Any]]:
     """Return number, colour and largest rectangle of each job that has started."""
-    rectangles, colours = _rectangles(run, time), job_colours(run)
+    rectangles, colours = _rectangles(run, time), _colours(run)
     found, begin = [], 0
     for start, boxes in enumerate(run.columns["start.boxes"].tolist()):
         own = rectangles[begin : begin + boxes]

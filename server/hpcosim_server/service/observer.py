@@ -27,8 +27,13 @@ class Observer(Protocol):
             pace: its pace, for any thread.
         """
 
-    def ticked(self) -> None:
-        """Look at the sessions. Called between requests, every `OBSERVE_INTERVAL_S`."""
+    def ticked(self) -> bool:
+        """Look at the sessions. Called between requests, every `OBSERVE_INTERVAL_S`.
+
+        Returns:
+            Whether there is more to look at: the next call comes earlier, but leaves at least half
+            of the time to the simulations.
+        """
 
     def closed(self, label: str) -> None:
         """Note that a session is over and its results are written. Its simulation is now fixed."""
@@ -51,14 +56,14 @@ class Watch(NamedTuple):
 
 
 class Ticker:
-    """Calls a function every `OBSERVE_INTERVAL_S`.
+    """Calls a function every `OBSERVE_INTERVAL_S`, or more often while it asks for it.
 
     Args:
-        call: the function.
+        call: the function; returns whether it asks for an early next call.
         clock: returns the wall-clock time, s.
     """
 
-    def __init__(self, call: Callable[[], None], clock: Callable[[], float]) -> None:
+    def __init__(self, call: Callable[[], bool], clock: Callable[[], float]) -> None:
         self._call = call
         self._clock = clock
         self._due_s = 0.0
@@ -66,6 +71,9 @@ class Ticker:
     def tick(self) -> None:
         """Call the function if the interval has passed."""
         at_s = self._clock()
-        if at_s >= self._due_s:
-            self._due_s = at_s + OBSERVE_INTERVAL_S
-            self._call()
+        if at_s < self._due_s:
+            return
+        self._due_s = at_s + OBSERVE_INTERVAL_S
+        if self._call():
+            over_s = self._clock()
+            self._due_s = over_s + min(over_s - at_s, OBSERVE_INTERVAL_S)
