@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { FrameError, decodeFrame } from "../../scenarios/hpcosim_view/web/frame.js";
+import { FrameError, bytesOfBase64, decodeFrame } from "../../scenarios/hpcosim_view/web/frame.js";
 import { encoded } from "./encoded_frames.mjs";
 
 test("decoded columns have the elements that Python encoded", async () => {
@@ -11,6 +11,9 @@ test("decoded columns have the elements that Python encoded", async () => {
     assert.equal(columns["watts.time_s"][row], ((row * 7919) % 1000) / 7);
     assert.equal(columns["watts.state"][row], (row * 31) % 256);
     assert.equal(columns["watts.power_w"][row], -(2 ** (row % 60)));
+    assert.equal(columns["explain.job"][row], row * 7919 * 271 - 2 ** 30);
+    assert.equal(columns["explain.reason"][row], (row * 7919) % 65536);
+    assert.equal(columns["box.first"][row], 2 ** 32 - 1 - row * 7919);
   }
 });
 
@@ -25,6 +28,17 @@ test("columns without rows are empty", async () => {
   const { columns } = await decodeFrame(encoded("empty"));
   assert.equal(columns["job.id"].length, 0);
   assert.equal(columns["explain.reason"].length, 0);
+});
+
+test("base64 is decoded with and without the function of new browsers", () => {
+  const { fromBase64 } = Uint8Array;
+  const decoders = [(text) => new Uint8Array(Buffer.from(text, "base64")), undefined];
+  for (const decode of decoders) {
+    Uint8Array.fromBase64 = decode;
+    assert.deepEqual([...bytesOfBase64("AAF//w==")], [0, 1, 127, 255]);
+  }
+  if (fromBase64) Uint8Array.fromBase64 = fromBase64;
+  else delete Uint8Array.fromBase64;
 });
 
 test("foreign and damaged bytes give an error that says so", async () => {

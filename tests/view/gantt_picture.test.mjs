@@ -6,7 +6,7 @@ import { decodeFrame } from "../../scenarios/hpcosim_view/web/frame.js";
 import { RunModel } from "../../scenarios/hpcosim_view/web/model.js";
 import { COLOURINGS } from "../../scenarios/hpcosim_view/web/colours.js";
 import { jobAtPosition, positionOfJob } from "../../scenarios/hpcosim_view/web/gantt_find.js";
-import { paintBoxes } from "../../scenarios/hpcosim_view/web/gantt_paint.js";
+import { paintBoxes, paintPower } from "../../scenarios/hpcosim_view/web/gantt_paint.js";
 import { GanttScale } from "../../scenarios/hpcosim_view/web/gantt_scale.js";
 import { rgbOf } from "../../scenarios/hpcosim_view/web/palettes.js";
 import { Raster, packedColour } from "../../scenarios/hpcosim_view/web/raster.js";
@@ -183,6 +183,26 @@ test("a node has the state of its last change of power", async () => {
   assert.deepEqual([4, 10, 25, 35].map((timeS) => stateAt(1, timeS)), [0, 1, 2, 0]);
   assert.equal(stateAt(2, 1e9), 2);
   assert.equal(stateAt(3, 10), 0);
+});
+
+test("neighbours that were off together cover the area of each of them", () => {
+  const { about, columns } = randomFrame(10, randomNumbers(1));
+  const power = {
+    time_s: [10, 10, 10, 10, 10, 60, 60, 80, 90, 90],
+    node: [0, 1, 2, 4, 7, 0, 1, 2, 4, 7],
+    state: [1, 1, 1, 2, 1, 0, 0, 0, 0, 0],
+  };
+  for (const [name, values] of Object.entries(power)) columns[`power.${name}`] = values;
+  const model = new RunModel();
+  model.append({ about, columns });
+  const width = model.nowS / 15;
+  const view = { startS: 0, endS: model.nowS, firstCore: 0, lastCore: 48, width, height: 17 };
+  const raster = new Raster(Math.ceil(width), view.height);
+  const areas = [];
+  raster.hatch = (x0, y0, x1, y1) => areas.push([x0 * 15, x1 * 15, y0 / 17 * 48, y1 / 17 * 48]);
+  for (const _ of paintPower(raster, scaleOf(model, view), indicesOf(model).power, "light"));
+  const expected = [[10, 60, 0, 8], [10, 80, 8, 12], [10, 90, 16, 20], [10, 90, 36, 48]];
+  assert.deepEqual(areas.map((area) => area.map(Math.round)), expected);
 });
 
 test("a job that is not visible has no position", () => {

@@ -117,4 +117,10 @@ def _noise() -> dict[str, list[float]]:
         "watts.time_s": ((rows * 7919) % 1000 / 7).tolist(),
         "watts.state": (rows * 31 % 256).tolist(),
         "watts.power_w": (-(2.0 ** (rows % 60))).tolist(),
+        "explain.job": (rows * 7919 * 271 - 2**30).tolist(),
+        "explain.time_s": rows.tolist(),
+        "explain.reason": (rows * 7919 % 65536).tolist(),
+        "explain.expected_start_s": rows.tolist(),
+        "box.first": (2**32 - 1 - rows * 7919).tolist(),
+        "box.last": (2**32 - 1 - rows).tolist(),
     }

@@ -31,7 +31,7 @@ function formatOf(decimals) {
  * @param {number} count
  */
 export function countText(count) {
-  return formatOf(0).format(count);
+  return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /**
