@@ -71,7 +71,7 @@ def queue_of(frame: Frame) -> Steps:
     left_s = went_s[np.isfinite(went_s)]
     times_s = np.concatenate((columns["job.submit_s"], left_s))
     changes = np.concatenate((np.ones(len(columns["job.id"])), -np.ones(len(left_s))))
-    return _sums(frame.about["start_s"], times_s, changes)
+    return _from_start(frame, times_s, changes)
 
 
 def used_cores_of(frame: Frame) -> Steps:
@@ -84,15 +84,24 @@ def used_cores_of(frame: Frame) -> Steps:
     end_s = by_job(frame, "end.job", "end.time_s")[columns["start.job"]]
     over = np.isfinite(end_s)
     times_s = np.concatenate((columns["start.time_s"], end_s[over]))
-    return _sums(frame.about["start_s"], times_s, np.concatenate((cores, -cores[over])))
+    return _from_start(frame, times_s, np.concatenate((cores, -cores[over])))
 
 
-def _sums(start_s: float, times_s: Floats, changes: Floats) -> Steps:
-    """Return the running sum of changes; 0 at the start."""
-    times_s, changes = np.append(start_s, times_s), np.append(0.0, changes)
+def sums(times_s: Floats, changes: Floats) -> Steps:
+    """Return the running sum of changes.
+
+    Args:
+        times_s: time of each change, s, in any order.
+        changes: the changes.
+    """
     order = np.argsort(times_s, kind="stable")
     at_s, first = np.unique(times_s[order], return_index=True)
     return Steps(at_s, np.cumsum(np.add.reduceat(changes[order], first)))
+
+
+def _from_start(frame: Frame, times_s: Floats, changes: Floats) -> Steps:
+    """Return the running sum of changes; 0 at the start of the run."""
+    return sums(np.append(frame.about["start_s"], times_s), np.append(0.0, changes))
 
 
 def _to_the_end(frame: Frame, steps: Steps) -> Iterator[tuple[float, float]]:

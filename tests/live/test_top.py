@@ -64,7 +64,7 @@ def test_a_playback_shows_the_cluster_and_its_jobs() -> None:
         assert text_of(top, "head").startswith("0:20  playback, 1.83333 s/s, paused  small, easy")
         assert text_of(top, "nodes") == "nodes    1 allocated, 1 mixed, 1 idle"
         assert text_of(top, "cores").startswith("cores    7 of 10, 70.0 %")
-        assert text_of(top, "power").startswith("power    100.8 W")
+        assert text_of(top, "power").startswith("power    101 W")
         assert text_of(top, "queue").startswith("queue    1 waiting")
         assert cells(top, "running")[0] == [
             *("1", "ann", "5", "0:15", "1:45", "2", "node[0-1]"),

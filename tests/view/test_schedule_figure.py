@@ -16,7 +16,7 @@ from hpcosim_server.service.session import Opened
 from hpcosim_view import draw_schedule
 from hpcosim_view.errors import FigureError
 from hpcosim_view.figures.colouring import PALETTE, job_colours
-from hpcosim_view.figures.style import ENERGY_UNITS, POWER_UNITS, unit_for, with_unit
+from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, unit_for, with_unit
 from hpcosim_workloads.table import JobTable
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene

@@ -9,7 +9,7 @@ import pytest
 from hpcosim_view.errors import SelectionError
 from hpcosim_view.terminal.sinfo import nodes_at, sinfo
 from hpcosim_view.terminal.squeue import queue_at, squeue, states_named
-from hpcosim_view.terminal.text import duration, node_list, runs
+from hpcosim_view.terminal.text import duration, intervals_of, node_list
 from hpcosim_view.terminal.times import time_in
 from support.frames_by_hand import small_run
 
@@ -88,9 +88,9 @@ def test_sinfo_has_the_look_of_slurm() -> None:
 
 def test_node_lists_are_in_brackets() -> None:
     """One node has no brackets."""
-    assert node_list(runs([0, 1, 2, 3, 7])) == "node[0-3,7]"
-    assert node_list(runs([7])) == "node7"
-    assert node_list(runs([3, 4])) == "node[3-4]"
+    assert node_list(intervals_of([0, 1, 2, 3, 7])) == "node[0-3,7]"
+    assert node_list(intervals_of([7])) == "node7"
+    assert node_list(intervals_of([3, 4])) == "node[3-4]"
     assert node_list([]) == ""
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcosim_experiments.whole_files import write_whole
-from hpcosim_view.figures.style import COLOURS, Floats, drawing
+from hpcosim_view.figures.style import COLOURS, drawing
+from hpcosim_view.runs import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,13 +13,14 @@ from textual.containers import Horizontal
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Footer, Label, Sparkline, Static
 
-from hpcosim_live.top.figures import Histories, figures_of, watts
+from hpcosim_live.top.figures import Histories, figures_of
 from hpcosim_live.top.source import FACTOR, Source
 from hpcosim_live.top.tables import RUNNING, WAITING, Order, Rows, running_rows, waiting_rows
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment, moment
 from hpcosim_view.runs import clean
 from hpcosim_view.terminal.text import duration, printable
+from hpcosim_view.units import POWER_UNITS, with_unit
 
 REFRESH_S = 0.5
 TITLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -133,7 +134,7 @@ class Top(App[None]):
         cores, used = figures.cores
         texts = {
             "cores": f"cores    {used:,} of {cores:,}, {100 * used / max(cores, 1):.1f} %",
-            "power": f"power    {watts(history['power'][-1])}",
+            "power": f"power    {with_unit(history['power'][-1], POWER_UNITS)}",
             "queue": f"queue    {history['queue'][-1]:,.0f} waiting",
         }
         for name, text in texts.items():

@@ -13,7 +13,7 @@ from hpcosim_results.moment import Moment
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.runs import Floats
-from hpcosim_view.steps import Steps, power_of, queue_of, used_cores_of
+from hpcosim_view.steps import power_of, queue_of, used_cores_of
 
 POINTS = 60
 """Number of points of a history."""
@@ -42,9 +42,9 @@ class Histories:
         """
         times_s = np.linspace(self._start_s, now_s, POINTS)
         return {
-            "cores": _values(self._cores, times_s),
-            "power": sum((_values(each, times_s) for each in self._power), np.zeros(POINTS)),
-            "queue": _values(self._queue, times_s),
+            "cores": self._cores.at(times_s),
+            "power": sum((each.at(times_s) for each in self._power), np.zeros(POINTS)),
+            "queue": self._queue.at(times_s),
         }
 
 
@@ -73,15 +73,3 @@ def figures_of(then: Moment) -> Figures:
     }
     found = {name: int(chosen.sum()) for name, chosen in counts.items()}
     return Figures(found, (int(nodes.cores.sum()), int(nodes.allocated.sum())))
-
-
-def watts(power_w: float) -> str:
-    """Return power with a unit that suits it."""
-    for factor, unit in ((1e6, "MW"), (1e3, "kW")):
-        if abs(power_w) >= factor:
-            return f"{power_w / factor:,.2f} {unit}"
-    return f"{power_w:,.1f} W"
-
-
-def _values(steps: Steps, times_s: Floats) -> Floats:
-    return steps.at(times_s)

@@ -28,7 +28,8 @@ from hpcosim_studies.node_centric.paper import (
     Reading,
 )
 from hpcosim_studies.runs import simulate_again
-from hpcosim_view.figures.style import COLOURS, steps
+from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.steps import sums
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,12 +123,12 @@ def curve_of(run: PlannedRun) -> WeekCurves:
         span_w = np.array([span.power_w * len(span.nodes) for span in spans])
         from_s = np.array([span.start_s for span in spans])
         to_s = np.array([span.end_s for span in spans])
-        at_s, power_w = steps(np.concatenate([from_s, to_s]), np.concatenate([span_w, -span_w]))
+        at_s, power_w = sums(np.concatenate([from_s, to_s]), np.concatenate([span_w, -span_w]))
         spent_j = np.concatenate([[0.0], np.cumsum(power_w[:-1] * np.diff(at_s))])
         energy_kwh[IDLES[idle]] = ((at_s - start_s) / 3600, spent_j / 3.6e6)
     counts = {}
     for state, more, fewer in (("running", began, ended), ("queued", came, began)):
-        at_s, count = steps(np.concatenate([more, fewer]), np.concatenate([ones, -ones]))
+        at_s, count = sums(np.concatenate([more, fewer]), np.concatenate([ones, -ones]))
         counts[state] = ((at_s - start_s) / 3600, count)
     label = SCHEDULERS[str(run.labels["scheduler"])]
     return WeekCurves(label, (end_s - start_s) / 3600, energy_kwh, counts)

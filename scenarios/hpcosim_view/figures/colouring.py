@@ -8,6 +8,7 @@ import numpy as np
 
 from hpcosim_results.frame import Frame
 from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.runs import by_job
 
 TURNS = 5
 """The first colours, which jobs take in turn. The others are for jobs with many neighbours."""
@@ -38,8 +39,7 @@ def job_colours(frame: Frame) -> list[int]:
     colours of `PALETTE`.
     """
     columns = frame.columns
-    end_s = np.full(len(columns["job.id"]), np.inf)
-    end_s[columns["end.job"]] = columns["end.time_s"]
+    end_s = by_job(frame, "end.job", "end.time_s", np.inf)
     cores = sum(count * size for count, size, *_ in frame.about["nodes"])
     owner = np.full(cores + 2, -1, np.int64)  # last start on each core, with one core on each side
     until_s = end_s[columns["start.job"]].tolist()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import Frame
@@ -14,18 +13,10 @@ from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_view.errors import FigureError
 from hpcosim_view.figures.colouring import PALETTE, job_colours
 from hpcosim_view.figures.numbers import write_numbers
-from hpcosim_view.figures.style import (
-    COLOURS,
-    ENERGY_UNITS,
-    POWER_UNITS,
-    TIME_UNITS,
-    Floats,
-    Unit,
-    drawing,
-    steps,
-    unit_for,
-    with_unit,
-)
+from hpcosim_view.figures.style import COLOURS, drawing
+from hpcosim_view.runs import Floats, Ints, by_job
+from hpcosim_view.steps import power_of, queue_of, sums
+from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, TIME_UNITS, Unit, unit_for, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,8 +83,7 @@ def _title(run: Frame) -> str:
 def _rectangles(run: Frame, time: Unit) -> Floats:
     """Return left, right, bottom and top of each box; times in `time`."""
     columns = run.columns
-    ended_s = np.full(len(columns["job.id"]), run.about["now_s"])
-    ended_s[columns["end.job"]] = columns["end.time_s"]
+    ended_s = by_job(run, "end.job", "end.time_s", run.about["now_s"])
     start = np.repeat(np.arange(len(columns["start.job"])), columns["start.boxes"])
     left, right = columns["start.time_s"][start], ended_s[columns["start.job"][start]]
     bottom, top = columns["box.first"], columns["box.last"].astype(np.int64) + 1
@@ -126,7 +116,7 @@ def _draw_gantt(axes: Axes, run: Frame, time: Unit) -> None:
     axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)
 
 
-def _colours(run: Frame) -> NDArray[np.int64]:
+def _colours(run: Frame) -> Ints:
     """Return the colour of each start, an index into `PALETTE`."""
     columns = run.columns
     if len(columns["box.first"]) > MAX_COLOURED_BOXES:
@@ -148,13 +138,12 @@ def _numbered(run: Frame, time: Unit) -> list[tuple[str, str, Any]]:
 
 
 def _draw_power(axes: Axes, run: Frame, time: Unit) -> None:
-    columns = run.columns
     times_s, changes_w = [np.array([run.about["now_s"]])], [np.zeros(1)]
-    for state in range(len(NODE_STATES)):
-        of = columns["watts.state"] == state
-        times_s.append(columns["watts.time_s"][of])
-        changes_w.append(np.diff(columns["watts.power_w"][of], prepend=0.0))
-    at_s, power_w = steps(np.concatenate(times_s), np.concatenate(changes_w))
+    for state in NODE_STATES:
+        of_state = power_of(run, state)
+        times_s.append(of_state.times_s)
+        changes_w.append(np.diff(of_state.values, prepend=0.0))
+    at_s, power_w = sums(np.concatenate(times_s), np.concatenate(changes_w))
     unit = unit_for(float(power_w.max()), POWER_UNITS)
     axes.step(at_s / time.size, power_w / unit.size, where="post", color=COLOURS[5], linewidth=0.8)
     axes.set_ylim(bottom=0)
@@ -166,17 +155,9 @@ def _draw_power(axes: Axes, run: Frame, time: Unit) -> None:
 def _draw_queue(axes: Axes, run: Frame, time: Unit) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    columns = run.columns
-    started = np.zeros(len(columns["job.id"]), bool)
-    started[columns["start.job"]] = True
-    never = ~started[columns["end.job"]]  # rejected, or killed while waiting
-    came_s = columns["job.submit_s"]
-    went_s = np.concatenate([columns["start.time_s"], columns["end.time_s"][never]])
-    ends_s = [run.about["start_s"], run.about["now_s"]]
-    at_s, length = steps(
-        np.concatenate([came_s, went_s, ends_s]),
-        np.concatenate([np.ones(len(came_s)), -np.ones(len(went_s)), [0.0, 0.0]]),
-    )
+    queue = queue_of(run)
+    at_s = np.append(queue.times_s, run.about["now_s"])
+    length = np.append(queue.values, queue.values[-1])
     axes.step(at_s / time.size, length, where="post", color=COLOURS[0], linewidth=0.8)
     axes.set_ylim(0, max(1.0, 1.05 * float(length.max())))
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))

@@ -14,7 +14,7 @@ from hpcosim_results.frame import Frame
 from hpcosim_results.moment import moment
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.runs import clean
-from hpcosim_view.terminal.text import Column, lines, node_list, runs, word
+from hpcosim_view.terminal.text import Column, intervals_of, lines, node_list, word
 
 SUFFIXES: Mapping[str, str] = {
     "on": "",
@@ -61,7 +61,7 @@ def nodes_at(frame: Frame, at_s: float) -> list[NodesInState]:
         members.setdefault(key, []).append(node)
     names = [clean(name) for _, _, name in frame.about["nodes"]]
     return [
-        NodesInState(names[group], state, runs(members[group, state]))
+        NodesInState(names[group], state, intervals_of(members[group, state]))
         for group, state in sorted(members, key=lambda key: (key[0], _place(key[1])))
     ]
 

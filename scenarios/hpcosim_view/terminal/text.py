@@ -68,7 +68,7 @@ def node_list(intervals: Iterable[tuple[int, int]]) -> str:
     return f"node[{','.join(parts)}]" if parts else ""
 
 
-def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+def intervals_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Return ascending numbers as intervals."""
     found: list[tuple[int, int]] = []
     for number in numbers:
