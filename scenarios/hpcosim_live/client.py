@@ -110,7 +110,7 @@ class LiveView:
                 raise LiveRequestError(f"{self.url}: {what}")
             return found[0]
         if not sessions:
-            what = "no scheduler has connected yet; try again when one has"
+            what = "no scheduler has connected yet; start one, or open the page of `run --watch`"
             raise LiveRequestError(f"{self.url}: {what}")
         going = [each for each in sessions if not each.ended_because] or sessions
         if len(going) > 1:
