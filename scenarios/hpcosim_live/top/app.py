@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.coordinate import Coordinate
+from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Label, Sparkline, Static
 
 from hpcosim_live.top.figures import Histories, figures_of
@@ -49,12 +51,13 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "pause", "Pause", priority=True),
-        Binding("n", "step", "Next event"),
+        Binding("q", "quit", "Quit"),
+        Binding("n", "step", "Next"),
         Binding("plus,equals_sign", "speed(1)", "Faster", key_display="+"),
         Binding("minus", "speed(-1)", "Slower", key_display="-"),
-        Binding("s", "sort", "Sort by next column"),
+        Binding("tab", "app.focus_next", "Table", priority=True),
+        Binding("s", "sort", "Sort"),
         Binding("r", "reverse", "Reverse"),
-        Binding("q", "quit", "Quit"),
     ]
 
     def __init__(self, source: Source, refresh_s: float = REFRESH_S) -> None:
@@ -96,7 +99,8 @@ class Top(App[None]):
         now_s = time.monotonic()
         elapsed_s, self._last_s = now_s - self._last_s, now_s
         self._source.advance(elapsed_s)
-        self.show()
+        with suppress(NoMatches):  # when the application ends, widgets go before the timer
+            self.show()
 
     def show(self) -> None:
         """Update all widgets."""
@@ -131,10 +135,13 @@ class Top(App[None]):
             if count
         )
         self.query_one("#nodes", Static).update(Text(f"nodes    {nodes}", no_wrap=True))
+        power = "-"
+        if self._histories.power_is_known(then.at_s):
+            power = with_unit(history["power"][-1], POWER_UNITS)
         cores, used = figures.cores
         texts = {
             "cores": f"cores    {used:,} of {cores:,}, {100 * used / max(cores, 1):.1f} %",
-            "power": f"power    {with_unit(history['power'][-1], POWER_UNITS)}",
+            "power": f"power    {power}",
             "queue": f"queue    {history['queue'][-1]:,.0f} waiting",
         }
         for name, text in texts.items():
