@@ -58,6 +58,7 @@ class _About(msgspec.Struct):
     ended_because: str = ""
     warnings: list[str] = []
     effective_scenario: dict[str, Any] | None = None
+    workload_source: dict[str, Any] | None = None
 
 
 def read_folder(path: Path) -> Frame:
@@ -107,6 +108,27 @@ def read_folder(path: Path) -> Frame:
         },
         columns,
     )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return what was simulated in a run: its scenario and the source of its workload.
+
+    Args:
+        path: a results folder.
+
+    Returns:
+        `effective_scenario` and `workload_source` of `run.json`; empty where the version that wrote
+        the folder recorded none.
+
+    Raises:
+        ReadResultsError: it is not a results folder, or `run.json` is damaged or of another major
+            version of the protocol.
+    """
+    about = _read_about(path)
+    return {
+        "effective_scenario": about.effective_scenario or {},
+        "workload_source": about.workload_source or {},
+    }
 
 
 def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
