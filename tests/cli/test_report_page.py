@@ -176,3 +176,13 @@ def test_runs_that_differ_by_their_scheduler_only_have_no_warning() -> None:
     _run("a")
     _run("b", "--scheduler", "fcfs")
     assert invoke("report", "a", "b", "-o", "page.html").err == ""
+
+
+def test_a_folder_of_results_folders_names_all_of_them() -> None:
+    """The names can be copied into the command."""
+    _run("both/easy")
+    _run("both/fcfs", "--scheduler", "fcfs")
+    assert "did you mean both/easy both/fcfs?" in invoke("report", "both").error
+    Path("study").mkdir()
+    Path("study/experiment.json").write_text("{}")
+    assert "results of an experiment, which keeps no schedules" in invoke("report", "study").error
