@@ -30,7 +30,10 @@ Results = Annotated[
 ]
 Server = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Live view to ask instead, such as http://127.0.0.1:8080."),
+    typer.Option(
+        metavar="URL",
+        help="Live view to ask instead: the URL that `run --watch` or `serve --http` prints.",
+    ),
 ]
 Session = Annotated[
     str,
@@ -39,15 +42,17 @@ Session = Annotated[
 Token = Annotated[
     str,
     typer.Option(
-        metavar="TOKEN", help="Token of the live view. Default: the variable HPCOSIM_HTTP_TOKEN."
+        metavar="TOKEN",
+        help="Token of the live view. Default: that of the URL, or the variable "
+        "HPCOSIM_HTTP_TOKEN.",
     ),
 ]
 At = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Simulated time: seconds, 36h, 2d, 2-12:30:00, or a part of the run such as 50%. "
-        "Default: the middle of a results folder, now of a live view.",
+        help="Simulated time: seconds, 36h, 2d, M:SS, H:MM:SS, D-HH:MM:SS, or a part of the run "
+        "such as 50%. Default: the middle of a results folder, now of a live view.",
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -25,6 +26,7 @@ TIMEOUT_S = 30.0
 """Longest wait for the next bytes of a reply, s; a live view sends some every few seconds."""
 MAX_JSON_BYTES = 16 * 2**20
 MAX_MESSAGE = 300  # characters
+_QUERY = re.compile(r"(?:token=([A-Za-z0-9_.~-]*))?")
 
 
 class LiveSession(msgspec.Struct, frozen=True):
@@ -65,8 +67,8 @@ class LiveView:
     """A live view at a URL.
 
     Args:
-        url: URL of the page, such as `http://127.0.0.1:8080`.
-        token: the token of the server; empty: none.
+        url: URL of the page, such as `http://127.0.0.1:8080`, with or without `?token=TOKEN`.
+        token: the token of the server, if it is not in the URL; empty: none.
         timeout_s: longest wait for the next bytes of a reply, s.
 
     Raises:
@@ -74,8 +76,8 @@ class LiveView:
     """
 
     def __init__(self, url: str, token: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        self.url = _checked(url)
-        self._token = token
+        self.url, token_in_url = _checked(url)  # messages show the URL, never the token
+        self._token = token_in_url or token
         self._timeout_s = timeout_s
         # Without proxies: a live view is on this machine or near it. Without redirects: these
         # would send the token elsewhere.
@@ -226,17 +228,22 @@ class _NoRedirect(HTTPRedirectHandler):
         """Return no new request, so that the redirect is an error."""
 
 
-def _checked(url: str) -> str:
-    """Return a URL without the slash at its end."""
+def _checked(url: str) -> tuple[str, str]:
+    """Return a URL without query and the slash at its end, and the token of its query or none."""
     bare = url if "://" in url else f"http://{url}"
     try:
         parts = urlsplit(bare)
         ok = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        query = _QUERY.fullmatch(parts.query)
     except ValueError:
         ok = False
-    if not ok or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise LiveRequestError(f"--server: {_short(url)!r} is no URL; expected {EXAMPLE}")
-    return bare.rstrip("/")
+    bare, mark, _ = bare.partition("?")
+    if not ok or not query or parts.path not in ("", "/") or parts.fragment:
+        shown = _short(url.partition("?")[0] + mark + ("..." if mark else ""))
+        raise LiveRequestError(
+            f"--server: {shown!r} is no URL; expected {EXAMPLE} or {EXAMPLE}/?token=TOKEN"
+        )
+    return bare.rstrip("/"), query[1] or ""
 
 
 def _path(label: str, what: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -71,6 +72,26 @@ def test_a_token_is_asked_for(server: LiveServer) -> None:
     for token, why in (("", "it needs a token"), ("other", "the token is wrong")):
         with pytest.raises(LiveRequestError, match=f"{why}; give the one that the server printed"):
             LiveView(server.url, token).sessions()
+
+
+def test_a_token_may_be_in_the_url(server: LiveServer) -> None:
+    """It is the URL that the server prints; no message shows the token."""
+    client = LiveView(f"{server.url}/?token={TOKEN}", "another")
+    assert client.session().label == "one"
+    assert client.url == server.url
+    wrong: list[Callable[[], object]] = [LiveView(f"{server.url}/?token=secret").sessions]
+    rests = (
+        "/x?token=secret",
+        "/?x=1&token=secret",
+        "/?secret",
+        "/?token=secret%0A",
+        "/?token=secret#x",
+    )
+    wrong += [partial(LiveView, server.url + rest) for rest in rests]
+    for call in wrong:
+        with pytest.raises(LiveRequestError, match="token") as caught:
+            call()
+        assert "secret" not in str(caught.value)
 
 
 def test_what_is_no_live_view_is_an_error_in_one_line(server: LiveServer) -> None:

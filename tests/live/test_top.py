@@ -74,6 +74,36 @@ def test_a_playback_shows_the_cluster_and_its_jobs() -> None:
     played(scene, Playback(small_run()), size=(120, 40))
 
 
+def test_the_power_after_the_last_event_is_that_of_its_nodes_or_unknown() -> None:
+    """The last power of a results folder is not held when all jobs have ended."""
+    run = small_run(now_s=100.0)
+    before = {name: run.columns[name][:-2] for name in run.columns if name.startswith("watts.")}
+    folder = run._replace(columns={**run.columns, **before})
+
+    async def scene(pilot: Pilot, top: Top, power: str) -> None:
+        await pilot.pause()
+        assert text_of(top, "power") == f"power    {power}"
+
+    for shown, at_s, power in ((run, 100, "100.0 W"), (folder, 99, "130.2 W"), (folder, 100, "-")):
+        source = Playback(shown, speed=1)
+        source.advance(at_s)
+        played(partial(scene, power=power), source, size=(120, 40))
+
+
+def test_a_terminal_of_80_columns_shows_all_keys() -> None:
+    """The footer is not cut off."""
+
+    async def scene(pilot: Pilot, top: Top) -> None:
+        await pilot.pause()
+        keys: list[Any] = list(top.query("FooterKey"))
+        assert {"q", "tab", "space", "n", "+", "-", "s", "r"} == {key.key_display for key in keys}
+        assert max(key.region.right for key in keys) <= 80
+        await pilot.press("tab")
+        assert top.focused is top.query_one("#waiting")
+
+    played(scene, Playback(small_run()), size=(80, 24))
+
+
 def test_keys_set_the_pace_of_a_playback() -> None:
     """+ doubles the speed, - halves it, space pauses, n goes to the next event."""
     source = Playback(small_run(), speed=10)

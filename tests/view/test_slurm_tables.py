@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from hpcosim_view.errors import SelectionError
@@ -38,7 +39,22 @@ def test_start_lists_waiting_jobs_by_expected_start() -> None:
     early, late = (squeue(queue_at(small_run(), at_s), start=True) for at_s in (22.0, 25.0))
     assert [line.split()[0] for line in early] == ["JOBID", "4", "6"]
     assert [line.split()[5] for line in early] == ["START_TIME", "N/A", "N/A"]
+    assert [line.split()[7:] for line in late] == [
+        *(["SCHEDNODES", "NODELIST(REASON)"], ["(null)", "(Resources)"], ["(null)", "(Priority)"]),
+    ]
     assert [line.split()[5] for line in late] == ["START_TIME", "1:05", "2:00"]
+
+
+def test_times_and_numbers_are_not_cut_off() -> None:
+    """A long one widens its column, since a part of it is another number."""
+    run = small_run()
+    ids, requested_s = (np.array(run.columns[f"job.{name}"]) for name in ("id", "requested_s"))
+    ids[3], requested_s[3] = 10**18 + 1, 129_634.0
+    run = run._replace(columns={**run.columns, "job.id": ids, "job.requested_s": requested_s})
+    table = squeue(queue_at(run, 80.0), long=True)
+    assert table[1].split()[0] == "1000000000000000001"
+    assert table[1].split()[5:] == ["0:10", "1-12:00:34", "1", "node2"]
+    assert table[1].index(" 1 node2") == table[2].index(" 2 (Priority)")
 
 
 def test_a_job_without_explanation_has_no_reason() -> None:
@@ -59,6 +75,15 @@ def test_jobs_that_are_over_are_shown_on_request() -> None:
     }
     codes = [line.split()[4] for line in squeue(jobs)[1:]]
     assert sorted(codes) == ["CA", "CA", "CD", "CD", "PD", "TO"]
+    held = {line.split()[0]: line.split()[6:] for line in squeue(jobs)[1:]}
+    assert held == {
+        "1": ["2", "node[0-1]"],
+        "2": ["2", "(TimeLimit)"],
+        "3": ["1", "node2"],
+        "4": ["1", "node2"],
+        "5": ["0"],
+        "6": ["2", "(Priority)"],
+    }
     assert states_named("pd, Running") == {"waiting", "running"}
     with pytest.raises(SelectionError, match="unknown state 'XY'; expected all, or of PD, R, CD"):
         states_named("R,XY")
@@ -104,7 +129,8 @@ def test_durations_are_those_of_slurm() -> None:
     ("text", "at_s"),
     [
         *[("0", 0), ("12.5", 12.5), ("1e2", 100), ("90s", 90), ("1.5m", 90), ("50%", 55)],
-        *[("100%", 110), ("00:01:30", 90), ("0-00:01:30", 90), ("0:01", 60)],
+        *[("100%", 110), ("00:01:30", 90), ("0-00:01:30", 90), ("0:01", 1)],
+        *[("1:45", 105), ("0:1:45", 105), ("1:30", 90), ("0-0", 0), ("0-0:1", 60)],
     ],
 )
 def test_times_have_many_forms(text: str, at_s: float) -> None:
@@ -112,7 +138,34 @@ def test_times_have_many_forms(text: str, at_s: float) -> None:
     assert time_in(small_run(), text) == at_s
 
 
-@pytest.mark.parametrize("text", ["", "x", "5y", "-1", "nan", "inf", "1:2:3:4", "٣", "1_0", "%"])
+@pytest.mark.parametrize("at_s", [0.5, 59.5, 60.0, 105.0, 3723.25, 86_400.0, 200_000.75])
+def test_a_printed_time_reads_back(at_s: float) -> None:
+    """It is the same second; in the second of the begin it is the begin."""
+    for start_s in (0.25, at_s):
+        run = small_run(start_s=start_s, now_s=200_001.0)
+        read_s = time_in(run, duration(at_s))
+        assert read_s == max(math.floor(at_s), start_s)
+        assert duration(read_s) == duration(at_s)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "5y",
+        "-1",
+        "nan",
+        "inf",
+        "1:2:3:4",
+        "1:60",
+        "1-",
+        "9" * 5000 + ":00",
+        "٣",
+        "1_0",
+        "%",
+    ],
+)
 def test_what_is_no_time_is_an_error(text: str) -> None:
     """The error lists the forms."""
     with pytest.raises(SelectionError, match="is no time; expected seconds, 90m, 36h, 2d"):
@@ -122,5 +175,5 @@ def test_what_is_no_time_is_an_error(text: str) -> None:
 @pytest.mark.parametrize("text", ["111", "2d", "101%", "9" * 400])
 def test_a_time_outside_the_run_is_an_error(text: str) -> None:
     """The error has the begin and the end of the run."""
-    with pytest.raises(SelectionError, match="is not in the run, which goes from 0 s to 110 s"):
+    with pytest.raises(SelectionError, match=r"goes from 0 s \(0%\) to 110 s"):
         time_in(small_run(), text)

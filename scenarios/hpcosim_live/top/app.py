@@ -48,12 +48,13 @@ class Top(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "pause", "Pause", priority=True),
-        Binding("n", "step", "Next event"),
+        Binding("q", "quit", "Quit"),
+        Binding("n", "step", "Next"),
         Binding("plus,equals_sign", "speed(1)", "Faster", key_display="+"),
         Binding("minus", "speed(-1)", "Slower", key_display="-"),
-        Binding("s", "sort", "Sort by next column"),
+        Binding("tab", "app.focus_next", "Table", priority=True),
+        Binding("s", "sort", "Sort"),
         Binding("r", "reverse", "Reverse"),
-        Binding("q", "quit", "Quit"),
     ]
 
     def __init__(self, source: Source, refresh_s: float = REFRESH_S) -> None:
@@ -130,10 +131,13 @@ class Top(App[None]):
             if count
         )
         self.query_one("#nodes", Static).update(Text(f"nodes    {nodes}", no_wrap=True))
+        power = "-"
+        if self._histories.power_is_known(then.at_s):
+            power = watts(history["power"][-1])
         cores, used = figures.cores
         texts = {
             "cores": f"cores    {used:,} of {cores:,}, {100 * used / max(cores, 1):.1f} %",
-            "power": f"power    {watts(history['power'][-1])}",
+            "power": f"power    {power}",
             "queue": f"queue    {history['queue'][-1]:,.0f} waiting",
         }
         for name, text in texts.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -30,6 +31,15 @@ class Histories:
         self._start_s = float(frame.about["start_s"])
         self._power = [power_of(frame, state) for state in NODE_STATES]
         self._queue, self._cores = queue_of(frame), used_cores_of(frame)
+        self._power_until_s = _power_until_s(frame)
+
+    def power_is_known(self, at_s: float) -> bool:
+        """Return whether the run has the power at a time.
+
+        The periods of a results folder end at the end of the run, so the power after the last
+        event is not among them.
+        """
+        return at_s < self._power_until_s
 
     def at(self, now_s: float) -> Mapping[str, Floats]:
         """Return `POINTS` values from the begin of the run to a time, by name.
@@ -81,6 +91,16 @@ def watts(power_w: float) -> str:
         if abs(power_w) >= factor:
             return f"{power_w / factor:,.2f} {unit}"
     return f"{power_w:,.1f} W"
+
+
+def _power_until_s(frame: Frame) -> float:
+    """Return the time from which the power is unknown, s: never, or the end of the run."""
+    columns, end_s = frame.columns, frame.about["now_s"]
+    changes = ("start.time_s", "end.time_s", "power.time_s")
+    changed = any((columns[name] == end_s).any() for name in changes)
+    recorded = (columns["watts.time_s"] == end_s).any()
+    over = bool(frame.about.get("ended_because"))
+    return float(end_s) if over and changed and not recorded else math.inf
 
 
 def _values(steps: Steps, times_s: Floats) -> Floats:

@@ -12,8 +12,8 @@ from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment, moment
 from hpcosim_server.record.recording import STATES
 from hpcosim_view.errors import SelectionError
-from hpcosim_view.runs import by_job, clean, nodes_of
-from hpcosim_view.terminal.text import Column, duration, lines, node_list, word
+from hpcosim_view.runs import Placements, by_job, clean, nodes_of
+from hpcosim_view.terminal.text import Column, duration, lines, node_list, runs, word
 from hpcosim_workloads.table import PLACEMENTS
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -27,17 +27,23 @@ CODES: Mapping[str, tuple[str, str]] = {
 }
 """Slurm's short and long name of each state of a job."""
 ACTIVE = ("waiting", "running")
+TIME_LIMIT = "TimeLimit"
 NO_REASON = "None"  # Slurm's word for a job that it has not looked at yet
 ONE_NODE = PLACEMENTS.index("one_node")
 
-_FIRST = (Column("JOBID", 18), Column("PARTITION", 9), Column("NAME", 8), Column("USER", 8))
-_LAST = Column("NODELIST(REASON)", 0)
-SHORT = (*_FIRST, Column("ST", 2), Column("TIME", 10), Column("NODES", 6), _LAST)
-LONG = (
-    *(*_FIRST, Column("STATE", 8), Column("TIME", 10), Column("TIME_LIMI", 9)),
-    *(Column("NODES", 6), _LAST),
+_FIRST = (
+    Column("JOBID", 18, whole=True),
+    *(Column("PARTITION", 9), Column("NAME", 8), Column("USER", 8)),
 )
-START = (*_FIRST, Column("ST", 2), Column("START_TIME", 19), Column("NODES", 6), _LAST)
+_TIME, _NODES = Column("TIME", 10, whole=True), Column("NODES", 6, whole=True)
+_LAST = Column("NODELIST(REASON)", 0)
+SHORT = (*_FIRST, Column("ST", 2), _TIME, _NODES, _LAST)
+LONG = (*_FIRST, Column("STATE", 8), _TIME, Column("TIME_LIMI", 9, whole=True), _NODES, _LAST)
+START = (
+    *(*_FIRST, Column("ST", 2), Column("START_TIME", 19, whole=True), _NODES),
+    *(Column("SCHEDNODES", 20, left=True), _LAST),
+)
+NO_NODES = "(null)"  # Slurm's word for nodes that are not planned; schedulers tell no nodes
 
 
 class QueuedJob(NamedTuple):
@@ -52,7 +58,8 @@ class QueuedJob(NamedTuple):
         used_s: time since the start, or run time of a job that is over, s; 0: not started.
         requested_s: requested run time, s; NaN: unknown.
         cores: requested cores.
-        nodes: number of nodes; of a waiting job the least number that can hold it.
+        nodes: number of nodes; of a waiting job the least number that can hold it; 0: it ended
+            without a start.
         intervals: its nodes; first and last of each interval.
         reason: why it waits; empty: the scheduler gave no reason, or the job does not wait.
     """
@@ -75,6 +82,8 @@ class QueuedJob(NamedTuple):
         """The node list, or the reason in parentheses."""
         if self.state == "waiting":
             return f"({word(self.reason) if self.reason else NO_REASON})"
+        if self.state == "timeout":
+            return f"({TIME_LIMIT})"
         return node_list(self.intervals)
 
 
@@ -125,7 +134,8 @@ def squeue(jobs: Iterable[QueuedJob], *, long: bool = False, start: bool = False
     if start:
         waiting = [job for job in jobs if job.state == "waiting"]
         waiting.sort(key=lambda job: (math.isnan(job.start_s), job.start_s))
-        return lines(START, (_row(job, duration(job.start_s)) for job in waiting))
+        rows = (_row(job, duration(job.start_s)) for job in waiting)
+        return lines(START, ((*row[:-1], NO_NODES, row[-1]) for row in rows))
     if long:
         return lines(LONG, (_long_row(job) for job in jobs))
     return lines(SHORT, (_row(job, duration(job.used_s)) for job in jobs))
@@ -164,15 +174,18 @@ def _running(frame: Frame, then: Moment) -> Iterator[QueuedJob]:
 
 
 def _over(frame: Frame, at_s: float) -> Iterator[QueuedJob]:
-    columns, facts = frame.columns, _Facts(frame)
+    columns, facts, places = frame.columns, _Facts(frame), Placements(frame)
     start_s = by_job(frame, "start.job", "start.time_s").tolist()
+    start_of = {job: start for start, job in enumerate(columns["start.job"].tolist())}
     ends = zip(
         *(columns[f"end.{name}"].tolist() for name in ("job", "time_s", "state")), strict=True
     )
     for row, end_s, state in sorted(ends):
         if end_s <= at_s:
             used = end_s - start_s[row]
-            yield facts.job(row, STATES[state], start_s[row], used, 0, (), "")
+            nodes = [place.node for place in places.of(start_of[row])] if row in start_of else []
+            held = runs(nodes)
+            yield facts.job(row, STATES[state], start_s[row], used, len(nodes), held, "")
 
 
 class _Facts:

@@ -18,19 +18,26 @@ class Column(NamedTuple):
         title: title.
         width: number of characters; 0: as long as the text. Longer texts are cut off.
         left: whether texts begin at the left edge.
+        whole: whether longer texts widen the column instead: a part of a number is another number.
     """
 
     title: str
     width: int
     left: bool = False
+    whole: bool = False
 
 
 def lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table, titles first."""
-    titles = [column.title for column in columns]
+    table = [[column.title for column in columns], *rows]
+    columns = [
+        column._replace(width=max(column.width, *(cell_len(row[number]) for row in table)))
+        if column.whole
+        else column
+        for number, column in enumerate(columns)
+    ]
     return [
-        " ".join(_cell(*each) for each in zip(columns, row, strict=True)).rstrip()
-        for row in [titles, *rows]
+        " ".join(_cell(*each) for each in zip(columns, row, strict=True)).rstrip() for row in table
     ]
 
 
