@@ -74,9 +74,9 @@ def results_folder(path: Path) -> Path:
     if path.is_dir():
         if (path / "run.json").exists():
             return path
-        inside = sorted(str(file.parent) for file in path.glob("*/run.json"))
-        near = f"; did you mean {inside[0]}?" if inside else "; `hpcosim run` writes one"
-        raise typer.BadParameter(f"{path} is not a results folder: run.json is missing{near}")
+        from hpcosim_results.folder import instead_of_results
+
+        raise typer.BadParameter(f"{path} is not a results folder: {instead_of_results(path)}")
     if path.exists():
         near = f", such as {path.parent}" if (path.parent / "run.json").exists() else ""
         raise typer.BadParameter(f"{path} is a file; expected a results folder{near}")

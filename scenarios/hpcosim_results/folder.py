@@ -32,6 +32,8 @@ T = TypeVar("T")
 MAX_JSON_BYTES = 512 * 2**20
 MAX_NODES = 10_000_000
 MAX_CORES = 2**30
+MAX_INSIDE = 8  # results folders that a message names
+BATSIM_FILES = ("out_jobs.csv", "out_schedule.csv")
 JOB_COLUMNS = {
     "job.id": "job_id",
     "job.submit_s": "submit_s",
@@ -58,6 +60,7 @@ class _About(msgspec.Struct):
     ended_because: str = ""
     warnings: list[str] = []
     effective_scenario: dict[str, Any] | None = None
+    workload_source: dict[str, Any] | None = None
 
 
 def read_folder(path: Path) -> Frame:
@@ -109,6 +112,27 @@ def read_folder(path: Path) -> Frame:
     )
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return what was simulated in a run: its scenario and the source of its workload.
+
+    Args:
+        path: a results folder.
+
+    Returns:
+        `effective_scenario` and `workload_source` of `run.json`; empty where the version that wrote
+        the folder recorded none.
+
+    Raises:
+        ReadResultsError: it is not a results folder, or `run.json` is damaged or of another major
+            version of the protocol.
+    """
+    about = _read_about(path)
+    return {
+        "effective_scenario": about.effective_scenario or {},
+        "workload_source": about.workload_source or {},
+    }
+
+
 def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of `start` and `box`."""
     ended = np.flatnonzero(~np.isnan(jobs["start_s"]) & ~np.isnan(jobs["end_s"]))
@@ -146,7 +170,7 @@ def _read_about(path: Path) -> _About:
         why = getattr(error, "strerror", None) or error
         raise ReadResultsError(f"{path}: the folder cannot be read: {why}") from None
     if "run.json" not in names:
-        raise ReadResultsError(f"{path}: no results folder: {_instead(path, names)}")
+        raise ReadResultsError(f"{path}: no results folder: {instead_of_results(path)}")
     version = _json(path / "run.json", dict[str, Any])
     protocol, written_by = version.get("protocol"), version.get("hpcosim")
     if protocol != PROTOCOL_VERSION:
@@ -168,18 +192,27 @@ def _read_about(path: Path) -> _About:
     return about
 
 
-def _instead(path: Path, names: set[str]) -> str:
-    """Return what a folder without `run.json` has instead."""
-    if "experiment.json" in names:
+def instead_of_results(path: Path) -> str:
+    """Return what a folder without `run.json` has instead, and what to do.
+
+    Args:
+        path: the folder.
+    """
+    if (path / "experiment.json").exists():
         return (
             "it has the results of an experiment, which keeps no schedules; run one scenario with "
             "`hpcosim run`, or compare schedulers with `hpcosim compare`"
         )
-    if "out_schedule.csv" in names:
-        return "it has only results in Batsim's format; run the scenario with `hpcosim run`"
-    inner = sorted(file.parent.name for file in path.glob("*/run.json"))
-    if inner:
-        return f"it has results folders in it, such as {path / inner[0]}"
+    if any((path / name).exists() for name in BATSIM_FILES):
+        return (
+            "it has only results in Batsim's format; `hpcosim run SCENARIO --out FOLDER` writes a "
+            "results folder, with `--format batsim` also Batsim's files"
+        )
+    inside = sorted(str(file.parent) for file in path.glob("*/run.json"))
+    left = len(inside) - MAX_INSIDE
+    more = f" or {left} more" if left > 0 else ""
+    if inside:
+        return f"run.json is missing; did you mean {' '.join(inside[:MAX_INSIDE])}{more}?"
     return "run.json is missing; `hpcosim run SCENARIO --out FOLDER` writes a results folder"
 
 

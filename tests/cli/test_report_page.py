@@ -150,3 +150,39 @@ def test_a_report_of_incomplete_results_warns(results: Path) -> None:
     done = invoke("report", "out")
     assert done.status == 0
     assert done.err == "warning: out has incomplete results: stopped by SIGINT\n"
+
+
+def test_runs_with_different_settings_warn() -> None:
+    """The page and standard error have the settings with both values, but not the scheduler."""
+    _run("a")
+    _run("b", "--scheduler", "fcfs", "--set", "kill_at_walltime=true", "--seed", "6")
+    done = invoke("report", "a", "b", "-o", "page.html")
+    assert done.status == 0
+    assert done.err == (
+        "warning: a and b have different settings: seed: 5 and 6; "
+        "kill_at_walltime: false and true\n"
+    )
+    text = Path("page.html").read_text(encoding="utf-8")
+    data = re.findall(r'data-run="\w+">([^<]*)<', text)
+    first, other = (decode_frame(base64.b64decode(part)).about["warnings"] for part in data)
+    assert not [text for text in first if "settings" in text]
+    assert other[0] == (
+        "easy and fcfs have different settings: seed: 5 and 6; kill_at_walltime: false and true"
+    )
+
+
+def test_runs_that_differ_by_their_scheduler_only_have_no_warning() -> None:
+    """The comparison of schedulers is what a report is for."""
+    _run("a")
+    _run("b", "--scheduler", "fcfs")
+    assert invoke("report", "a", "b", "-o", "page.html").err == ""
+
+
+def test_a_folder_of_results_folders_names_all_of_them() -> None:
+    """The names can be copied into the command."""
+    _run("both/easy")
+    _run("both/fcfs", "--scheduler", "fcfs")
+    assert "did you mean both/easy both/fcfs?" in invoke("report", "both").error
+    Path("study").mkdir()
+    Path("study/experiment.json").write_text("{}")
+    assert "results of an experiment, which keeps no schedules" in invoke("report", "study").error

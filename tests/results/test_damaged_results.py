@@ -131,8 +131,10 @@ def test_files_of_two_runs_are_an_error(out: Path, tmp_path: Path) -> None:
     [
         ([], "no results folder: run.json is missing; `hpcosim run"),
         (["out_schedule.csv"], "it has only results in Batsim's format"),
+        (["out_jobs.csv"], "it has only results in Batsim's format"),
         (["experiment.json"], "it has the results of an experiment"),
-        (["easy/run.json"], "it has results folders in it, such as"),
+        (["easy/run.json"], "folder/easy?"),
+        (["easy/run.json", "sjf/run.json"], "folder/easy "),
     ],
 )
 def test_a_folder_without_results_says_what_it_has(

@@ -66,12 +66,22 @@ ODD = {
 }
 
 
+HIDDEN_COLUMNS = """() => {
+  for (const each of document.querySelectorAll(".charts-grid details")) each.open = true;
+  return new Promise((resolve) => setTimeout(() => resolve(
+    [...document.querySelectorAll(".charts-grid .table-box, .metrics .table-box")]
+      .filter((box) => box.scrollWidth > box.clientWidth)
+      .map((box) => box.getAttribute("aria-label")))));
+}"""
+
+
 @pytest.mark.parametrize("case", [*ODD, "incomplete"])
 def test_odd_runs_are_shown(pages: Pages, report_runs: Path, tmp_path: Path, case: str) -> None:
     """The page tells how many jobs there are, and that results are incomplete."""
     if case == "incomplete":
         folder = Path(shutil.copytree(report_runs / "easy", tmp_path / "run"))
-        changed(folder, {"complete": False, "ended_because": "stopped by SIGINT"}, lambda job: None)
+        about = {"complete": False, "ended_because": "stopped by SIGINT", "scheduler": "easy-" * 15}
+        changed(folder, about, lambda job: None)
     else:
         workload = f"workload: {{synthetic: {ODD[case]}}}"
         text = f"name: odd\nseed: 1\nplatform: {TWO_NODES}\n{workload}\nscheduler: {{name: easy}}\n"
@@ -84,6 +94,10 @@ def test_odd_runs_are_shown(pages: Pages, report_runs: Path, tmp_path: Path, cas
     assert drawn == sum(job["start_s"] != "" for job in jobs)
     if case == "incomplete":
         assert "stopped by SIGINT" in str(page.locator("header").text_content())
+        assert page.evaluate(HIDDEN_COLUMNS) == []
+        assert "mean_wait_s is of the jobs that ended" in str(
+            page.locator("#panels").text_content()
+        )
     keep_screenshot(page, f"report-{case.replace(' ', '-')}")
 
 

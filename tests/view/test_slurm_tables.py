@@ -57,6 +57,14 @@ def test_times_and_numbers_are_not_cut_off() -> None:
     assert table[1].index(" 1 node2") == table[2].index(" 2 (Priority)")
 
 
+def test_the_expected_start_is_no_start() -> None:
+    """A waiting job has an expected start only, a running one a start only."""
+    jobs = queue_at(small_run(), 25.0)
+    starts = {job.job_id: (str(job.start_s), str(job.expected_start_s)) for job in jobs}
+    assert starts[4] == ("nan", "65.0")
+    assert starts[1] == ("5.0", "nan")
+
+
 def test_a_job_without_explanation_has_no_reason() -> None:
     """Slurm prints (None) for it."""
     assert squeue(queue_at(small_run(), 22.0))[2].endswith("(None)")

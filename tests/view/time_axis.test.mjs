@@ -31,4 +31,6 @@ test("times and durations have readable units", () => {
   assert.equal(timeText(NaN), "–");
   assert.deepEqual([0, 12.34, 60, 3661, 86400 * 3 + 7200].map(durationText),
     ["0 s", "12.3 s", "1 min", "1 h 1 min", "3 d 2 h"]);
+  assert.deepEqual([87031, 88198, 86399, 3599.7, 61.2, -90].map(durationText),
+    ["1 d 11 min", "1 d 30 min", "1 d", "1 h", "1 min 1 s", "−1 min 30 s"]);
 });

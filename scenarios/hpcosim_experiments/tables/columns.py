@@ -15,7 +15,7 @@ from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.model.economics import load_economics
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_server.record.economics import UNKNOWN
-from hpcosim_server.record.forecasts import errors_by_lead
+from hpcosim_server.record.forecasts import LEAD_CLASSES_S, errors_by_lead
 from hpcosim_server.record.results import metrics_of
 from hpcosim_server.record.tables import JOBS
 from hpcosim_workloads.table import job_table
@@ -72,8 +72,9 @@ def metric_columns(plan: Plan) -> dict[str, Kind]:
         for name, value in metrics_of(opened.simulation.record(), opened.run).items():
             columns[name] = _kind(value)
     if any(run.scenario.scheduler.explain for run in plan.runs):
-        nothing = np.array([])
-        columns |= {name: _kind(value) for name, value in errors_by_lead(nothing, nothing).items()}
+        leads_s = np.array([longest_s for _, longest_s in LEAD_CLASSES_S.values()])
+        one_of_each_class = errors_by_lead(np.zeros(len(leads_s)), leads_s)
+        columns |= {name: _kind(value) for name, value in one_of_each_class.items()}
     return columns
 
 

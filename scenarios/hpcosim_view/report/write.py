@@ -11,6 +11,7 @@ from hpcosim_results.frame import Frame
 from hpcosim_server.record.folder import write_together
 from hpcosim_view.errors import ReportError
 from hpcosim_view.report.page import MARK, page_of
+from hpcosim_view.report.settings import settings_warnings
 
 MAX_RUNS = 4
 HEAD_CHARACTERS = 4096  # of a file, to recognize a report
@@ -56,7 +57,19 @@ def report_page(folders: Sequence[Path]) -> str:
     runs = [read_folder(folder) for folder in folders]
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         _check_platform(folders[0], runs[0], folder, run)
-    return page_of(list(zip(_names(folders, runs), runs, strict=True)))
+    names = _names(folders, runs)
+    noticed = [
+        _with_warning(run, text)
+        for run, text in zip(runs, settings_warnings(folders, names), strict=True)
+    ]
+    return page_of(list(zip(names, noticed, strict=True)))
+
+
+def _with_warning(run: Frame, text: str) -> Frame:
+    """Return a run with one more warning, which the page shows first; without a text, the run."""
+    if not text:
+        return run
+    return run._replace(about={**run.about, "warnings": [text, *run.about["warnings"]]})
 
 
 def _check_platform(first: Path, expected: Frame, folder: Path, run: Frame) -> None:

@@ -54,7 +54,8 @@ class QueuedJob(NamedTuple):
         partition, user: names; empty: unknown.
         state: one of `STATES`.
         submit_s: submission time, s.
-        start_s: start time, s; of a waiting job the time that its scheduler expects. NaN: unknown.
+        start_s: start time, s; NaN: not started.
+        expected_start_s: start that the scheduler expects of a waiting job, s; NaN: none.
         used_s: time since the start, or run time of a job that is over, s; 0: not started.
         requested_s: requested run time, s; NaN: unknown.
         cores: requested cores.
@@ -70,6 +71,7 @@ class QueuedJob(NamedTuple):
     state: str
     submit_s: float
     start_s: float
+    expected_start_s: float
     used_s: float
     requested_s: float
     cores: int
@@ -133,8 +135,8 @@ def squeue(jobs: Iterable[QueuedJob], *, long: bool = False, start: bool = False
     """
     if start:
         waiting = [job for job in jobs if job.state == "waiting"]
-        waiting.sort(key=lambda job: (math.isnan(job.start_s), job.start_s))
-        rows = (_row(job, duration(job.start_s)) for job in waiting)
+        waiting.sort(key=lambda job: (math.isnan(job.expected_start_s), job.expected_start_s))
+        rows = (_row(job, duration(job.expected_start_s)) for job in waiting)
         return lines(START, ((*row[:-1], NO_NODES, row[-1]) for row in rows))
     if long:
         return lines(LONG, (_long_row(job) for job in jobs))
@@ -210,7 +212,8 @@ class _Facts:
         intervals: Sequence[tuple[int, int]],
         reason: str,
     ) -> QueuedJob:
-        """Return a job; see `QueuedJob`."""
+        """Return a job; see `QueuedJob`. The start of a waiting job is the expected one."""
+        waits = state == "waiting"
         columns = self._frame.columns
         user, partition = int(columns["job.user"][row]), int(columns["job.partition"][row])
         return QueuedJob(
@@ -219,7 +222,8 @@ class _Facts:
             user=self._users[user] if user >= 0 else "",
             state=state,
             submit_s=float(columns["job.submit_s"][row]),
-            start_s=start_s,
+            start_s=math.nan if waits else start_s,
+            expected_start_s=start_s if waits else math.nan,
             used_s=used_s if math.isfinite(used_s) else 0.0,
             requested_s=float(columns["job.requested_s"][row]),
             cores=int(columns["job.cores"][row]),

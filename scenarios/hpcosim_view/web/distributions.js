@@ -12,6 +12,8 @@ const NAME_WIDTH = 128;
 const BOX_TOP = 8;
 const BOX_AXIS = 26;
 const MAX_NAME = 18;
+const PARTIAL_NOTE = " The run is incomplete: waits here are of all jobs that started, mean_wait_s is of "
+  + "the jobs that ended.";
 const SMALL_RUN_JOBS = 20000;
 const WAIT_TICKS = [1, 10, 60, 600, 3600, 36000, 86400, 864000, 8640000];
 
@@ -34,9 +36,10 @@ export function createDistributions(container, runs, { theme }) {
   const charts = make("div", { class: "charts-grid" }, make("div", { class: "pending" }));
   const note = "Box: middle half of the jobs, with the median as a line. Whiskers: 5 % to 95 %. "
     + "Dot: mean. The axes are logarithmic. Bounded slowdown: response / max(run time, 10 s).";
+  const partial = runs.some(({ model }) => model.about.complete === false) ? PARTIAL_NOTE : "";
   const legend = runs.length > 1 ? runsLegend(runs) : null;
   container.append(makePane("Waits and slowdowns", "distributions",
-    make("p", { class: "note" }, note), legend, charts));
+    make("p", { class: "note" }, note + partial), legend, charts));
   const models = runs.map(({ model }) => model);
   whenVisible(charts, models, () => {
     charts.replaceChildren();
@@ -182,12 +185,21 @@ function cutName(name) {
   return letters.length > MAX_NAME ? `${letters.slice(0, MAX_NAME - 1).join("")}…` : name;
 }
 
+function runCell(name, run) {
+  return make("span", { title: name }, makeSwatch(`var(--run-${run + 1})`), cutName(name));
+}
+
+/** Return text that breaks between its parts, but not between a number and its unit. */
+function unitsKept(text) {
+  return text.replace(/(\d) (?=[a-z])/g, "$1\u00a0");
+}
+
 function tableOfClasses(title, { text }, classes, runs) {
   const columns = ["class", ...(runs.length > 1 ? ["run"] : []), "jobs", "mean", "5 %", "25 %",
     "median", "75 %", "95 %", "maximum"];
   const rows = classes.flatMap(({ name, runs: summaries }) => summaries.map((summary, run) => [
-    name, ...(runs.length > 1 ? [runs[run].name] : []), countText(summary.count),
-    ...[summary.mean, ...summary.quantiles, summary.greatest].map((value) => text(value)),
+    name, ...(runs.length > 1 ? [runCell(runs[run].name, run)] : []), countText(summary.count),
+    ...[summary.mean, ...summary.quantiles, summary.greatest].map((value) => unitsKept(text(value))),
   ]));
   return { caption: title, columns, rows };
 }

@@ -29,7 +29,8 @@ function metricsTables(runs, names) {
 function metricsTable(runs, names) {
   const single = runs.length === 1;
   const columns = ["metric", "unit"];
-  runs.forEach(({ name }, run) => columns.push(name, ...(run ? ["difference", "%"] : [])));
+  runs.forEach(({ name }, run) => columns.push(
+    single ? "value" : name, ...(run ? ["difference", "%"] : [])));
   const rows = names.map((name) => {
     const first = runs[0].model.about.metrics?.[name];
     const cells = runs.flatMap(({ model }, run) => {

@@ -107,7 +107,7 @@ async function showReport() {
   const page = createPage(models);
   showHeader(document.getElementById("header"), runs);
   createToolbar(document.getElementById("toolbar"), runs, {
-    ...page, colourings: COLOURINGS, jump: (row) => jumpToJob(page, row, models[0]),
+    ...page, colourings: COLOURINGS, jump: (row, model) => jumpToJob(page, row, model),
   });
   const container = document.getElementById("runs");
   for (const run of runs) {

@@ -6,6 +6,8 @@ import { durationText } from "./time_axis.js";
 import { counted } from "./units.js";
 
 const MAX_RESULTS = 50;
+/** Further words that find a state: a job with `timeout` was killed at its requested time. */
+const STATE_SYNONYMS = { timeout: ["killed"] };
 
 /**
  * Return the jobs that a text names: an id or its begin, a part of a user's name, or a state.
@@ -29,6 +31,24 @@ export function searchJobs(model, text, most = MAX_RESULTS) {
   return { rows, total };
 }
 
+/**
+ * Return the jobs of several runs that a text names, the runs taking turns.
+ * @param {Array<{model: RunModel, name: string}>} runs
+ * @param {string} text
+ * @returns {{jobs: Array<{run: object, row: number}>, total: number}}
+ */
+export function searchRuns(runs, text) {
+  const most = Math.ceil(MAX_RESULTS / runs.length);
+  const found = runs.map(({ model }) => searchJobs(model, text, most));
+  const jobs = [];
+  for (let at = 0; at < most; at += 1) {
+    found.forEach(({ rows }, run) => {
+      if (at < rows.length) jobs.push({ run: runs[run], row: rows[at] });
+    });
+  }
+  return { jobs, total: found.reduce((sum, { total }) => sum + total, 0) };
+}
+
 function matcherOf(model, wanted) {
   const users = new Set();
   model.names.users.forEach((name, at) => {
@@ -36,7 +56,8 @@ function matcherOf(model, wanted) {
   });
   const states = new Set();
   JOB_STATES.forEach((name, at) => {
-    if (stateText(name).startsWith(wanted) || name === wanted) states.add(at);
+    const words = [stateText(name), name, ...(STATE_SYNONYMS[name] ?? [])];
+    if (words.some((word) => word.startsWith(wanted))) states.add(at);
   });
   const begins = /^\d{1,15}$/.test(wanted) ? rangesOfPrefix(Number(wanted)) : [];
   return (row) =>
@@ -62,12 +83,11 @@ export function stateText(name) {
 
 /**
  * Create the field and the list of results.
- * @param {Array<{model: RunModel, name: string}>} runs the first one is searched
- * @param {(row: number) => void} jump shows a job of the first run
+ * @param {Array<{model: RunModel, name: string}>} runs all are searched
+ * @param {(row: number, model: RunModel) => void} jump shows a job
  * @returns {{field: HTMLElement, input: HTMLInputElement}}
  */
 export function createSearch(runs, jump) {
-  const { model } = runs[0];
   const input = make("input", {
     type: "search", placeholder: "Job id, user or state", "aria-label": "Search jobs",
     role: "combobox", "aria-expanded": "false", "aria-controls": "search-results",
@@ -77,7 +97,7 @@ export function createSearch(runs, jump) {
   const count = make("p", { class: "note", role: "status" });
   const popup = make("div", { class: "popup", hidden: true }, count, list);
   const field = make("div", { class: "search" }, input, popup);
-  const state = { model, input, list, count, popup, jump, rows: [], active: 0 };
+  const state = { runs, input, list, count, popup, jump, jobs: [], active: 0 };
   input.addEventListener("input", () => showResults(state));
   input.addEventListener("focus", () => showResults(state));
   input.addEventListener("keydown", (event) => moveInResults(state, event));
@@ -88,27 +108,28 @@ export function createSearch(runs, jump) {
 }
 
 function showResults(state) {
-  const { model, input, count, popup } = state;
+  const { runs, input, count, popup } = state;
   if (input.value.trim() === "") {
     closeResults(state);
     return;
   }
-  const { rows, total } = searchJobs(model, input.value);
-  state.rows = rows;
+  const { jobs, total } = searchRuns(runs, input.value);
+  state.jobs = jobs;
   state.active = 0;
   count.textContent = total === 0
     ? "No job has this id, user or state."
-    : `${counted(total, "job")}${total > rows.length ? `; the first ${rows.length}` : ""}`;
+    : `${counted(total, "job")}${total > jobs.length ? `; the first ${jobs.length}` : ""}`;
   drawResults(state);
   popup.hidden = false;
   input.setAttribute("aria-expanded", "true");
 }
 
 function drawResults(state) {
-  const { model, rows, list, input, active } = state;
-  list.replaceChildren(...rows.map((row, at) => {
+  const { runs, jobs, list, input, active } = state;
+  list.replaceChildren(...jobs.map(({ run: { model, name }, row }, at) => {
     const user = model.names.users[model.user[row]];
     const facts = [
+      ...(runs.length > 1 ? [name] : []),
       `${counted(model.cores[row], "core")}`,
       stateText(JOB_STATES[model.state[row]]),
       `waited ${durationText(model.startS[row] - model.submitS[row])}`,
@@ -119,23 +140,24 @@ function drawResults(state) {
       onmousedown: (event) => event.preventDefault(), onclick: () => chooseResult(state, at),
     }, make("b", {}, `Job ${model.idOf(row)}`), make("span", {}, facts.join(" · ")));
   }));
-  input.setAttribute("aria-activedescendant", rows.length ? `search-result-${active}` : "");
+  input.setAttribute("aria-activedescendant", jobs.length ? `search-result-${active}` : "");
 }
 
 function moveInResults(state, event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Escape") closeResults(state);
-  if (event.key === "Enter" && state.rows.length > 0) chooseResult(state, state.active);
-  if (step === undefined || state.rows.length === 0) return;
+  if (event.key === "Enter" && state.jobs.length > 0) chooseResult(state, state.active);
+  if (step === undefined || state.jobs.length === 0) return;
   event.preventDefault();
-  state.active = (state.active + step + state.rows.length) % state.rows.length;
+  state.active = (state.active + step + state.jobs.length) % state.jobs.length;
   drawResults(state);
   state.list.children[state.active].scrollIntoView({ block: "nearest" });
 }
 
 function chooseResult(state, at) {
   closeResults(state);
-  state.jump(state.rows[at]);
+  const { run, row } = state.jobs[at];
+  state.jump(row, run.model);
 }
 
 function closeResults({ popup, input }) {

@@ -58,17 +58,21 @@ export function timeText(timeS) {
   return day === 0 ? time : `day ${day}, ${time}`;
 }
 
-/** Return a duration as text with two units at most: `3 d 4 h`, `12.5 s`. */
+/**
+ * Return a duration as text: `12.5 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h 5 min`. Units that are 0
+ * are left out.
+ */
 export function durationText(durationS) {
   if (!Number.isFinite(durationS)) return "–";
-  if (durationS < 0) return `-${durationText(-durationS)}`;
+  if (durationS < 0) return `−${durationText(-durationS)}`;
   if (durationS < MINUTE_S) return `${Number(durationS.toFixed(1))} s`;
-  const units = [["d", DAY_S], ["h", HOUR_S], ["min", MINUTE_S], ["s", 1]];
-  const at = units.findIndex(([, size]) => durationS >= size);
-  const [name, size] = units[at];
-  const [smaller, smallerSize] = units[at + 1];
-  const parts = Math.round(durationS / smallerSize);
-  const ratio = size / smallerSize;
-  const rest = parts % ratio;
-  return `${Math.floor(parts / ratio)} ${name}${rest ? ` ${rest} ${smaller}` : ""}`;
+  const finestS = durationS < HOUR_S ? 1 : MINUTE_S;
+  let restS = Math.round(durationS / finestS) * finestS;
+  const parts = [];
+  for (const [name, size] of [["d", DAY_S], ["h", HOUR_S], ["min", MINUTE_S], ["s", 1]]) {
+    const count = Math.floor(restS / size);
+    if (count > 0) parts.push(`${count} ${name}`);
+    restS -= count * size;
+  }
+  return parts.join(" ");
 }

@@ -26,7 +26,7 @@ const HELP_KEYS = [
  * @param {HTMLElement} container
  * @param {{model: RunModel, name: string}[]} runs
  * @param {object} page `viewport`, `selection`, `colouring`, `theme`, `colourings` (see
- *   `COLOURINGS`) and `jump(row)`, which shows a job of the first run.
+ *   `COLOURINGS`) and `jump(row, model)`, which shows a job.
  * @returns {{destroy: function(): void}} `destroy` ends the reaction to keys.
  */
 export function createToolbar(container, runs, page) {

@@ -27,9 +27,12 @@ def start_forecasts(record: RunRecord) -> dict[str, int | float]:
     """Return the errors of the forecasts of start times.
 
     A forecast is an explanation with an expected start, of a job that has started. Its error is
-    start - expected start: above 0 if the job started later than expected. Its lead time is start -
-    time of the explanation. Every forecast counts once, so a job with several forecasts counts
-    several times. The metrics are there if the scheduler sent an expected start (`--explain`).
+    start - expected start: above 0 if the job started later than expected. Its lead time is
+    expected start - time of the explanation, known when the forecast is made: classes by the real
+    start would collect late jobs in the classes of long lead times. Every forecast counts once, so
+    a job with several forecasts counts several times. The metrics are there if the scheduler sent
+    an expected start (`--explain`) of a job that has started, and those of a class if it has a
+    forecast.
 
     Returns:
         start_forecasts: Number of forecasts.
@@ -55,7 +58,7 @@ def start_forecasts(record: RunRecord) -> dict[str, int | float]:
         return {}
     start_s = np.array(record.recording.start_s)[np.array(said.row)]
     counted = ~np.isnan(expected_s) & ~np.isnan(start_s)
-    lead_s = start_s - np.array(said.time_s)
+    lead_s = expected_s - np.array(said.time_s)
     return errors_by_lead((start_s - expected_s)[counted], lead_s[counted])
 
 
@@ -64,7 +67,7 @@ def errors_by_lead(error_s: Floats, lead_s: Floats) -> dict[str, int | float]:
 
     Args:
         error_s: float64[forecasts], start - expected start, s.
-        lead_s: float64[forecasts], start - time of the forecast, s.
+        lead_s: float64[forecasts], expected start - time of the forecast, s.
     """
     found = _errors(error_s)
     for name, (above_s, to_s) in LEAD_CLASSES_S.items():
@@ -73,10 +76,15 @@ def errors_by_lead(error_s: Floats, lead_s: Floats) -> dict[str, int | float]:
 
 
 def _errors(error_s: Floats, lead: str = "") -> dict[str, int | float]:
-    """Return number, mean and mean absolute value of errors, with the lead time in the names."""
+    """Return number, mean and mean absolute value of errors, with the lead time in the names.
+
+    Without errors there are no metrics: an error of 0 is that of a perfect forecast.
+    """
+    if not len(error_s):
+        return {}
     of = f"_{lead}" if lead else ""
     return {
         f"start_forecasts{of}": len(error_s),
-        f"mean_start_error{of}_s": float(error_s.mean()) if len(error_s) else 0.0,
-        f"mean_abs_start_error{of}_s": float(np.abs(error_s).mean()) if len(error_s) else 0.0,
+        f"mean_start_error{of}_s": float(error_s.mean()),
+        f"mean_abs_start_error{of}_s": float(np.abs(error_s).mean()),
     }
