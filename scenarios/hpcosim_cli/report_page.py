@@ -42,4 +42,5 @@ def report(
         for folder in results:
             if reason := why_incomplete(folder):
                 print_warning(f"{folder} has incomplete results: {reason}")
-        typer.echo(write_report(results, out or results[0] / "report.html", force=force))
+        page = out or results[0] / "report.html"
+        typer.echo(write_report(results, page, force=force, warn=print_warning))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -150,3 +151,43 @@ def test_a_report_of_incomplete_results_warns(results: Path) -> None:
     done = invoke("report", "out")
     assert done.status == 0
     assert done.err == "warning: out has incomplete results: stopped by SIGINT\n"
+
+
+def test_runs_with_different_jobs_have_a_notice(results: Path) -> None:
+    """Page and warning count them."""
+    _run("fcfs", "--scheduler", "fcfs")
+    jobs = _jobs(Path("fcfs/jobs.csv"))
+    jobs[2]["submit_s"] = str(float(jobs[2]["submit_s"]) - 0.01)
+    jobs[1]["requested_s"] = "123456.0"
+    jobs[3]["job_id"] = "77"  # two more jobs that are in one of the runs only
+    _write_jobs(Path("fcfs/jobs.csv"), jobs, list(jobs[0]))
+    schedule = Path("fcfs/schedule.csv").read_text()
+    Path("fcfs/schedule.csv").write_text(re.sub(r"(?m)^4,", "77,", schedule))
+    done = invoke("report", "out", "fcfs")
+    expected = "easy and fcfs differ in 4 of 21 jobs"
+    assert done.err.startswith("warning: The runs do not have the same jobs")
+    assert expected in done.err
+    (notice,) = re.findall(r'<p class="notice[^>]*>([^<]*)</p>', PAGE.read_text())
+    assert expected in notice
+
+
+def test_runs_with_the_same_jobs_have_no_notice(results: Path) -> None:
+    """A requested time that one of the runs does not know is no difference."""
+    file = _run("fcfs", "--scheduler", "fcfs") / "jobs.csv"
+    older = [name for name in _jobs(file)[0] if name != "requested_s"]
+    _write_jobs(file, _jobs(file), older)
+    done = invoke("report", "out", "fcfs")
+    assert (done.status, done.err) == (0, "")
+    assert 'class="notice' not in PAGE.read_text()
+
+
+def _jobs(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def _write_jobs(file: Path, jobs: list[dict[str, str]], columns: list[str]) -> None:
+    with file.open("w", newline="") as text:
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(jobs)
