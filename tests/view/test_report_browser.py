@@ -124,7 +124,7 @@ def test_two_runs_have_the_right_differences(pages: Pages, report_runs: Path) ->
     )
     differences = [later - earlier for earlier, later in zip(first, second, strict=True)]
     assert f"Of {len(first)} jobs" in text
-    assert f" {sum(value < 0 for value in differences)} waited shorter" in text
+    assert f" {sum(value < 0 for value in differences)} waited less" in text
     assert f" {sum(value > 0 for value in differences)} waited longer" in text
     expected_s = [
         json.loads((report_runs / name / "metrics.json").read_text())["mean_wait_s"]

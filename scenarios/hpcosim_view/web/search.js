@@ -15,7 +15,7 @@ const MAX_RESULTS = 50;
  * @returns {{rows: number[], total: number}} an exact id first, then in order of submission
  */
 export function searchJobs(model, text, most = MAX_RESULTS) {
-  const wanted = text.trim().toLowerCase();
+  const wanted = text.trim().toLowerCase().replace(/^job\s*(?=\d)/, "");
   if (wanted === "") return { rows: [], total: 0 };
   const matches = matcherOf(model, wanted);
   const exact = model.rowOf(wanted);

@@ -61,7 +61,7 @@ export function timeText(timeS) {
 /** Return a duration as text with two units at most: `3 d 4 h`, `12.5 s`. */
 export function durationText(durationS) {
   if (!Number.isFinite(durationS)) return "–";
-  if (durationS < 0) return `-${durationText(-durationS)}`;
+  if (durationS < 0) return `−${durationText(-durationS)}`;
   if (durationS < MINUTE_S) return `${Number(durationS.toFixed(1))} s`;
   const units = [["d", DAY_S], ["h", HOUR_S], ["min", MINUTE_S], ["s", 1]];
   const at = units.findIndex(([, size]) => durationS >= size);
