@@ -23,8 +23,8 @@ Difference = tuple[str, Any, Any]
 """Dotted path of a setting, its value in the first run and in the other one."""
 
 
-def settings_warnings(folders: Sequence[Path], names: Sequence[str]) -> list[str]:
-    """Return how the settings of each run differ from those of the first one.
+def different_settings(folders: Sequence[Path], names: Sequence[str]) -> list[str]:
+    """Return notices of how the settings of runs differ from those of the first one.
 
     Runs of older versions, which recorded no settings, count as equal.
 
@@ -33,18 +33,19 @@ def settings_warnings(folders: Sequence[Path], names: Sequence[str]) -> list[str
         names: name of each run for the text.
 
     Returns:
-        A text for each run; empty for the first one and for equal settings.
+        A text for each run with other settings.
 
     Raises:
         ReadResultsError: a folder has no results that can be read.
         ReportError: the settings of a run are nested too deeply.
     """
     first, *others = [_comparable(read_settings(folder)) for folder in folders]
-    found = [""]
+    found = []
     for folder, name, other in zip(folders[1:], names[1:], others, strict=True):
         try:
             differences = list(_differences(first, other)) if first and other else []
-            found.append(_text(names[0], name, differences) if differences else "")
+            if differences:
+                found.append(_text(names[0], name, differences))
         except RecursionError:
             raise ReportError(f"{folder / 'run.json'}: damaged: too many levels") from None
     return found
