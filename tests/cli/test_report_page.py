@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 
@@ -150,3 +151,26 @@ def test_a_report_of_incomplete_results_warns(results: Path) -> None:
     done = invoke("report", "out")
     assert done.status == 0
     assert done.err == "warning: out has incomplete results: stopped by SIGINT\n"
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_only_a_regular_file_is_replaced(results: Path, force: tuple[str, ...]) -> None:
+    """A FIFO or a link to a device is an error at once, also with --force, and stays."""
+    os.mkfifo("fifo")
+    Path("null").symlink_to("/dev/null")
+    for name in ("fifo", "null"):
+        done = invoke("report", "out", "-o", name, *force)
+        assert done.status == 2
+        assert done.error == f"{name} is not a regular file; expected the path of a file"
+    assert Path("fifo").is_fifo()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_and_its_report_is_replaced(results: Path) -> None:
+    """A report through a link is written to the target of the link."""
+    Path("far").mkdir()
+    Path("link.html").symlink_to("far/page.html")
+    for _ in range(2):
+        assert invoke("report", "out", "-o", "link.html").status == 0
+    assert Path("link.html").is_symlink()
+    assert "hpcosim" in Path("far/page.html").read_text(encoding="utf-8")
