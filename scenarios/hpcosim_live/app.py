@@ -8,7 +8,7 @@ from importlib import resources
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -111,13 +111,19 @@ def make_app(hub: Hub, host: str, port: int, token: str = "") -> ASGIApp:
         port: its port.
         token: the token that every request needs; empty: none.
     """
-    app = Starlette(routes=LiveApp(hub).routes(), exception_handlers={HTTPException: _refusal})
+    handlers = {HTTPException: _refusal, ClientDisconnect: _nothing}
+    app = Starlette(routes=LiveApp(hub).routes(), exception_handlers=handlers)
     return Guard(app, host, port, token)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _nothing(_: Request, __: Exception) -> Response:
+    """Return a reply that nobody gets: the client left within its request."""
+    return Response(status_code=400)
 
 
 def _described(feed: Feed) -> dict[str, object]:
