@@ -9,7 +9,7 @@ from typing import Self
 
 import uvicorn
 
-from hpcosim_live.address import HttpAddress, listen
+from hpcosim_live.address import HttpAddress, listen, machine_names
 from hpcosim_live.app import make_app
 from hpcosim_live.hub import Hub
 from hpcosim_live.web_connection import REQUEST_TIMEOUT_S, connection_with
@@ -46,10 +46,12 @@ class WebServer:
     ) -> None:
         self._hub = hub
         self._socket, address = listen(address)
-        self.url = f"{address.url}?token={token}" if token else address.url
+        names = () if address.is_loopback else machine_names()
+        url = address.url(names)
+        self.url = f"{url}?token={token}" if token else url
         self._server = uvicorn.Server(
             uvicorn.Config(
-                make_app(hub, address.host, address.port, token),
+                make_app(hub, address.host, address.port, token, names),
                 log_config=None,
                 access_log=False,
                 server_header=False,
