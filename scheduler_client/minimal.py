@@ -1,6 +1,6 @@
 """A first-come, first-served scheduler that needs only pyzmq and msgpack.
 
-    python minimal.py tcp://127.0.0.1:28080
+    python minimal.py tcp://127.0.0.1:28080 [TIMEOUT_S]
 
 It rejects jobs of a placement other than `cores`. A rejected decision ends the program.
 """
@@ -13,7 +13,7 @@ import msgpack
 import zmq
 
 Message = dict[str, Any]
-TIMEOUT_MS = 60_000
+TIMEOUT_S = int(sys.argv[2]) if len(sys.argv) > 2 else 60
 
 
 def exchange(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
@@ -22,7 +22,7 @@ def exchange(socket: "zmq.Socket[bytes]", **message: Any) -> Message:
     try:
         reply: Message = msgpack.unpackb(socket.recv())
     except zmq.Again:
-        sys.exit(f"error: no reply from {sys.argv[1]} within {TIMEOUT_MS // 1000} s")
+        sys.exit(f"error: no reply from {sys.argv[1]} in {TIMEOUT_S} s: no server, or a pause")
     if reply["type"] == "error":
         sys.exit(f"error: {reply['code']}: {reply['message']}")
     return reply
@@ -44,7 +44,7 @@ def main(address: str) -> None:
     """Schedule one simulation."""
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
     socket.connect(address)
-    socket.rcvtimeo = TIMEOUT_MS
+    socket.rcvtimeo = 1000 * TIMEOUT_S
     welcome = exchange(socket, type="hello", versions=[1], client="minimal")
     if welcome["version"] != 1:
         sys.exit(f"error: expected protocol version 1, got {welcome['version']}")

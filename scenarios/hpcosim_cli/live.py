@@ -35,6 +35,13 @@ def _http(text: str | None) -> str | None:
     return text
 
 
+def _http_token(token: str | None) -> str | None:
+    """Check that a given token is not empty."""
+    if token == "":
+        raise typer.BadParameter("expected a token, got an empty text")
+    return token
+
+
 def _speed(text: str | None) -> str | None:
     """Check a speed."""
     if text is not None:
@@ -46,6 +53,7 @@ def speed_of(text: str | None) -> float | Literal["auto"] | None:
     """Return the speed in a text: a number, `auto` or `max`; None is `max`."""
     from hpcosim_server.service.pace import MAX_SPEED, MIN_SPEED
 
+    text = text and text.lower()
     if text in (None, "max"):
         return None
     if text == "auto":
@@ -55,7 +63,8 @@ def speed_of(text: str | None) -> float | Literal["auto"] | None:
     except ValueError:
         speed = 0.0
     if not MIN_SPEED <= speed <= MAX_SPEED:
-        raise typer.BadParameter(f"expected a number > 0, auto or max, got {text!r}")
+        what = f"expected a number from {MIN_SPEED:g} to {MAX_SPEED:g}, auto or max, got {text!r}"
+        raise typer.BadParameter(what)
     return speed
 
 
@@ -74,6 +83,7 @@ HttpToken = Annotated[
     typer.Option(
         metavar="TOKEN",
         envvar=TOKEN_VARIABLE,
+        callback=_http_token,
         rich_help_panel=PANEL,
         help="Token that each HTTP request needs, also on 127.0.0.1. Default: none on 127.0.0.1, "
         "a random one on other addresses, which the log shows once.",
@@ -106,6 +116,8 @@ def serving_live(
     token: str | None,
     speed: str | None,
     tell: Callable[[Status], None] | None,
+    *,
+    token_given: bool = False,
 ) -> Iterator[Watch | None]:
     """Serve the live view of a server for the `with` block; yield its watch, None without one.
 
@@ -114,12 +126,15 @@ def serving_live(
         token: the value of `--http-token`.
         speed: the value of `--speed`.
         tell: receives the status of the server; None: the log has the URL.
+        token_given: whether the token comes from the command line, not from the environment.
     """
     if http is None:
         from hpcosim_scenarios.errors import ScenariosError
 
         if speed is not None:
             raise ScenariosError("--speed needs --http HOST:PORT")
+        if token_given:
+            raise ScenariosError("--http-token needs --http HOST:PORT")
         yield None
         return
     import structlog

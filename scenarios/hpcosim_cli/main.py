@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -37,6 +36,8 @@ HELP = """Simulate HPC clusters with job schedulers and power managers.
 
 A scenario describes nodes, their power, and jobs. A simulator plays it, and a scheduler decides. \
 Both run in one process, or in two that exchange messages over ZeroMQ."""
+
+STDERR = 2  # the last standard file descriptor
 
 EXIT_STATUS = """Exit status:
 
@@ -104,6 +105,21 @@ app.command(context_settings=SETTINGS, rich_help_panel=BATSIM)(batsim)
 
 def main() -> None:
     """Run the command."""
-    if sys.stderr is None:  # the caller closed it: `2>&-`
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    _open_standard_streams()
     app()
+
+
+def _open_standard_streams() -> None:
+    """Open the null device in place of standard streams that the caller closed, as by `2>&-`.
+
+    Otherwise the next socket or file would get the number of a standard stream.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115

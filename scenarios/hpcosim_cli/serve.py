@@ -68,6 +68,7 @@ MaxJobs = Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Jobs 
 
 
 def serve(
+    context: typer.Context,
     scenarios: Scenarios,
     bind: Bind = SERVER,
     seed: Seed = None,
@@ -105,7 +106,9 @@ def serve(
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
         tell = None if status_fd is None else writing_to(status_fd)
-        with serving_live(http, http_token, speed, tell) as watch:
+        source = context.get_parameter_source("http_token")
+        given = source is not None and source.name == "COMMANDLINE"
+        with serving_live(http, http_token, speed, tell, token_given=given) as watch:
             failures = serve_scenarios(
                 scenarios,
                 bind,

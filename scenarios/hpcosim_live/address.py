@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
-import os
 import re
 import secrets
 import socket
+import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpcosim_live.errors import HttpAddressError, HttpBindError
@@ -14,6 +16,7 @@ from hpcosim_live.errors import HttpAddressError, HttpBindError
 EXAMPLE = "127.0.0.1:8080"
 MAX_PORT = 65535
 MIN_TOKEN = 16
+NAME_TIMEOUT_S = 1.0
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
@@ -39,9 +42,17 @@ class HttpAddress(NamedTuple):
             return False
 
     @property
-    def url(self) -> str:
-        """The URL of the page, with a host that a browser on this machine can open."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+    def is_wildcard(self) -> bool:
+        """Whether it stands for all addresses of this machine."""
+        return self.host in ("0.0.0.0", "::")  # noqa: S104
+
+    def url(self, names: Sequence[str] = ()) -> str:
+        """Return the URL of the page.
+
+        Args:
+            names: names of this machine; the first is the host if the address has none of its own.
+        """
+        host = names[0] if self.is_wildcard and names else self.host
         return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 
 
@@ -64,6 +75,20 @@ def http_address(text: str) -> HttpAddress:
     return HttpAddress(host, int(port))
 
 
+def machine_names(timeout_s: float = NAME_TIMEOUT_S) -> tuple[str, ...]:
+    """Return the names by which others may reach this machine, the fully qualified one first.
+
+    Args:
+        timeout_s: longest wait for the name service, s; after it, only the short name is returned.
+    """
+    found: list[str] = []
+    asking = threading.Thread(target=lambda: found.append(socket.getfqdn()), daemon=True)
+    asking.start()
+    asking.join(timeout_s)
+    names = dict.fromkeys(name.lower() for name in (*found, socket.gethostname()))
+    return tuple(name for name in names if name and not name.startswith(("localhost", "ip6-")))
+
+
 def new_token() -> str:
     """Return a random token."""
     return secrets.token_urlsafe(24)
@@ -78,7 +103,7 @@ def check_token(token: str) -> str:
     if len(token) < MIN_TOKEN or not _TOKEN.fullmatch(token):
         raise HttpAddressError(
             f"--http-token: expected at least {MIN_TOKEN} letters, digits, -, _, . or ~; "
-            "without the option a random token is generated"
+            "without the option there is no token on 127.0.0.1, and a random one elsewhere"
         )
     return token
 
@@ -93,7 +118,15 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=64)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        what = f"cannot listen at {address.host}:{address.port}: {why}"
-        raise HttpBindError(f"{what}; choose another port with --http HOST:PORT") from None
+        why = (error.strerror or str(error)).partition(" (while attempting")[0]
+        what = f"cannot listen at {address.host}:{address.port}: {why}; {_hint(error)}"
+        raise HttpBindError(what) from None
     return listening, address._replace(port=listening.getsockname()[1])
+
+
+def _hint(error: OSError) -> str:
+    """Return how to mend an address at which the server cannot listen."""
+    unknown = error.errno is None or error.errno < 0  # the name service has numbers of its own
+    if unknown or error.errno == errno.EADDRNOTAVAIL:
+        return "give an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
+    return "choose another port with --http HOST:PORT"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib import resources
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -20,6 +21,7 @@ from hpcosim_live.feed import Feed
 from hpcosim_live.guard import Guard
 from hpcosim_live.hub import MAX_VIEWERS, Hub
 from hpcosim_live.metrics import registry_of
+from hpcosim_view.runs import printable
 
 MAX_BODY_BYTES = 4096
 RUN_TIMEOUT_S = 5.0
@@ -102,7 +104,7 @@ class LiveApp:
         return feed
 
 
-def make_app(hub: Hub, host: str, port: int, token: str = "") -> ASGIApp:
+def make_app(hub: Hub, host: str, port: int, token: str = "", names: Sequence[str] = ()) -> ASGIApp:
     """Return the application of a hub, behind its guard.
 
     Args:
@@ -110,9 +112,11 @@ def make_app(hub: Hub, host: str, port: int, token: str = "") -> ASGIApp:
         host: the host at which the server listens.
         port: its port.
         token: the token that every request needs; empty: none.
+        names: names of this machine.
     """
-    app = Starlette(routes=LiveApp(hub).routes(), exception_handlers={HTTPException: _refusal})
-    return Guard(app, host, port, token)
+    handlers = {HTTPException: _refusal, ClientDisconnect: _nothing}
+    app = Starlette(routes=LiveApp(hub).routes(), exception_handlers=handlers)
+    return Guard(app, host, port, token, names)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
@@ -120,11 +124,16 @@ async def _refusal(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
+async def _nothing(_: Request, __: Exception) -> Response:
+    """Return a reply that nobody gets: the client left within its request."""
+    return Response(status_code=400)
+
+
 def _described(feed: Feed) -> dict[str, object]:
     return {
         "label": feed.label,
-        "scenario": feed.scenario,
-        "scheduler": feed.scheduler,
+        "scenario": printable(feed.scenario),
+        "scheduler": printable(feed.scheduler),
         "now_s": feed.stats.now_s,
         "jobs": feed.jobs,
         "jobs_over": feed.stats.jobs_over,

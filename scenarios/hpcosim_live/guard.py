@@ -5,7 +5,9 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
+import secrets
 import socket
+from collections.abc import Sequence
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -35,13 +37,20 @@ class Guard:
         host: the host at which the server listens.
         port: its port.
         token: the token that every request needs; empty: none.
+        names: names of this machine.
     """
 
-    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, token: str, names: Sequence[str] = ()
+    ) -> None:
         self._app = app
         self._token = token.encode()
         self._cookie = f"hpcosim_{port}"
-        self._hosts = {"localhost", host.lower(), socket.gethostname().lower()}
+        # Browsers send the cookies of one port of a host to all its ports, so other servers can see
+        # this one. It opens no other server with the same token, and not this one after a restart.
+        self._value = hmac.digest(secrets.token_bytes(32), self._token, "sha256").hex()
+        own = (socket.gethostname(), *names, host)
+        self._hosts = ("localhost", *dict.fromkeys(name.lower() for name in own if name))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -59,7 +68,8 @@ class Guard:
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the reply to a request that is not let in."""
         if not self._knows(headers.get("host", "")):
-            what = "the header Host names another server; expected an IP address or localhost"
+            names = ", ".join(name for name in self._hosts if not _is_ip(name))
+            what = f"the header Host names another server; expected an IP address or {names}"
             return PlainTextResponse(what + "\n", 421)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != headers.get("host"):
@@ -69,11 +79,12 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if given and scope["path"] == "/" and self._is_token(given):
             reply = RedirectResponse("/", 303)
-            reply.set_cookie(self._cookie, given, httponly=True, samesite="strict")
+            reply.set_cookie(self._cookie, self._value, httponly=True, samesite="strict")
             return reply
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
-        if self._is_token(cookie) or (scheme.lower() == "bearer" and self._is_token(bearer)):
+        is_cookie = hmac.compare_digest(cookie.encode("utf-8", "replace"), self._value.encode())
+        if is_cookie or (scheme.lower() == "bearer" and self._is_token(bearer)):
             return None
         return PlainTextResponse(REFUSAL, 401, {"www-authenticate": "Bearer"})
 
@@ -86,8 +97,12 @@ class Guard:
         if match is None:
             return False
         name = match[1].strip("[]").lower()
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return name in self._hosts
-        return True
+        return name in self._hosts or _is_ip(name)
+
+
+def _is_ip(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -33,6 +33,7 @@ class Hub:
         feeds: the sessions by label, the oldest first.
         sessions: number of sessions so far.
         retired: summed counters of sessions that are no longer kept.
+        retired_skipped: number of frames that were put off in these sessions.
         closing: whether the server ends.
     """
 
@@ -44,6 +45,7 @@ class Hub:
         self.feeds: dict[str, Feed] = {}
         self.sessions = 0
         self.retired = Stats()
+        self.retired_skipped = 0
         self.closing = False
         self._reader = reader
         self._on_viewed = on_viewed
@@ -172,6 +174,7 @@ class Hub:
             del self.feeds[old.label]
             self._locks.pop(old.label, None)
             self.retired = self.retired.plus(old.stats)
+            self.retired_skipped += old.skipped
 
     def _start_receiving(self, label: str) -> None:
         feed = self.feeds.get(label)

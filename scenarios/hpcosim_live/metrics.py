@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hpcosim_live.hub import Hub
+from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_view.runs import printable
 
 TOTALS = {
     "requests": "Requests of schedulers",
@@ -24,10 +26,13 @@ class HubCollector(Collector):
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._build = InfoMetricFamily("hpcosim_build", "Version of hpcosim")
+        self._build.add_metric([], {"version": hpcosim_version()})
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures."""
         hub, feeds = self._hub, list(self._hub.feeds.values())
+        yield self._build
         yield CounterMetricFamily("hpcosim_sessions", "Sessions opened", hub.sessions)
         open_now = sum(not feed.over for feed in feeds)
         yield GaugeMetricFamily("hpcosim_sessions_open", "Open sessions", open_now)
@@ -35,7 +40,7 @@ class HubCollector(Collector):
             total = sum(getattr(stats, field) for stats in (hub.retired, *(f.stats for f in feeds)))
             yield CounterMetricFamily(f"hpcosim_{field}", meaning, total)
         yield GaugeMetricFamily("hpcosim_viewers", "Viewers of sessions", hub.viewers)
-        skipped = sum(feed.skipped for feed in feeds)
+        skipped = hub.retired_skipped + sum(feed.skipped for feed in feeds)
         what = "Frames put off because the queue was full; the next frame has their content"
         yield CounterMetricFamily("hpcosim_frames_skipped", what, skipped)
         size = sum(feed.history.size_bytes for feed in feeds)
@@ -43,18 +48,24 @@ class HubCollector(Collector):
         yield from self._of_sessions()
 
     def _of_sessions(self) -> Iterator[Metric]:
-        labels = ["session", "scenario", "scheduler"]
+        """Yield the figures of the open sessions; those of closed ones are only in the totals."""
+        about = InfoMetricFamily("hpcosim_session", "Names of an open session", labels=["session"])
         now = GaugeMetricFamily(
-            "hpcosim_simulated_seconds", "Simulated time of a session", labels=labels
+            "hpcosim_session_simulated_seconds", "Simulated time", labels=["session"]
         )
-        rate = GaugeMetricFamily(
-            "hpcosim_messages_per_second", "Requests of a session in the last second", labels=labels
-        )
-        for feed in self._hub.feeds.values():
-            values = [feed.label, feed.scenario, feed.scheduler]
-            now.add_metric(values, feed.stats.now_s)
-            rate.add_metric(values, feed.stats.messages_per_s)
-        yield from (now, rate)
+        counters = {
+            field: CounterMetricFamily(f"hpcosim_session_{field}", meaning, labels=["session"])
+            for field, meaning in TOTALS.items()
+        }
+        for feed in list(self._hub.feeds.values()):
+            if feed.over:
+                continue
+            names = {"scenario": feed.scenario, "scheduler": feed.scheduler}
+            about.add_metric([feed.label], {key: printable(text) for key, text in names.items()})
+            now.add_metric([feed.label], feed.stats.now_s)
+            for field, counter in counters.items():
+                counter.add_metric([feed.label], getattr(feed.stats, field))
+        yield from (about, now, *counters.values())
 
 
 def registry_of(hub: Hub) -> CollectorRegistry:

@@ -9,9 +9,11 @@ from typing import Self
 
 import uvicorn
 
-from hpcosim_live.address import HttpAddress, listen
+from hpcosim_live.address import HttpAddress, listen, machine_names
 from hpcosim_live.app import make_app
 from hpcosim_live.hub import Hub
+from hpcosim_live.web_connection import REQUEST_TIMEOUT_S, connection_with
+from hpcosim_live.web_log import library_messages_logged
 
 MAX_CONNECTIONS = 256
 DRAIN_S = 5.0
@@ -26,6 +28,7 @@ class WebServer:
         hub: the hub.
         address: where to listen; the socket is open when the constructor returns.
         token: the token that every request needs; empty: none.
+        request_timeout_s: time after which a connection without a whole request is closed, s.
 
     Attributes:
         url: URL of the page, with the token.
@@ -34,20 +37,28 @@ class WebServer:
         HttpBindError: the server cannot listen at the address.
     """
 
-    def __init__(self, hub: Hub, address: HttpAddress, token: str = "") -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        address: HttpAddress,
+        token: str = "",
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
         self._hub = hub
         self._socket, address = listen(address)
-        self.url = f"{address.url}?token={token}" if token else address.url
+        names = () if address.is_loopback else machine_names()
+        url = address.url(names)
+        self.url = f"{url}?token={token}" if token else url
         self._server = uvicorn.Server(
             uvicorn.Config(
-                make_app(hub, address.host, address.port, token),
+                make_app(hub, address.host, address.port, token, names),
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
                 lifespan="off",
                 loop="asyncio",
-                http="h11",
+                http=connection_with(request_timeout_s),
                 ws="none",
                 limit_concurrency=MAX_CONNECTIONS,
                 h11_max_incomplete_event_size=16 * 2**10,
@@ -75,7 +86,7 @@ class WebServer:
         self._thread.join(2 * DRAIN_S)
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
+        with library_messages_logged(), asyncio.Runner() as runner:
             self._loop = runner.get_loop()
             runner.run(self._serve())
 

@@ -15,6 +15,10 @@ class NotWrittenError(ViewError):
     """A file cannot be written, for example because the disk is full."""
 
 
+class NoRegularFileError(ViewError):
+    """A folder, a device, a FIFO or a socket is in the place of an output file."""
+
+
 class SelectionError(ViewError):
     """What to show is contradictory: the run, the time, or the states of jobs."""
 

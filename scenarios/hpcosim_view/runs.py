@@ -73,6 +73,11 @@ def clean(text: object) -> str:
     return str(text).encode("utf-8", "replace").decode()
 
 
+def printable(text: str) -> str:
+    """Return text on one line without characters that control a terminal or its direction."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def named(frame: Frame, names: str, column: str) -> list[str | None]:
     """Return a column of names as text; None: unknown.
 

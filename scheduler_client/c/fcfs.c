@@ -1,6 +1,6 @@
 /* First come, first served, in C, over the hpcosim protocol (../../protocol/README.md, "spec").
  *
- *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO]
+ *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S]]
  *
  * Sections of this file: the cluster and its jobs, msgpack, the connection, the policy, the main
  * loop. Exit status 0: the simulation ended; 1: an error, with a line on standard error.
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { RESEND_MS = 5000, MAX_SENDS = 12, MAX_NAME = 801 }; /* a name: 200 characters of UTF-8 */
+enum { RESEND_S = 5, MAX_NAME = 801 }; /* a name: 200 characters of UTF-8 */
 
 static void die(const char *format, ...) {
     va_list arguments;
@@ -119,6 +119,7 @@ static void pack_text(msgpack_packer *packer, const char *text) {
 
 static void *dealer;        /* a DEALER can resend a request, a REQ cannot */
 static const char *address; /* of the server */
+static int timeout_s = 60;
 static zmq_msg_t frame;     /* body of the last reply; unpacked texts point into it */
 
 /* Prints the message of an error, without control characters: it can contain any text. */
@@ -148,7 +149,7 @@ static bool receive(msgpack_unpacked *reply) {
  * seq. Resends the request while there is no reply; drops duplicate replies (spec, section 6). */
 static void exchange(const msgpack_sbuffer *request, const char *kind, int64_t seq,
                      msgpack_unpacked *reply) {
-    for (int sends = 0; sends < MAX_SENDS; sends++) {
+    for (int sends = 0; sends * RESEND_S < timeout_s; sends++) {
         if (zmq_send(dealer, request->data, request->size, 0) < 0 && zmq_errno() != EAGAIN)
             die("%s", zmq_strerror(zmq_errno()));
         while (receive(reply)) {
@@ -167,7 +168,7 @@ static void exchange(const msgpack_sbuffer *request, const char *kind, int64_t s
             die("invalid reply from the server: wrong message type");
         }
     }
-    die("no reply from %s within %d s", address, RESEND_MS / 1000 * MAX_SENDS);
+    die("no reply from %s within %d s: no server, or a paused session", address, timeout_s);
 }
 
 static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
@@ -332,12 +333,13 @@ static void schedule(const char *scenario) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: %s ADDRESS [SCENARIO]\n", argv[0]);
+    if (argc == 4) timeout_s = atoi(argv[3]);
+    if (argc < 2 || argc > 4 || timeout_s < 1) {
+        fprintf(stderr, "usage: %s ADDRESS [SCENARIO [TIMEOUT_S]]\n", argv[0]);
         return 2;
     }
     void *context = zmq_ctx_new();
-    int wait_ms = RESEND_MS, linger_ms = 0;
+    int wait_ms = 1000 * RESEND_S, linger_ms = 0;
     dealer = zmq_socket(context, ZMQ_DEALER);
     zmq_msg_init(&frame);
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
@@ -347,7 +349,7 @@ int main(int argc, char **argv) {
     if (zmq_connect(dealer, address))
         die("invalid address %s: %s; expected, for example, tcp://127.0.0.1:28080", address,
             zmq_strerror(zmq_errno()));
-    schedule(argc == 3 ? argv[2] : "");
+    schedule(argc > 2 ? argv[2] : "");
     zmq_msg_close(&frame);
     zmq_close(dealer);
     zmq_ctx_term(context);

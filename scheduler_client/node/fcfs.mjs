@@ -1,6 +1,6 @@
 // First come, first served, in JavaScript, over the hpcosim protocol (../../protocol/README.md).
 //
-//     node fcfs.mjs tcp://127.0.0.1:28080 [SCENARIO]
+//     node fcfs.mjs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S]]
 //
 // Exit status 0: the simulation ended. Exit status 1: an error, with a line on standard error.
 import { randomBytes } from "node:crypto";
@@ -8,7 +8,6 @@ import { Decoder, Encoder } from "@msgpack/msgpack";
 import { Dealer } from "zeromq";
 
 const RESEND_MS = 5000;
-const MAX_SENDS = 12;
 
 // ---- msgpack ----
 
@@ -36,7 +35,7 @@ function list(value, name) {
 // duplicate replies (specification, section 6). A DEALER can resend, a REQ cannot.
 async function exchange(socket, request) {
   const body = encoder.encode(request);
-  for (let sends = 0; sends < MAX_SENDS; sends++) {
+  for (let sends = 0; sends * RESEND_MS < 1000 * timeoutS; sends++) {
     await socket.send(body);
     for (;;) {
       let frames;
@@ -50,7 +49,7 @@ async function exchange(socket, request) {
       if (isReplyTo(reply, request)) return reply;
     }
   }
-  throw new Error(`no reply from ${address} within ${(RESEND_MS / 1000) * MAX_SENDS} s`);
+  throw new Error(`no reply from ${address} within ${timeoutS} s: no server, or a paused session`);
 }
 
 // Returns whether a message is the reply to the request; throws if it is not a valid reply.
@@ -161,9 +160,9 @@ async function schedule(socket, scenario) {
   }
 }
 
-const [address, scenario = ""] = process.argv.slice(2);
-if (!address) {
-  console.error("usage: node fcfs.mjs ADDRESS [SCENARIO]");
+const [address, scenario = "", timeoutS = 60] = process.argv.slice(2);
+if (!address || !(timeoutS > 0)) {
+  console.error("usage: node fcfs.mjs ADDRESS [SCENARIO [TIMEOUT_S]]");
   process.exit(2);
 }
 const socket = new Dealer({ linger: 0, receiveTimeout: RESEND_MS, sendTimeout: RESEND_MS });

@@ -261,6 +261,15 @@ def test_a_closed_standard_error_loses_no_result() -> None:
     assert Path("out/run.json").exists()
 
 
+def test_closed_standard_streams_are_no_traceback() -> None:
+    """A watched run without standard streams starts at once, as without a terminal."""
+    live = f"{sys.executable} -m hpcosim_cli run tiny.yaml --watch --speed max --out out"
+    done = subprocess.run(f"{live} <&- >&- 2>err", shell=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in Path("err").read_text()) == (0, False)
+    table = f"{sys.executable} -m hpcosim_cli schedulers >&- 2>err"
+    assert subprocess.run(table, shell=True, timeout=60, check=False).returncode == 0
+
+
 def test_draw_into_a_folder_is_wrong_usage(tmp_path: Path) -> None:
     """The path of the images is not a folder."""
     invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")

@@ -6,6 +6,7 @@ import base64
 import csv
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 
@@ -156,16 +157,17 @@ def test_a_report_of_incomplete_results_warns(results: Path) -> None:
 def test_runs_with_different_settings_warn() -> None:
     """The page and standard error have the settings with both values, but not the scheduler."""
     _run("a")
-    _run("b", "--scheduler", "fcfs", "--set", "kill_at_walltime=true", "--seed", "6")
+    _run("b", "--scheduler", "fcfs", "--set", "kill_at_walltime=true", "--set", "dynamic_jobs=true")
     done = invoke("report", "a", "b", "-o", "page.html")
     assert done.status == 0
     assert done.err == (
-        "warning: easy and fcfs have different settings: seed: 5 and 6; "
-        "kill_at_walltime: false and true\n"
+        "warning: easy and fcfs have different settings: kill_at_walltime: false and true; "
+        "dynamic_jobs: false and true\n"
     )
     (notice,) = re.findall(r'<p class="notice[^>]*>([^<]*)</p>', Path("page.html").read_text())
     assert notice == (
-        "easy and fcfs have different settings: seed: 5 and 6; kill_at_walltime: false and true"
+        "easy and fcfs have different settings: kill_at_walltime: false and true; "
+        "dynamic_jobs: false and true"
     )
 
 
@@ -224,3 +226,26 @@ def _write_jobs(file: Path, jobs: list[dict[str, str]], columns: list[str]) -> N
         writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(jobs)
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_only_a_regular_file_is_replaced(results: Path, force: tuple[str, ...]) -> None:
+    """A FIFO or a link to a device is an error at once, also with --force, and stays."""
+    os.mkfifo("fifo")
+    Path("null").symlink_to("/dev/null")
+    for name in ("fifo", "null"):
+        done = invoke("report", "out", "-o", name, *force)
+        assert done.status == 2
+        assert done.error == f"{name} is not a regular file; expected the path of a file"
+    assert Path("fifo").is_fifo()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_and_its_report_is_replaced(results: Path) -> None:
+    """A report through a link is written to the target of the link."""
+    Path("far").mkdir()
+    Path("link.html").symlink_to("far/page.html")
+    for _ in range(2):
+        assert invoke("report", "out", "-o", "link.html").status == 0
+    assert Path("link.html").is_symlink()
+    assert "hpcosim" in Path("far/page.html").read_text(encoding="utf-8")

@@ -35,3 +35,11 @@ def test_it_equals_fcfs(processes: Processes, tmp_path: Path) -> None:
     run_scenario(DEMO, scheduler="fcfs", transport="inproc", out=tmp_path / "fcfs")
     metrics = [(tmp_path / out / "metrics.json").read_text() for out in ("out", "fcfs")]
     assert metrics[0] == metrics[1]
+
+
+@pytest.mark.slow
+def test_its_timeout_can_be_given(tmp_path: Path) -> None:
+    """Without a reply it ends after the given time, and says that the session may be paused."""
+    command = [sys.executable, str(MINIMAL), f"ipc://{tmp_path}/nobody", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert done.stderr == f"error: no reply from {command[2]} in 1 s: no server, or a pause\n"

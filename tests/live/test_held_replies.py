@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import zmq
 
+import hpcosim_server.service.held
 from hpcosim_client import make_policy
 from hpcosim_client.connection import Timeouts
 from hpcosim_client.loop import run
@@ -38,6 +39,8 @@ workload: {synthetic: {model: poisson, jobs: 20, mean_interarrival_s: 60, cores:
   run_s: [10, 300]}}
 scheduler: {name: easy}
 """
+
+OVER_S = -1.0  # a timeout that has passed
 
 
 class Recorder:
@@ -85,6 +88,11 @@ class Desk:
         answer = self.service.answer(encode(message), (envelope,))
         return decode_server_message(answer) if answer else None
 
+    def tidy(self) -> None:
+        """Close idle sessions, and write their results."""
+        self.service.tidy()
+        self.service.tidy()
+
     def decide(self, seq: int, envelope: bytes = b"") -> Any:
         """Return the reply to a request without decisions."""
         return self.send(Decisions(session=self.session, seq=seq), envelope)
@@ -127,12 +135,46 @@ def test_a_client_that_does_not_know_held_gets_no_such_message(tmp_path: Path) -
 
 
 def test_a_paused_session_is_not_idle(desk: Desk) -> None:
-    """The idle timeout does not count while a reply is held back."""
+    """A short idle timeout is extended while a reply is held back."""
     desk.decide(1)
     desk.service.tidy()
     assert desk.recorder.calls == ["opened"]
     desk.recorder.pace.resume()
     assert len(desk.service.due()) == 1
+
+
+@pytest.mark.parametrize(("understood", "closed"), [(True, True), (False, False)])
+def test_a_client_that_stops_resending_loses_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, understood: bool, closed: bool
+) -> None:
+    """A client that understands `held` and has been killed holds no slot for ever."""
+    monkeypatch.setattr(hpcosim_server.service.held, "HELD_IDLE_S", OVER_S)
+    desk = Desk(tmp_path, Limits(idle_s=OVER_S), held_replies=understood)
+    desk.decide(1)
+    desk.tidy()
+    assert ("closed" in desk.recorder.calls) is closed
+
+
+def test_a_copy_of_the_request_ends_the_silence(tmp_path: Path) -> None:
+    """The time of the last copy counts, for clients with and without `held`."""
+    for understood in (True, False):
+        desk = Desk(tmp_path, Limits(), held_replies=understood)
+        desk.decide(1)
+        before_s = desk.service.held.heard_s(desk.session)
+        desk.service._busy_s -= 5.0  # the clock of the service goes on by 5 s
+        desk.decide(1)
+        assert desk.service.held.heard_s(desk.session) > before_s + 4.0
+
+
+def test_the_wait_of_other_clients_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that does not understand `held` loses its session after the longest hold."""
+    monkeypatch.setattr(hpcosim_server.service.held, "LONGEST_HELD_S", OVER_S)
+    desk = Desk(tmp_path, Limits(idle_s=OVER_S))
+    desk.decide(1)
+    desk.tidy()
+    assert desk.recorder.calls == ["opened", "closed"]
 
 
 def test_an_observer_learns_of_the_end(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,41 @@ def test_the_page_and_its_modules_have_a_strict_policy(stage: Stage) -> None:
     stage.run(check)
 
 
+def test_names_have_no_control_characters(stage: Stage) -> None:
+    """Names of schedulers cannot change the direction of text or the lines of the figures."""
+
+    async def check(client: httpx.AsyncClient) -> None:
+        (feed,) = stage.hub.feeds.values()
+        feed.scheduler = 'a\u202eb\n"c\x1b'
+        (session,) = (await client.get("/api/sessions")).json()["sessions"]
+        assert session["scheduler"] == 'a?b?"c?'
+        assert 'scheduler="a?b?\\"c?"' in (await client.get("/metrics")).text
+
+    stage.run(check)
+
+
+def test_figures_of_a_session_are_those_of_its_label_until_it_closes(stage: Stage) -> None:
+    """Names are in an info metric; a closed session is only in the totals."""
+
+    async def check(client: httpx.AsyncClient) -> None:
+        label = stage.player.label
+        stage.player.play(5)
+        next(iter(stage.hub.feeds.values())).look()
+        text = (await client.get("/metrics")).text
+        requests = float(stage.player.simulation.requests)
+        assert f'hpcosim_session_requests_total{{session="{label}"}} {requests}' in text
+        assert f'hpcosim_session_simulated_seconds{{session="{label}"}} ' in text
+        names = 'scenario="live",scheduler="player"'
+        assert f'hpcosim_session_info{{{names},session="{label}"}} 1.0' in text
+        assert re.search(r'^hpcosim_build_info{version="[0-9].*"} 1.0$', text, re.MULTILINE)
+        stage.player.play()
+        text = (await client.get("/metrics")).text
+        assert label not in text
+        assert "hpcosim_requests_total" in text
+
+    stage.run(check)
+
+
 def test_metrics_count_what_happened(stage: Stage) -> None:
     """Prometheus gets the counters of all sessions, and health is a plain reply."""
 
@@ -248,6 +284,20 @@ def test_other_host_names_are_rejected(stage: Stage, host: str, status: int) -> 
     stage.run(check)
 
 
+def test_names_of_the_machine_are_accepted_and_told() -> None:
+    """The machine may be named in full or short; the message says so."""
+
+    async def check() -> None:
+        app = make_app(Hub(RecordingReader), "0.0.0.0", 8080, "", ("Front.example.org", "front"))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
+            for host in ("front.example.org:8080", "FRONT:8080", "localhost"):
+                assert (await client.get("/healthz", headers={"host": host})).status_code == 200
+            refused = await client.get("/healthz", headers={"host": "evil.example"})
+            assert "front.example.org, front" in refused.text
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize(
     ("origin", "status"),
     [(BASE, 200), ("http://evil.example", 403), ("null", 403), ("http://127.0.0.1:9", 403)],
@@ -274,13 +324,12 @@ def test_other_web_sites_cannot_change_the_pace(stage: Stage, origin: str, statu
         ({"authorization": "Bearer "}, 401),
         ({"authorization": f"Bearer {TOKEN}x"}, 401),
         ({"authorization": f"Bearer {TOKEN[:-1]}"}, 401),
-        ({"cookie": f"hpcosim_8080={TOKEN}"}, 200),
-        ({"cookie": f"hpcosim_9090={TOKEN}"}, 401),
+        ({"cookie": f"hpcosim_8080={TOKEN}"}, 401),
         ({"cookie": "hpcosim_8080="}, 401),
     ],
 )
 def test_a_token_is_needed(tmp_path: Path, headers: dict[str, str], status: int) -> None:
-    """With a token, each request needs it as Bearer token or cookie."""
+    """With a token, each request needs it as Bearer token; it is no cookie."""
 
     async def check(client: httpx.AsyncClient) -> None:
         for path in ("/", "/healthz", "/api/sessions", "/live_main.js"):
@@ -300,6 +349,11 @@ def test_the_url_with_the_token_sets_a_cookie_and_hides_the_token(tmp_path: Path
         cookie = reply.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
+        assert TOKEN not in reply.headers["set-cookie"]
         assert (await client.get("/")).status_code == 200
+        (name,) = client.cookies
+        assert name == "hpcosim_8080"
+        client.cookies = httpx.Cookies({"hpcosim_9090": client.cookies[name]})
+        assert (await client.get("/")).status_code == 401
 
     Stage(tmp_path, TOKEN).run(check)

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 import hpcosim_live.feed
 import hpcosim_live.history
 from hpcosim_live.feed import QUEUE, Feed
 from hpcosim_live.history import History
 from hpcosim_live.hub import MAX_CLOSED, Hub
+from hpcosim_live.metrics import registry_of
 from hpcosim_results.frame import Frame, append, decode_frame, encode_frame, frame
 from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
@@ -292,6 +294,7 @@ def test_old_closed_sessions_are_forgotten_but_counted(tmp_path: Path) -> None:
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play()
+        feed.skipped = 7
         requests = player.simulation.requests
         for at in range(MAX_CLOSED + 3):
             other = Player(player._service, f"other {at}")
@@ -301,6 +304,7 @@ def test_old_closed_sessions_are_forgotten_but_counted(tmp_path: Path) -> None:
         assert player.label not in hub.feeds
         total = hub.retired.requests + sum(f.stats.requests for f in hub.feeds.values())
         assert total == requests * (MAX_CLOSED + 4)
+        assert "hpcosim_frames_skipped_total 7.0" in generate_latest(registry_of(hub)).decode()
 
     in_loop(tmp_path, check)
 

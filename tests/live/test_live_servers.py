@@ -209,10 +209,17 @@ def test_a_port_in_use_is_one_clear_line(scenario: Path, tmp_path: Path) -> None
         (("serve", "demo", "--http", "127.0.0.1:99999"), "a port is at most 65535"),
         (("serve", "demo", "--http", "::1:80"), "expected HOST:PORT"),
         (("serve", "demo", "--speed", "60"), "--speed needs --http"),
-        (("serve", "demo", "--http", "127.0.0.1:0", "--speed", "0"), "expected a number > 0"),
+        (("serve", "demo", "--http", "127.0.0.1:0", "--speed", "0"), "expected a number from"),
         (("serve", "demo", "--http", "127.0.0.1:0", "--http-token", "x"), "--http-token: expected"),
+        (("serve", "demo", "--http-token", "x" * 20), "--http-token needs --http HOST:PORT"),
+        (
+            ("serve", "demo", "--http", "127.0.0.1:0", "--http-token", ""),
+            "expected a token, got",
+        ),
+        (("serve", "demo", "--http", "127.0.0.1:0", "--http-token", "x"), "no token on 127.0.0.1"),
+        (("run", "demo", "--watch", "--speed", "1e13"), "from 1e-06 to 1e+12, auto or max"),
         (("run", "demo", "--speed", "60"), "--speed needs --watch"),
-        (("run", "demo", "--watch", "--speed", "fast"), "expected a number > 0, auto or max"),
+        (("run", "demo", "--watch", "--speed", "fast"), "got 'fast'"),
     ],
 )
 def test_wrong_usage_is_explained(options: tuple[str, ...], what: str) -> None:

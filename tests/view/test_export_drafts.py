@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_view.errors import ExportError, NotWrittenError
+from hpcosim_view.errors import ExportError, NoRegularFileError, NotWrittenError
 from hpcosim_view.export.drafts import Drafts
 
 
@@ -64,7 +64,7 @@ def test_files_are_replaced_only_by_force(tmp_path: Path) -> None:
         drafts.add(tmp_path / "x").write_text("new")
     assert contents(tmp_path) == {"x": "new"}
     (tmp_path / "d").mkdir()
-    with pytest.raises(ExportError, match="d is a folder"), Drafts(force=True) as drafts:
+    with pytest.raises(NoRegularFileError, match="d is a folder"), Drafts(force=True) as drafts:
         drafts.add(tmp_path / "d")
 
 
@@ -77,7 +77,10 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "x").read_text() == "new"
     (tmp_path / "null").symlink_to("/dev/null")
-    with pytest.raises(ExportError, match="not a regular file"), Drafts(force=True) as drafts:
+    with (
+        pytest.raises(NoRegularFileError, match="not a regular file"),
+        Drafts(force=True) as drafts,
+    ):
         drafts.add(tmp_path / "null")
 
 

@@ -20,8 +20,8 @@ from hpcosim_live.top.source import FACTOR, Source
 from hpcosim_live.top.tables import RUNNING, WAITING, Order, Rows, running_rows, waiting_rows
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment, moment
-from hpcosim_view.runs import clean
-from hpcosim_view.terminal.text import duration, printable
+from hpcosim_view.runs import clean, printable
+from hpcosim_view.terminal.text import duration
 from hpcosim_view.units import POWER_UNITS, with_unit
 
 REFRESH_S = 0.5

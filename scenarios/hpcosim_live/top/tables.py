@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment
-from hpcosim_view.runs import clean
-from hpcosim_view.terminal.text import duration, node_list, printable
+from hpcosim_view.runs import clean, printable
+from hpcosim_view.terminal.text import duration, node_list
 
 ROWS = 200
 """Maximum number of rows of a table."""

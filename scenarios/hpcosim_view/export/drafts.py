@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from hpcosim_view.errors import ExportError, NotWrittenError
+from hpcosim_view.targets import target_of
 
 
 @contextmanager
@@ -45,13 +46,10 @@ class Drafts:
         """Return the path of the draft of a file. A link stays, and its target is replaced.
 
         Raises:
-            ExportError: the file exists and `force` is false, something else has its name, or it
-                is written twice.
+            ExportError: the file exists and `force` is false, or it is written twice.
+            NoRegularFileError: something else has its name.
         """
-        file = file.resolve() if file.is_symlink() else file
-        if file.exists() and not file.is_file():
-            what = "a folder" if file.is_dir() else "not a regular file"
-            raise ExportError(f"{file} is {what}; expected the path of a file")
+        file = target_of(file)
         if file.exists() and not self._force:
             raise ExportError(f"{file} exists; replace it with --force, or choose another name")
         if file.absolute() in (other.absolute() for other in self._draft_of):

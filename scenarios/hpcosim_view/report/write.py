@@ -13,7 +13,8 @@ from hpcosim_view.errors import ReportError
 from hpcosim_view.report.compared import different_jobs
 from hpcosim_view.report.page import MARK, page_of
 from hpcosim_view.report.settings import different_settings
-from hpcosim_view.terminal.text import printable
+from hpcosim_view.runs import printable
+from hpcosim_view.targets import target_of
 
 MAX_RUNS = 4
 HEAD_CHARACTERS = 4096  # of a file, to recognize a report
@@ -32,7 +33,7 @@ def write_report(
 
     Args:
         folders: results folders.
-        out: the file; missing folders are created. A report there is replaced.
+        out: the file; missing folders are created. A report there is replaced; a link stays.
         force: also replace a file that is no report.
         warn: receives each notice that jobs or settings differ; the page has them, too.
 
@@ -41,12 +42,13 @@ def write_report(
 
     Raises:
         ReportError: the runs cannot be compared, or `out` is a file that is no report.
+        NoRegularFileError: a folder, a device or a FIFO has the name `out`.
         ReadResultsError: a folder has no results that can be read.
         ResultsError: the file cannot be written.
     """
-    _check_output(out, force=force)
+    target = _target(out, force=force)
     page = report_page(folders, warn)
-    write_together(out.parent, {out.name: [page]})
+    write_together(target.parent, {target.name: [page]})
     return out
 
 
@@ -107,16 +109,16 @@ def _names(folders: Sequence[Path], runs: Sequence[Frame]) -> list[str]:
     return next((names for names in choices if max(Counter(names).values()) == 1), choices[-1])
 
 
-def _check_output(out: Path, *, force: bool) -> None:
-    """Check that a file in the place of a report is one."""
-    if out.is_dir():
-        raise ReportError(f"{out} is a folder; expected the path of a file")
-    if force or not out.exists():
-        return
-    with out.open("rb") as file:
+def _target(out: Path, *, force: bool) -> Path:
+    """Return the file to replace; check that it is a report if it exists."""
+    target = target_of(out)
+    if force or not target.exists():
+        return target
+    with target.open("rb") as file:
         head = file.read(HEAD_CHARACTERS)
     if MARK.encode() not in head:
         raise ReportError(
             f"{out}: this file is no report of hpcosim; choose another one with --out, or replace "
             "it with --force"
         )
+    return target

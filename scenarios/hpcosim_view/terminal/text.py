@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from hpcosim_view.runs import printable
+
 DAY_S, HOUR_S, MINUTE_S = 86_400, 3_600, 60
 
 
@@ -39,11 +41,6 @@ def lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]
     return [
         " ".join(_cell(*each) for each in zip(columns, row, strict=True)).rstrip() for row in table
     ]
-
-
-def printable(text: str) -> str:
-    """Return text on one line without characters that control a terminal or its direction."""
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def word(text: str) -> str:

@@ -11,6 +11,12 @@ from hpcosim_server.service.pace import Pace
 Envelope = Sequence[bytes]
 """The frames before the body of a message: the return address of its sender."""
 
+HELD_IDLE_S = 60.0
+"""Least idle timeout while a reply is held back from a client that understands `held`, s: such a
+client sends its request again every few seconds."""
+LONGEST_HELD_S = 86_400.0
+"""Least idle timeout while a reply is held back from another client, s: it may wait in silence."""
+
 HELD = b""
 """Instead of a reply: it is held back, and the request gets no reply now."""
 
@@ -25,6 +31,7 @@ class HeldReply(NamedTuple):
         answer: the encoded reply.
         pace: the pace of the session.
         understood: whether the client understands the message `held`.
+        heard_s: time of the last copy of the request on the service's clock, s.
     """
 
     envelope: Envelope
@@ -33,6 +40,7 @@ class HeldReply(NamedTuple):
     answer: bytes
     pace: Pace
     understood: bool
+    heard_s: float
 
 
 class HeldReplies:
@@ -61,7 +69,19 @@ class HeldReplies:
         """Forget the reply of a session, if one is held back."""
         self._by_session.pop(session, None)
 
-    def repeated(self, request: Decisions, envelope: Envelope) -> bytes | None:
+    def heard_s(self, session: str) -> float:
+        """Return the time of the last copy of a request on the service's clock, s; 0: none."""
+        held = self._by_session.get(session)
+        return 0.0 if held is None else held.heard_s
+
+    def idle_timeout_s(self, session: str, usual_s: float) -> float:
+        """Return the idle timeout of a session whose reply may be held back, s."""
+        held = self._by_session.get(session)
+        if held is None:
+            return usual_s
+        return max(usual_s, HELD_IDLE_S if held.understood else LONGEST_HELD_S)
+
+    def repeated(self, request: Decisions, envelope: Envelope, clock_s: float) -> bytes | None:
         """Return the reply to a copy of a request whose reply is held back; None: it is none.
 
         The reply will go to the sender of this copy.
@@ -69,7 +89,7 @@ class HeldReplies:
         held = self._by_session.get(request.session)
         if held is None or held.request.seq != request.seq or held.request != request:
             return None
-        self._by_session[request.session] = held._replace(envelope=envelope)
+        self._by_session[request.session] = held._replace(envelope=envelope, heard_s=clock_s)
         return encode(Held(seq=request.seq, now_s=held.now_s)) if held.understood else HELD
 
     def due(self) -> Iterator[tuple[str, Envelope, bytes]]:

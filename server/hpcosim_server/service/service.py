@@ -164,9 +164,10 @@ class Service:
         for session in list(self._open.values()):
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
-            silent_s = 0.0 if session.name in self.held else now_s - session.last_message_s
-            if silent_s > self.limits.idle_s:
-                session.end(f"no message from the client for more than {self.limits.idle_s:g} s")
+            heard_s = max(session.last_message_s, self.held.heard_s(session.name))
+            timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
+            if now_s - heard_s > timeout_s:
+                session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent")
 
     def stop(self, why: str) -> bool:
@@ -205,7 +206,7 @@ class Service:
     def _decide(self, request: Decisions, envelope: Envelope) -> bytes:
         repeated = self._closed.repeated_reply(request)
         if repeated is None:
-            repeated = self.held.repeated(request, envelope)
+            repeated = self.held.repeated(request, envelope, self._idle_clock_s())
         if repeated is not None:
             return repeated
         session = self._find(request.session)
@@ -218,7 +219,9 @@ class Service:
         pace = session.pace
         if pace is not None and not pace.is_free and session.seq > before:
             now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
-            return self.held.hold(HeldReply(envelope, request, now_s, answer, pace, understood))
+            heard_s = session.last_message_s
+            held = HeldReply(envelope, request, now_s, answer, pace, understood, heard_s)
+            return self.held.hold(held)
         return answer
 
     def _hello(self, hello: Hello) -> bytes:
