@@ -140,7 +140,7 @@ def test_same_seed_same_recording(scene: Scene) -> None:
             assert second[name] == column, name
 
 
-def _columns(recording: Recording) -> dict[str, object]:
+def _columns(recording: Recording) -> dict[str, Any]:
     """Return everything that a recording holds, its explanations included."""
     return {**vars(recording), **vars(recording.explanations), "explanations": None}
 

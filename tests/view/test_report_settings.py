@@ -59,8 +59,8 @@ def test_the_text_has_path_and_both_values(
 
 def test_ten_settings_are_named_and_the_others_counted(tmp_path: Path) -> None:
     """The text stays short."""
-    settings = [{f"a{at}": at + value for at in range(13)} for value in (0, 1)]
-    found = _difference(tmp_path, *settings)
+    one, other = ({f"a{at}": at + value for at in range(13)} for value in (0, 1))
+    found = _difference(tmp_path, one, other)
     assert found.count(" and ") == 10
     assert found.endswith("; 3 more settings")
 
@@ -79,8 +79,9 @@ def test_logs_are_compared_by_content(tmp_path: Path) -> None:
 
 def test_settings_that_are_nested_too_deeply_are_an_error(tmp_path: Path) -> None:
     """The error names the file."""
-    deep: list[dict[str, Any]] = [{"a": 0}, {"a": 1}]
+    one: dict[str, Any] = {"a": 0}
+    other: dict[str, Any] = {"a": 1}
     for _ in range(400):
-        deep = [{"a": each} for each in deep]
+        one, other = {"a": one}, {"a": other}
     with pytest.raises(ReportError, match=r"other/run.json: damaged: too many levels"):
-        _difference(tmp_path, *deep)
+        _difference(tmp_path, one, other)

@@ -13,7 +13,7 @@ from hpcosim_results.moment import Moment, moment
 from hpcosim_server.record.recording import STATES
 from hpcosim_view.errors import SelectionError
 from hpcosim_view.runs import Placements, by_job, clean, nodes_of
-from hpcosim_view.terminal.text import Column, duration, lines, node_list, runs, word
+from hpcosim_view.terminal.text import Column, duration, intervals_of, lines, node_list, word
 from hpcosim_workloads.table import PLACEMENTS
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -186,7 +186,7 @@ def _over(frame: Frame, at_s: float) -> Iterator[QueuedJob]:
         if end_s <= at_s:
             used = end_s - start_s[row]
             nodes = [place.node for place in places.of(start_of[row])] if row in start_of else []
-            held = runs(nodes)
+            held = intervals_of(nodes)
             yield facts.job(row, STATES[state], start_s[row], used, len(nodes), held, "")
 
 
