@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Any, NamedTuple
@@ -24,6 +24,9 @@ EXAMPLE = "http://127.0.0.1:8080"
 TOKEN_VARIABLE = "HPCOSIM_HTTP_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT_S = 30.0
 """Longest wait for the next bytes of a reply, s; a live view sends some every few seconds."""
+FIRST_TIMEOUT_S = 5.0
+"""Longest wait for the list of sessions, which a live view has at hand, s."""
+MAX_LISTED = 20  # sessions
 MAX_JSON_BYTES = 16 * 2**20
 MAX_MESSAGE = 300  # characters
 _QUERY = re.compile(r"(?:token=([A-Za-z0-9_.~-]*))?")
@@ -85,7 +88,7 @@ class LiveView:
 
     def sessions(self) -> list[LiveSession]:
         """Return the sessions, the oldest first."""
-        with closing(self._open("/api/sessions")) as reply:
+        with closing(self._open("/api/sessions", first=True)) as reply:
             data = self._read(reply, MAX_JSON_BYTES)
         try:
             return msgspec.json.decode(data, type=_Sessions).sessions
@@ -102,11 +105,10 @@ class LiveView:
             LiveRequestError: there is no such session, or there are several.
         """
         sessions = self.sessions()
-        known = ", ".join(_short(each.label) for each in sessions[:20])
         if label:
             found = [each for each in sessions if each.label == label]
             if not found:
-                what = f"no session {_short(label)!r}; expected one of: {known or '(none)'}"
+                what = f"no session {_short(label)!r}; expected one of: {_listed(sessions)}"
                 raise LiveRequestError(f"{self.url}: {what}")
             return found[0]
         if not sessions:
@@ -114,7 +116,7 @@ class LiveView:
             raise LiveRequestError(f"{self.url}: {what}")
         going = [each for each in sessions if not each.ended_because] or sessions
         if len(going) > 1:
-            what = f"there are {len(going)} sessions; name one with --session: {known}"
+            what = f"there are {len(going)} sessions; name one with --session: {_listed(going)}"
             raise LiveRequestError(f"{self.url}: {what}")
         return going[0]
 
@@ -174,18 +176,21 @@ class LiveView:
         except FrameError as error:
             raise self._no_live_view(str(error)) from None
 
-    def _open(self, path: str, body: bytes | None = None) -> HTTPResponse:
+    def _open(self, path: str, body: bytes | None = None, *, first: bool = False) -> HTTPResponse:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
             request = Request(self.url + path, body, headers)  # noqa: S310 - http or https
-            reply: HTTPResponse = self._opener.open(request, timeout=self._timeout_s)
+            timeout_s = min(self._timeout_s, FIRST_TIMEOUT_S) if first else self._timeout_s
+            reply: HTTPResponse = self._opener.open(request, timeout=timeout_s)
         except HTTPError as error:
             with closing(error):
                 raise self._refused(error) from None
         except (OSError, HTTPException, ValueError) as error:
-            raise self._no_live_view(_reason(error)) from None
+            is_other = first and not isinstance(error, URLError)  # something listens there
+            hint = "; expected the address of --http, not that for schedulers" if is_other else ""
+            raise self._no_live_view(_reason(error) + hint) from None
         return reply
 
     def _read(self, reply: HTTPResponse, limit: int) -> bytes:
@@ -269,6 +274,15 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
     return str(getattr(error, "strerror", None) or error or type(error).__name__).lower()
+
+
+def _listed(sessions: Sequence[LiveSession]) -> str:
+    """Return the labels of sessions with their schedulers and whether they run."""
+    texts = []
+    for each in sessions[:MAX_LISTED]:
+        state = "over" if each.ended_because else "runs"
+        texts.append(f"{_short(each.label)} ({_short(each.scheduler)}, {state})")
+    return ", ".join(texts + ["..."] * (len(sessions) > MAX_LISTED)) or "(none)"
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
+import zmq
 
+import hpcosim_live.client
 from hpcosim_live.client import LiveView
 from hpcosim_live.errors import LiveRequestError, NoLiveViewError
 from support.frames_by_hand import small_run
@@ -53,12 +55,15 @@ def test_a_change_of_pace_reaches_the_server(server: LiveServer) -> None:
 
 def test_a_session_must_exist_and_be_clear(server: LiveServer) -> None:
     """The error lists the sessions; a session that has ended is not meant."""
-    with pytest.raises(LiveRequestError, match="no session 'two'; expected one of: one"):
+    with pytest.raises(
+        LiveRequestError, match=r"no session 'two'; expected one of: one \(\w+, over\)$"
+    ):
         view(server).session("two")
     server.sessions["three"] = [small_run(ended_because="")]
     assert view(server).session().label == "three"
     server.sessions["four"] = [small_run(ended_because="")]
-    with pytest.raises(LiveRequestError, match="2 sessions; name one with --session: one, three"):
+    listed = r"three \(\w+, runs\), four \(\w+, runs\)$"
+    with pytest.raises(LiveRequestError, match=f"2 sessions; name one with --session: {listed}"):
         view(server).session()
     server.sessions.clear()
     with pytest.raises(LiveRequestError, match="no scheduler has connected yet"):
@@ -120,6 +125,15 @@ def test_a_server_that_is_silent_is_an_error(server: LiveServer) -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(NoLiveViewError, match="does not answer in time"):
             LiveView(url, timeout_s=0.05).sessions()
+
+
+def test_the_port_of_schedulers_is_told_apart_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What greets in another protocol and waits is an error after a short time, with a hint."""
+    monkeypatch.setattr(hpcosim_live.client, "FIRST_TIMEOUT_S", 0.1)
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        port = router.bind_to_random_port("tcp://127.0.0.1")
+        with pytest.raises(NoLiveViewError, match="the address of --http, not that for schedulers"):
+            LiveView(f"http://127.0.0.1:{port}").sessions()
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x", "http://", "http://x:y", "http://x/y", "tcp://x:1"])

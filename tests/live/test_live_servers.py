@@ -157,6 +157,24 @@ def test_a_paused_server_ends_at_once(
     assert client.wait(SOON_S) != 0
 
 
+def test_viewers_and_schedulers_learn_that_a_server_was_killed(
+    processes: Processes, scenario: Path, tmp_path: Path
+) -> None:
+    """After SIGKILL a stream breaks off, the scheduler ends with an error, no result is half."""
+    server = live_server(processes, scenario, tmp_path / "out", "--speed", "100")
+    url = url_of(server)
+    client = processes.start("schedule", "easy", "--connect", server.address, "--timeout-s", "2")
+    path = f"{url}/api/sessions/{label_of(url)}/frames"
+    with httpx.stream("GET", path, timeout=SOON_S) as stream:
+        frames = frames_of(stream.iter_lines())
+        next(frames)
+        server.process.kill()
+        with pytest.raises(httpx.RemoteProtocolError):
+            list(frames)
+    assert client.wait(SOON_S) == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("transport", ["ipc", "inproc"])
 def test_a_paused_run_ends_at_once(
     processes: Processes, scenario: Path, tmp_path: Path, transport: str
