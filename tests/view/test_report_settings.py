@@ -61,7 +61,7 @@ def test_the_text_has_path_and_both_values(
 def test_ten_settings_are_named_and_the_others_counted(tmp_path: Path) -> None:
     """The text stays short."""
     settings = [{f"a{at}": at + value for at in range(13)} for value in (0, 1)]
-    found = _difference(tmp_path, *settings)
+    found = _difference(tmp_path, settings[0], settings[1])
     assert found.count(" and ") == 10
     assert found.endswith("; 3 more settings")
 
@@ -84,4 +84,4 @@ def test_settings_that_are_nested_too_deeply_are_an_error(tmp_path: Path) -> Non
     for _ in range(400):
         deep = [{"a": each} for each in deep]
     with pytest.raises(ReportError, match=r"other/run.json: damaged: too many levels"):
-        _difference(tmp_path, *deep)
+        _difference(tmp_path, deep[0], deep[1])

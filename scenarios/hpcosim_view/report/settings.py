@@ -76,11 +76,11 @@ def _differences(one: Any, other: Any, path: str = "", level: int = 0) -> Iterat
     sections = [value for value in (one, other) if isinstance(value, Mapping)]
     if sections and all(isinstance(value, Mapping) or value is None for value in (one, other)):
         for key in dict.fromkeys(key for section in sections for key in section):
-            values = [(value or {}).get(key) for value in (one, other)]
-            yield from _differences(*values, f"{path}.{key}" if path else str(key), level + 1)
+            a, b = ((value or {}).get(key) for value in (one, other))
+            yield from _differences(a, b, f"{path}.{key}" if path else str(key), level + 1)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for at, values in enumerate(zip(one, other, strict=True)):
-            yield from _differences(*values, f"{path}[{at}]", level + 1)
+        for at, (a, b) in enumerate(zip(one, other, strict=True)):
+            yield from _differences(a, b, f"{path}[{at}]", level + 1)
     else:
         yield path, one, other
 
