@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -45,6 +46,7 @@ def squeue(
     with errors_in_one_line():
         check_one_source(results, server, session, token)
         from hpcosim_server.record.results import to_json
+        from hpcosim_view.runs import clean
         from hpcosim_view.terminal import squeue as table
 
         chosen = table.ACTIVE if states is None else table.states_named(states)
@@ -52,9 +54,12 @@ def squeue(
         jobs = table.queue_at(frame, at_s, chosen)
         if user is not None:
             users = set(user.split(","))
+            if frame.about["users"]:
+                _warn_of_unknown("user", users, {clean(name) for name in frame.about["users"]})
             jobs = [each for each in jobs if each.user in users]
         if job is not None:
             ids = set(job.replace(" ", "").split(","))
+            _warn_of_unknown("job", ids, set(map(str, frame.columns["job.id"].tolist())))
             jobs = [each for each in jobs if str(each.job_id) in ids]
         if as_json:
             rows = [
@@ -68,3 +73,11 @@ def squeue(
         else:
             for line in table.squeue(jobs, long=long, start=start):
                 typer.echo(line)
+
+
+def _warn_of_unknown(kind: str, chosen: Collection[str], known: Collection[str]) -> None:
+    """Warn of chosen users or jobs that the whole run does not have."""
+    from hpcosim_cli.report import print_warning
+
+    for name in sorted(set(chosen) - set(known)):
+        print_warning(f"no such {kind} in the run: {name!r:.80}")
