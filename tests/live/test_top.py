@@ -84,7 +84,7 @@ def test_the_power_after_the_last_event_is_that_of_its_nodes_or_unknown() -> Non
         await pilot.pause()
         assert text_of(top, "power") == f"power    {power}"
 
-    for shown, at_s, power in ((run, 100, "100.0 W"), (folder, 99, "130.2 W"), (folder, 100, "-")):
+    for shown, at_s, power in ((run, 100, "100 W"), (folder, 99, "130 W"), (folder, 100, "-")):
         source = Playback(shown, speed=1)
         source.advance(at_s)
         played(partial(scene, power=power), source, size=(120, 40))
