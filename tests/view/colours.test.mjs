@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { COLOURINGS, defaultColouring, shareColours } from "../../scenarios/hpcosim_view/web/colours.js";
+import {
+  COLOURINGS, defaultColouring, shareColours,
+} from "../../scenarios/hpcosim_view/web/colours.js";
 import {
   categoryPalette, luminance, rgbOf, sequencePalette, statePalette, textColourOn,
 } from "../../scenarios/hpcosim_view/web/palettes.js";

@@ -147,7 +147,8 @@ function scarceText(model, row, { scarceShare, scarceUntilS, toS }) {
     const enough = cores === 1 ? "1 core was" : `${countText(cores)} cores were`;
     return `All the time at least ${enough} free. ${KEPT_TEXT}`;
   }
-  const scarce = cores === 1 ? "No core was free" : `Fewer than ${countText(cores)} cores were free`;
+  const fewer = `Fewer than ${countText(cores)} cores were free`;
+  const scarce = cores === 1 ? "No core was free" : fewer;
   if (scarceShare > 0.99999) return `${scarce} all the time.`;
   const until = scarceUntilS === toS ? "the end of the wait" : timeText(scarceUntilS);
   const share = `${numberText(scarceShare * 100, 3)} %`;

@@ -7,7 +7,7 @@ import { packedColour } from "./raster.js";
 const LABEL_FONT = "11px system-ui, sans-serif";
 const LABEL_HEIGHT = 13;
 const DIGIT_WIDTH = 6.6;
-const LABEL_MARGIN = 4;
+const LABEL_MARGIN = 3;
 const TURNED_WIDTH = 10; // of a box with upright text
 const MOST_LABELS = 800;
 const SLICE_BOXES = 4096;

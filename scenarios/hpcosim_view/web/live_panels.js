@@ -81,7 +81,8 @@ export function createLivePanels(below, beside, model, jump) {
   const counts = new LiveCounts(model);
   return {
     redraw() {
-      if (!queue.contains(document.activeElement)) drawQueue(queue, queueTable(model, counts, jump));
+      const used = queue.contains(document.activeElement);
+      if (!used) drawQueue(queue, queueTable(model, counts, jump));
       nodes.replaceChildren(nodeTable(model, counts));
     },
     place(chosen) {
