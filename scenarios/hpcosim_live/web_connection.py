@@ -50,10 +50,9 @@ class Connection(H11Protocol):
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def close_if_waiting(self) -> None:
-        """Close the connection, unless a whole request has arrived."""
+        """Close the connection when its last reply is sent, unless a whole request has arrived."""
         if self.is_waiting:
-            self.connections.discard(self)
-            self.transport.abort()
+            self.transport.close()
 
     def _begin_to_wait(self) -> None:
         if self._deadline is not None:
@@ -63,9 +62,11 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> None:
         others = (cast("Connection", each) for each in self.connections if each is not self)
-        waiting = [each for each in others if each.is_waiting]
-        if waiting:
-            min(waiting, key=lambda each: each._since_s).close_if_waiting()
+        idle = [each for each in others if each.is_waiting or each.transport.is_closing()]
+        if idle:
+            oldest = min(idle, key=lambda each: each._since_s)
+            self.connections.discard(oldest)
+            oldest.transport.abort()  # its peer may never read what is left to send
 
 
 def connection_with(request_timeout_s: float) -> Any:
