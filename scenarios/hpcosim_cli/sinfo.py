@@ -21,7 +21,7 @@ def sinfo(
 ) -> None:
     """Print the nodes of a run at a time, as Slurm's sinfo does."""
     with errors_in_one_line():
-        check_one_source(results, server)
+        check_one_source(results, server, session, token)
         from hpcosim_server.record.results import to_json
         from hpcosim_view.terminal import sinfo as table
 

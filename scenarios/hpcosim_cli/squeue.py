@@ -44,7 +44,7 @@ def squeue(
 ) -> None:
     """Print the jobs of a run at a time, as Slurm's squeue does."""
     with errors_in_one_line():
-        check_one_source(results, server)
+        check_one_source(results, server, session, token)
         from hpcosim_server.record.results import to_json
         from hpcosim_view.runs import clean
         from hpcosim_view.terminal import squeue as table

@@ -33,7 +33,7 @@ def top(
         from hpcosim_results.folder import read_folder
         from hpcosim_view.errors import SelectionError
 
-        check_one_source(results, server)
+        check_one_source(results, server, session, token)
         if server is not None and speed is not None:
             raise SelectionError("--speed applies to a results folder; a live run has + and -")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):

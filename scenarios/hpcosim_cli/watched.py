@@ -57,16 +57,18 @@ At = Annotated[
 ]
 
 
-def check_one_source(results: Path | None, server: str | None) -> None:
+def check_one_source(results: Path | None, server: str | None, session: str, token: str) -> None:
     """Check that either a results folder or a server is given.
 
     Raises:
-        SelectionError: both or none are given.
+        SelectionError: both or none are given, or a session or a token without a server.
     """
     from hpcosim_view.errors import SelectionError
 
     if (results is None) == (server is None):
         raise SelectionError("expected either a results folder or --server URL")
+    if server is None and (session or token):
+        raise SelectionError("--session and --token apply to --server URL, not to a results folder")
 
 
 def live_view(server: str, token: str) -> LiveView:

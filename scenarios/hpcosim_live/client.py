@@ -26,7 +26,8 @@ TIMEOUT_S = 30.0
 """Longest wait for the next bytes of a reply, s; a live view sends some every few seconds."""
 MAX_JSON_BYTES = 16 * 2**20
 MAX_MESSAGE = 300  # characters
-_QUERY = re.compile(r"(?:token=([A-Za-z0-9_.~-]*))?")
+_TOKEN = r"[A-Za-z0-9_.~-]*"  # noqa: S105 - the form of tokens, see `address.check_token`
+_QUERY = re.compile(rf"(?:token=({_TOKEN}))?")
 
 
 class LiveSession(msgspec.Struct, frozen=True):
@@ -72,12 +73,14 @@ class LiveView:
         timeout_s: longest wait for the next bytes of a reply, s.
 
     Raises:
-        LiveRequestError: the URL is malformed.
+        LiveRequestError: the URL or the token is malformed.
     """
 
     def __init__(self, url: str, token: str = "", timeout_s: float = TIMEOUT_S) -> None:
         self.url, token_in_url = _checked(url)  # messages show the URL, never the token
         self._token = token_in_url or token
+        if not re.fullmatch(_TOKEN, self._token):
+            raise LiveRequestError("--token: a token has only letters, digits, -, _, . and ~")
         self._timeout_s = timeout_s
         # Without proxies: a live view is on this machine or near it. Without redirects: these
         # would send the token elsewhere.
@@ -110,7 +113,7 @@ class LiveView:
                 raise LiveRequestError(f"{self.url}: {what}")
             return found[0]
         if not sessions:
-            what = "no scheduler has connected yet; try again when one has"
+            what = "no scheduler has connected yet; start one, or open the page of `run --watch`"
             raise LiveRequestError(f"{self.url}: {what}")
         going = [each for each in sessions if not each.ended_because] or sessions
         if len(going) > 1:

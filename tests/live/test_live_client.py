@@ -88,6 +88,7 @@ def test_a_token_may_be_in_the_url(server: LiveServer) -> None:
         "/?token=secret#x",
     )
     wrong += [partial(LiveView, server.url + rest) for rest in rests]
+    wrong.append(partial(LiveView, server.url, "secret\n"))
     for call in wrong:
         with pytest.raises(LiveRequestError, match="token") as caught:
             call()

@@ -204,6 +204,18 @@ def test_a_run_that_goes_on_while_it_is_shown_is_no_error() -> None:
     played(scene, source, size=(120, 40))
 
 
+def test_a_tick_while_the_application_ends_is_no_error() -> None:
+    """The widgets go before the timer."""
+
+    async def scene(pilot: Pilot, top: Top) -> None:
+        await top.query("*").remove()
+        top.tick()
+        await pilot.pause()
+        assert top.is_running
+
+    played(scene, Playback(small_run()))
+
+
 def test_a_live_session_grows_until_its_end() -> None:
     """Frames appear when they arrive; the end is shown with its reason."""
     with LiveServer() as server:

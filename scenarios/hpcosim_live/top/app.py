@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.coordinate import Coordinate
+from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Label, Sparkline, Static
 
 from hpcosim_live.top.figures import Histories, figures_of, watts
@@ -96,7 +98,8 @@ class Top(App[None]):
         now_s = time.monotonic()
         elapsed_s, self._last_s = now_s - self._last_s, now_s
         self._source.advance(elapsed_s)
-        self.show()
+        with suppress(NoMatches):  # when the application ends, widgets go before the timer
+            self.show()
 
     def show(self) -> None:
         """Update all widgets."""
