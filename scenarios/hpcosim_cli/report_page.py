@@ -37,13 +37,10 @@ def report(
     with errors_in_one_line():
         from hpcosim_cli.report import print_warning
         from hpcosim_scenarios.running.incomplete import why_incomplete
-        from hpcosim_view.report import settings_warnings, write_report
+        from hpcosim_view.report import write_report
 
         for folder in results:
             if reason := why_incomplete(folder):
                 print_warning(f"{folder} has incomplete results: {reason}")
-        page = write_report(results, out or results[0] / "report.html", force=force)
-        for warning in settings_warnings(results, [str(folder) for folder in results]):
-            if warning:
-                print_warning(warning)
-        typer.echo(page)
+        page = out or results[0] / "report.html"
+        typer.echo(write_report(results, page, force=force, warn=print_warning))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -158,17 +159,13 @@ def test_runs_with_different_settings_warn() -> None:
     _run("b", "--scheduler", "fcfs", "--set", "kill_at_walltime=true", "--seed", "6")
     done = invoke("report", "a", "b", "-o", "page.html")
     assert done.status == 0
-    assert done.err == (
-        "warning: a and b have different settings: seed: 5 and 6; "
-        "kill_at_walltime: false and true\n"
+    expected = (
+        "The runs easy and fcfs have different settings: seed: 5 and 6; "
+        "kill_at_walltime: false and true."
     )
-    text = Path("page.html").read_text(encoding="utf-8")
-    data = re.findall(r'data-run="\w+">([^<]*)<', text)
-    first, other = (decode_frame(base64.b64decode(part)).about["warnings"] for part in data)
-    assert not [text for text in first if "settings" in text]
-    assert other[0] == (
-        "easy and fcfs have different settings: seed: 5 and 6; kill_at_walltime: false and true"
-    )
+    assert f"warning: {expected}\n" in done.err
+    (notice,) = re.findall(r'<p class="notice[^>]*>([^<]*)</p>', Path("page.html").read_text())
+    assert expected in notice
 
 
 def test_runs_that_differ_by_their_scheduler_only_have_no_warning() -> None:
@@ -186,3 +183,43 @@ def test_a_folder_of_results_folders_names_all_of_them() -> None:
     Path("study").mkdir()
     Path("study/experiment.json").write_text("{}")
     assert "results of an experiment, which keeps no schedules" in invoke("report", "study").error
+
+
+def test_runs_with_different_jobs_have_a_notice(results: Path) -> None:
+    """Page and warning count them."""
+    _run("fcfs", "--scheduler", "fcfs")
+    jobs = _jobs(Path("fcfs/jobs.csv"))
+    jobs[2]["submit_s"] = str(float(jobs[2]["submit_s"]) - 0.01)
+    jobs[1]["requested_s"] = "123456.0"
+    jobs[3]["job_id"] = "77"  # two more jobs that are in one of the runs only
+    _write_jobs(Path("fcfs/jobs.csv"), jobs, list(jobs[0]))
+    schedule = Path("fcfs/schedule.csv").read_text()
+    Path("fcfs/schedule.csv").write_text(re.sub(r"(?m)^4,", "77,", schedule))
+    done = invoke("report", "out", "fcfs")
+    expected = "easy and fcfs differ in 4 of 21 jobs"
+    assert done.err.startswith("warning: The runs do not have the same jobs")
+    assert expected in done.err
+    (notice,) = re.findall(r'<p class="notice[^>]*>([^<]*)</p>', PAGE.read_text())
+    assert expected in notice
+
+
+def test_runs_with_the_same_jobs_have_no_notice(results: Path) -> None:
+    """A requested time that one of the runs does not know is no difference."""
+    file = _run("fcfs", "--scheduler", "fcfs") / "jobs.csv"
+    older = [name for name in _jobs(file)[0] if name != "requested_s"]
+    _write_jobs(file, _jobs(file), older)
+    done = invoke("report", "out", "fcfs")
+    assert (done.status, done.err) == (0, "")
+    assert 'class="notice' not in PAGE.read_text()
+
+
+def _jobs(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as text:
+        return list(csv.DictReader(text))
+
+
+def _write_jobs(file: Path, jobs: list[dict[str, str]], columns: list[str]) -> None:
+    with file.open("w", newline="") as text:
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(jobs)

@@ -42,8 +42,21 @@ def report_of(*folders: Path) -> Path:
 
 def jobs_of(folder: Path) -> list[dict[str, str]]:
     """Return the rows of `jobs.csv`."""
-    with (folder / "jobs.csv").open(encoding="utf-8", newline="") as file:
+    return read_rows(folder / "jobs.csv")
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
+    """Write the rows of a CSV file; the first one has the columns."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def changed(folder: Path, about: dict[str, Any], change: Callable[[dict[str, str]], None]) -> None:
@@ -53,10 +66,7 @@ def changed(folder: Path, about: dict[str, Any], change: Callable[[dict[str, str
     jobs = jobs_of(folder)
     for job in jobs:
         change(job)
-    with (folder / "jobs.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(jobs[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(jobs)
+    write_rows(folder / "jobs.csv", jobs)
 
 
 def large_jobs(page: Page, run: int = 0) -> list[int]:

@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { COLOURINGS, defaultColouring } from "../../scenarios/hpcosim_view/web/colours.js";
+import { COLOURINGS, defaultColouring, shareColours } from "../../scenarios/hpcosim_view/web/colours.js";
 import {
   categoryPalette, luminance, rgbOf, sequencePalette, statePalette, textColourOn,
 } from "../../scenarios/hpcosim_view/web/palettes.js";
+import { RunModel } from "../../scenarios/hpcosim_view/web/model.js";
 import { modelOf } from "./encoded_frames.mjs";
-import { randomRun } from "./random_run.mjs";
+import { randomFrame, randomNumbers, randomRun } from "./random_run.mjs";
 
 const contrast = (a, b) => {
   const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
@@ -52,6 +53,37 @@ test("classes of size, wait and energy have bounds that belong to the lower clas
   assert.deepEqual([0, 1, 2].map((row) => labelOf("state", row)),
     ["completed", "running", "rejected"]);
   assert.deepEqual([0, 1].map((row) => labelOf("partition", row)), ["unknown", "p"]);
+});
+
+/** Return a run with jobs of these sizes. */
+function runOfSizes(...sizes) {
+  const frame = randomFrame(sizes.length, randomNumbers(5));
+  frame.columns["job.cores"] = Int32Array.from(sizes);
+  const model = new RunModel();
+  model.append(frame);
+  return model;
+}
+
+test("few classes of a quantity have colours that differ much from each other and the page", () => {
+  for (const [theme, page] of [["light", "#ffffff"], ["dark", "#0d1117"]]) {
+    for (const sizes of [[1], [1, 3], [1, 3, 9], [3, 9, 30, 99]]) {
+      const entries = COLOURINGS.size.legend(runOfSizes(...sizes), theme);
+      const colours = entries.map(({ colour }) => colour);
+      assert.equal(new Set(colours).size, sizes.length);
+      colours.forEach((colour) => assert.ok(contrast(colour, page) > 1.8, colour));
+      colours.slice(1).forEach((colour, at) =>
+        assert.ok(contrast(colour, colours[at]) > 1.6, `${theme} ${colours[at]} ${colour}`));
+    }
+  }
+});
+
+test("compared runs share the colours of classes", () => {
+  const models = [runOfSizes(1, 3), runOfSizes(3, 9, 30)];
+  shareColours(models);
+  const colours = models.map((model) => new Map(COLOURINGS.size.legend(model)
+    .map(({ label, colour }) => [label, colour])));
+  assert.equal(colours[0].get("2–4"), colours[1].get("2–4"));
+  assert.equal(new Set([...colours[0].values(), ...colours[1].values()]).size, 4);
 });
 
 test("the default colouring is by user if there are several", async () => {

@@ -31,5 +31,5 @@ process.stdout.write(JSON.stringify({
   byUser: byUser(models, MEASURES.slowdown.of),
   differences,
   classes: differenceClasses(differences.map(({ differenceS }) => differenceS)),
-  found: ["1", "12", "User Two", "completed", "nobody"].map((text) => searchJobs(model, text, 5)),
+  found: ["1", "12", "User Two", "completed", "nobody", "Job 12", "job3"].map((text) => searchJobs(model, text, 5)),
 }));

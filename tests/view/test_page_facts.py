@@ -199,15 +199,19 @@ def test_differences_of_waits(run: Run) -> None:
     expected = start_s - run.start_s
     found = run.facts["differences"]
     assert [row["differenceS"] for row in found] == pytest.approx(expected)
-    counts = {row["name"]: row["count"] for row in run.facts["classes"]}
+    classes = run.facts["classes"]
+    counts = {row["name"]: row["count"] for row in classes}
+    ends = [classes[0], classes[-1]]
+    assert all(row["count"] > 0 or row["side"] == 0 for row in ends)  # no empty class at an end
     assert sum(counts.values()) == JOBS
-    assert counts["< 1 min"] == (np.abs(expected) < 60).sum()
+    assert counts["less than 1 s"] == (np.abs(expected) < 1).sum()
+    assert counts["+1 min to +10 min"] == ((expected >= 60) & (expected < 600)).sum()
     assert counts["+10 min to +1 h"] == ((expected >= 600) & (expected < 3600)).sum()
 
 
 def test_search_finds_ids_users_and_states(run: Run) -> None:
     """An exact id comes first, then ids that begin so; users by part, states by their begin."""
-    by_one, by_twelve, by_user, by_state, nobody = run.facts["found"]
+    by_one, by_twelve, by_user, by_state, nobody, with_prefix, joined = run.facts["found"]
     ids = [int(job) for job in run.frame.columns["job.id"]]
     assert [ids[row] for row in by_one["rows"]] == [1, 10, 11, 12, 13]
     assert by_one["total"] == sum(str(job).startswith("1") for job in ids)
@@ -216,3 +220,5 @@ def test_search_finds_ids_users_and_states(run: Run) -> None:
     assert by_user["total"] == int(np.isin(users, [2, 3]).sum())
     assert by_state["total"] == JOBS
     assert nobody == {"rows": [], "total": 0}
+    assert with_prefix == by_twelve
+    assert ids[joined["rows"][0]] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.browser import Pages, colour_at, colour_in_css, keep_screenshot, painted, position_of
+from support.commands import SCENARIO
 from support.processes import eventually
 from support.report_pages import (
     LOW_CONTRAST,
@@ -19,7 +21,10 @@ from support.report_pages import (
     jobs_of,
     large_jobs,
     legend_of,
+    read_rows,
     report_of,
+    simulated,
+    write_rows,
 )
 
 if TYPE_CHECKING:
@@ -124,7 +129,7 @@ def test_two_runs_have_the_right_differences(pages: Pages, report_runs: Path) ->
     )
     differences = [later - earlier for earlier, later in zip(first, second, strict=True)]
     assert f"Of {len(first)} jobs" in text
-    assert f" {sum(value < 0 for value in differences)} waited shorter" in text
+    assert f" {sum(value < 0 for value in differences)} waited less" in text
     assert f" {sum(value > 0 for value in differences)} waited longer" in text
     expected_s = [
         json.loads((report_runs / name / "metrics.json").read_text())["mean_wait_s"]
@@ -139,6 +144,50 @@ def test_two_runs_have_the_right_differences(pages: Pages, report_runs: Path) ->
     assert len(boxes) == 2
     assert boxes[0] == boxes[1]
     keep_screenshot(page, "report-of-two", whole=True)
+
+
+def test_the_header_tells_schedulers_from_runs(
+    pages: Pages, report_runs: Path, tmp_path: Path
+) -> None:
+    """Each scheduler once, then the runs if they have other names; a time only if all have it."""
+    again = Path(shutil.copytree(report_runs / "easy", tmp_path / "again"))
+    header = pages.open(report_of(report_runs / "easy", report_runs / "fcfs")).locator("header")
+    assert header.locator(".subtitle").text_content() == "scheduled by easy, fcfs"
+    assert header.locator("#fact-jobs").text_content() == "20"
+    assert header.locator("#fact-time").count() == 0
+    header = pages.open(report_of(again, report_runs / "easy")).locator("header")
+    assert header.locator(".subtitle").text_content() == "scheduled by easy; runs: again, easy"
+    assert header.locator("#fact-time").count() == 1
+
+
+def test_the_details_say_what_the_scheduler_did_not(pages: Pages, tmp_path: Path) -> None:
+    """They say from when on it explained the wait, and that of others it said nothing."""
+    folder = simulated(tmp_path / "run", SCENARIO, "--scheduler", "easy", "--explain")
+    jobs = [job for job in jobs_of(folder) if float(job["start_s"]) > float(job["submit_s"])]
+    late, silent, plain = (job["job_id"] for job in jobs[:3])
+    said = read_rows(folder / "explanations.csv")
+    kept = [row for row in said if row["job_id"] not in (late, silent)]
+    about_late = next(row for row in said if row["job_id"] == late)
+    start_s = next(float(job["start_s"]) for job in jobs if job["job_id"] == late)
+    kept.append(about_late | {"time_s": str(start_s - 0.1)})
+    kept.sort(key=lambda row: float(row["time_s"]))
+    write_rows(folder / "explanations.csv", kept)
+    page = pages.open(report_of(folder))
+    assert "Nothing until " in details_of(page, late)
+    assert "Nothing: the scheduler was not called" in details_of(page, silent)
+    assert "Nothing" not in details_of(page, plain)
+    texts = [details_of(page, job["job_id"]) for job in jobs]
+    assert not re.search("than 1 core|1 core were", " ".join(texts))
+    parts = [text for text in texts if "last until" in text]
+    assert all("In the rest enough cores were free." in text for text in parts)
+    keep_screenshot(page, "report-explained")
+
+
+def details_of(page: Page, job: str) -> str:
+    """Choose a job and return the text about it."""
+    page.evaluate("(job) => window.hpcosim.selection.set(job)", job)
+    eventually(partial(shows_details, page, f"Job {job}\n"))
+    return details(page)
 
 
 def test_every_chart_has_a_name_and_a_table(pages: Pages, report_runs: Path) -> None:

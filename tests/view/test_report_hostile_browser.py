@@ -50,6 +50,11 @@ def test_hostile_names_do_nothing(pages: Pages, report_runs: Path, tmp_path: Pat
     page.keyboard.press("/")
     page.keyboard.type("script>alert")
     eventually(lambda: page.locator("#search-results li").count() >= 1)
+    page.keyboard.press("Control+a")
+    page.keyboard.type("long")
+    eventually(lambda: page.locator("#search-results li").count() >= 1)
+    assert page.evaluate("""() => [...document.querySelectorAll(".popup li")].every(
+      (row) => row.offsetHeight < 90 && row.scrollWidth <= row.clientWidth)""")
     assert page.locator("img, #details script, header script").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert HOSTILE[0] in page.title()
@@ -101,12 +106,20 @@ def test_odd_runs_are_shown(pages: Pages, report_runs: Path, tmp_path: Path, cas
     keep_screenshot(page, f"report-{case.replace(' ', '-')}")
 
 
-def test_a_narrow_window_does_not_scroll_sideways(pages: Pages, report_runs: Path) -> None:
-    """At 360 pixels, the width of a small phone."""
-    page = pages.open(report_of(report_runs / "easy"), viewport={"width": 360, "height": 740})
-    painted(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
-    keep_screenshot(page, "report-narrow", whole=True)
+def test_a_narrow_window_does_not_scroll_sideways(
+    pages: Pages, report_runs: Path, tmp_path: Path
+) -> None:
+    """At the widths of phones, for one run and for a comparison of three."""
+    again = Path(shutil.copytree(report_runs / "easy", tmp_path / "again"))
+    changed(again, {"scheduler": "easy with a longer name"}, lambda job: None)
+    folders = [report_runs / "easy", report_runs / "fcfs", again]
+    for count in (1, 3):
+        page = pages.open(report_of(*folders[:count]), viewport={"width": 360, "height": 740})
+        for width in (360, 400):
+            page.set_viewport_size({"width": width, "height": 740})
+            painted(page)
+            assert page.evaluate("document.documentElement.scrollWidth") == width, count
+        keep_screenshot(page, f"report-narrow-{count}", whole=True)
 
 
 def test_firefox_draws_the_same(pages: Pages, report_runs: Path, tmp_path: Path) -> None:

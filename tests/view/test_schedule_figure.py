@@ -49,6 +49,17 @@ def test_small_charts_have_job_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_node_0_is_at_the_top(tmp_path: Path) -> None:
+    """The order of the nodes is that of the web page: jobs begin in the upper half of the chart."""
+    image = pytest.importorskip("PIL.Image")
+    png, _ = draw_schedule(results_of(tmp_path, jobs_of((0.0, 900.0, 4))), tmp_path / "figure")
+    pixels = np.asarray(image.open(png).convert("RGB"))
+    colour = [int(PALETTE[0][at : at + 2], 16) for at in (1, 3, 5)]
+    rows = np.flatnonzero((pixels == colour).all(axis=2).sum(axis=1) > 500)  # pixels: the job
+    assert rows.min() < 0.1 * len(pixels)
+
+
+@pytest.mark.slow
 def test_axis_and_title_have_units_that_suit_the_run(tmp_path: Path) -> None:
     """A run of two nodes has power in W and energy in Wh."""
     _, svg = draw_schedule(results_of(tmp_path, jobs_of((0.0, 36.0, 8))), tmp_path / "figure")

@@ -7,6 +7,7 @@ import {
   timeText,
   timeTicks,
 } from "../../scenarios/hpcosim_view/web/time_axis.js";
+import { energyText, numberText } from "../../scenarios/hpcosim_view/web/units.js";
 
 test("ticks are round times within the interval, at most as many as asked for", () => {
   for (const span of [0.5, 7, 100, 4000, 9e4, 2e6, 3e8, 1e12]) {
@@ -33,4 +34,10 @@ test("times and durations have readable units", () => {
     ["0 s", "12.3 s", "1 min", "1 h 1 min", "3 d 2 h"]);
   assert.deepEqual([87031, 88198, 86399, 3599.7, 61.2, -90].map(durationText),
     ["1 d 11 min", "1 d 30 min", "1 d", "1 h", "1 min 1 s", "−1 min 30 s"]);
+});
+
+test("all negative numbers have the same minus sign", () => {
+  assert.deepEqual([durationText(-90), numberText(-1.5), numberText(-2e-7, 3), numberText(-3e15, 2)],
+    ["−1 min 30 s", "−1.5", "−2.00e−7", "−3.0e+15"]);
+  assert.equal(energyText(-7200), "−2 Wh");
 });

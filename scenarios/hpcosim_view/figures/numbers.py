@@ -45,7 +45,7 @@ def write_numbers(axes: Axes, jobs: Sequence[tuple[str, str, Any]]) -> None:
             text.set(rotation=rotation, fontsize=size)
             extent = text.get_window_extent(renderer)
             wide, high = extent.width + 2 * MARGIN_PIXELS, extent.height + 2 * MARGIN_PIXELS
-            if wide <= x1 - x0 and high <= y1 - y0:
+            if wide <= x1 - x0 and high <= abs(y1 - y0):
                 break
         else:
             text.remove()

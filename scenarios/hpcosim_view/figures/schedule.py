@@ -116,7 +116,8 @@ def _draw_gantt(axes: Axes, run: Frame, time: Unit) -> None:
         )
     )
     axes.set_xlim(run.about["start_s"] / time.size, run.about["now_s"] / time.size)
-    axes.set_ylim(0, sum(count * cores for count, cores, _ in run.about["nodes"]))
+    cores = sum(count * cores for count, cores, _ in run.about["nodes"])
+    axes.set_ylim(cores, 0)  # node 0 at the top, as on the page
     axes.set_ylabel("core")
     nodes = sum(count for count, *_ in run.about["nodes"])
     axes.set_title(f"jobs on the cores of {nodes} nodes", loc="left", fontsize=9)

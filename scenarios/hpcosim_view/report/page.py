@@ -18,11 +18,12 @@ LEVEL = 7
 """Compression of the runs."""
 
 
-def page_of(runs: Sequence[tuple[str, Frame]]) -> str:
+def page_of(runs: Sequence[tuple[str, Frame]], notice: str = "") -> str:
     """Return the page that shows runs.
 
     Args:
         runs: name and whole run of each.
+        notice: what a reader must know about all runs; empty: nothing.
     """
     script = bundle("report_main.js")
     style = web_file("report.css")
@@ -31,6 +32,7 @@ def page_of(runs: Sequence[tuple[str, Frame]]) -> str:
         policy=_policy(script, style),
         version=escape(hpcosim_version()),
         title=escape(title or "run"),
+        notice=f'<p class="notice strong" dir="auto">{escape(notice)}</p>' if notice else "",
         style=style,
         script=script,
         frames="\n".join(_embedded(name, run) for name, run in runs),

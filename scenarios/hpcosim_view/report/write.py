@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import Frame
 from hpcosim_server.record.folder import write_together
 from hpcosim_view.errors import ReportError
+from hpcosim_view.report.compared import different_jobs
 from hpcosim_view.report.page import MARK, page_of
 from hpcosim_view.report.settings import settings_warnings
+from hpcosim_view.terminal.text import printable
 
 MAX_RUNS = 4
 HEAD_CHARACTERS = 4096  # of a file, to recognize a report
 
 
-def write_report(folders: Sequence[Path], out: Path, *, force: bool = False) -> Path:
+def write_report(
+    folders: Sequence[Path],
+    out: Path,
+    *,
+    force: bool = False,
+    warn: Callable[[str], None] = lambda warning: None,
+) -> Path:
     """Write a report of one to four runs, as a whole or not at all.
 
     The same results give the same bytes.
@@ -26,6 +34,7 @@ def write_report(folders: Sequence[Path], out: Path, *, force: bool = False) -> 
         folders: results folders.
         out: the file; missing folders are created. A report there is replaced.
         force: also replace a file that is no report.
+        warn: receives the notices of different jobs or settings, which are also on the page.
 
     Returns:
         The file.
@@ -36,13 +45,17 @@ def write_report(folders: Sequence[Path], out: Path, *, force: bool = False) -> 
         ResultsError: the file cannot be written.
     """
     _check_output(out, force=force)
-    page = report_page(folders)
+    page = report_page(folders, warn)
     write_together(out.parent, {out.name: [page]})
     return out
 
 
-def report_page(folders: Sequence[Path]) -> str:
+def report_page(folders: Sequence[Path], warn: Callable[[str], None] = lambda warning: None) -> str:
     """Return the page that shows the runs of one to four results folders.
+
+    Args:
+        folders: results folders.
+        warn: receives the notices of different jobs or settings, which are also on the page.
 
     Raises:
         ReportError: the runs cannot be compared.
@@ -58,18 +71,11 @@ def report_page(folders: Sequence[Path]) -> str:
     for folder, run in zip(folders[1:], runs[1:], strict=True):
         _check_platform(folders[0], runs[0], folder, run)
     names = _names(folders, runs)
-    noticed = [
-        _with_warning(run, text)
-        for run, text in zip(runs, settings_warnings(folders, names), strict=True)
-    ]
-    return page_of(list(zip(names, noticed, strict=True)))
-
-
-def _with_warning(run: Frame, text: str) -> Frame:
-    """Return a run with one more warning, which the page shows first; without a text, the run."""
-    if not text:
-        return run
-    return run._replace(about={**run.about, "warnings": [text, *run.about["warnings"]]})
+    named = list(zip(names, runs, strict=True))
+    notices = [each for each in (different_jobs(named), *settings_warnings(folders, names)) if each]
+    for notice in notices:
+        warn(printable(notice))
+    return page_of(named, " ".join(notices))
 
 
 def _check_platform(first: Path, expected: Frame, folder: Path, run: Frame) -> None:

@@ -6,7 +6,7 @@ import { categoryPalette, sequencePalette, statePalette } from "./palettes.js";
 const UNKNOWN_LABEL = "unknown";
 const OTHERS_LABEL = "others";
 
-// Classes with fixed bounds: their colours mean the same in all runs and at all times.
+// Classes with fixed bounds; the colours are spread over those that occur.
 const SIZE_BOUNDS = [1, 4, 16, 64, 256, 1024, 4096];
 const WAIT_BOUNDS_S = [0, 60, 600, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600];
 const ENERGY_BOUNDS_J = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((wh) => wh * 3600);
@@ -24,14 +24,14 @@ const ENERGY_LABELS = ["up to 1 Wh", "up to 10 Wh", "up to 100 Wh", "up to 1 kWh
 export const COLOURINGS = {
   user: makeColouring("user", categoryPalette,
     (model) => rankedClasses(model.user, model.names.users)),
-  size: makeColouring("size", sequencePalette,
+  size: makeSequence("size",
     (model) => boundedClasses(model.jobs, (row) => model.cores[row], SIZE_BOUNDS, SIZE_LABELS)),
-  wait: makeColouring("wait", sequencePalette,
+  wait: makeSequence("wait",
     (model) => boundedClasses(model.jobs, (row) => waitOf(model, row), WAIT_BOUNDS_S, WAIT_LABELS)),
   state: makeColouring("state", statePalette, (model) => ({ of: model.state, labels: JOB_STATES })),
   partition: makeColouring("partition", categoryPalette,
     (model) => rankedClasses(model.partition, model.names.partitions)),
-  energy: makeColouring("energy", sequencePalette,
+  energy: makeSequence("energy",
     (model) => boundedClasses(model.jobs, (row) => model.energyJ[row], ENERGY_BOUNDS_J,
       ENERGY_LABELS)),
 };
@@ -48,16 +48,35 @@ export function defaultColouring(model) {
  *   the classes.
  */
 export function classesOf(name, model) {
-  let cache = COLOUR_CLASSES.get(model);
-  if (cache?.version !== model.version) {
-    cache = { version: model.version };
-    COLOUR_CLASSES.set(model, cache);
-  }
-  cache[name] ??= COLOURINGS[name].classes(model);
-  return cache[name];
+  return keptClasses(name, model, COLOURINGS[name].classes);
 }
 
+/** Return the size class of each job as `classesOf` does, with the same numbers in all runs. */
+export function sizeClassesOf(model) {
+  return COLOURINGS.size.bounded(model);
+}
+
+/**
+ * Give a class of a quantity the same colour in all these runs.
+ * @param {RunModel[]} models whole runs.
+ */
+export function shareColours(models) {
+  for (const model of models) SHARED_COLOURS.set(model, models);
+}
+
+const SHARED_COLOURS = new WeakMap();
 const COLOUR_CLASSES = new WeakMap();
+
+/** Return what `classes` returned for this version of a model. */
+function keptClasses(name, model, classes) {
+  let kept = COLOUR_CLASSES.get(model);
+  if (kept?.version !== model.version) {
+    kept = { version: model.version };
+    COLOUR_CLASSES.set(model, kept);
+  }
+  kept[name] ??= classes(model);
+  return kept[name];
+}
 
 function makeColouring(name, palette, classes) {
   return {
@@ -74,6 +93,35 @@ function makeColouring(name, palette, classes) {
         .filter((entry) => entry.jobs > 0);
     },
   };
+}
+
+/** Return a colouring by a quantity; `classes` returns its bounded classes. */
+function makeSequence(label, classes) {
+  const bounded = (model) => keptClasses(`${label}, bounded`, model, classes);
+  return { ...makeColouring(label, sequencePalette, (model) => spread(model, bounded)), bounded };
+}
+
+/**
+ * Number bounded classes anew, so that those that occur are spread over the palette. Its first
+ * colour, the nearest to the background, is used only if all classes occur.
+ */
+function spread(model, bounded) {
+  const { of, labels } = bounded(model);
+  const unknown = labels.length - 1;
+  const occurs = new Uint8Array(labels.length);
+  for (const each of SHARED_COLOURS.get(model) ?? [model]) {
+    for (const one of bounded(each).of) occurs[one] = 1;
+  }
+  const used = [...occurs.keys()].filter((one) => occurs[one] && one < unknown);
+  const first = used.length < unknown ? 1 : 0;
+  const step = (unknown - 1 - first) / Math.max(used.length - 1, 1);
+  const place = new Uint8Array(labels.length).fill(unknown);
+  used.forEach((one, at) => (place[one] = used.length === 1 ? 4 : first + Math.round(at * step)));
+  const spreadLabels = labels.map(() => "");
+  labels.forEach((label, one) => {
+    if (one === unknown || occurs[one]) spreadLabels[place[one]] = label;
+  });
+  return { of: of.map((one) => place[one]), labels: spreadLabels };
 }
 
 /** Return the time that a job has waited so far, s. */

@@ -7,8 +7,8 @@ import { lazyTable, sortableTable } from "./tables.js";
 import { durationText } from "./time_axis.js";
 import { countText, counted, differenceText, numberText } from "./units.js";
 
-const EDGES_S = [60, 600, 3600, 21600, 86400, 604800];
-const EDGE_TEXTS = ["1 min", "10 min", "1 h", "6 h", "1 d", "7 d"];
+const EDGES_S = [1, 10, 60, 600, 3600, 21600, 86400, 604800];
+const EDGE_TEXTS = ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d"];
 const HISTOGRAM_HEIGHT = 190;
 const LABELS_HEIGHT = 34;
 
@@ -36,9 +36,12 @@ export function waitDifferences(first, second) {
 
 /**
  * Return the number of jobs by difference: the classes between `EDGES_S` on both sides, with the
- * jobs whose wait differs by less than the first edge in the middle.
+ * jobs whose wait differs by less than the first edge in the middle. There are no empty classes at
+ * the ends.
  * @param {number[]} differencesS
- * @returns {Array<{name: string, count: number}>} from much shorter to much longer
+ * @returns {Array<{name: string, side: number, edge: string, count: number}>} from much shorter to
+ *   much longer; `side`: −1 for shorter waits, 1 for longer ones, 0 in the middle; `edge`: the end
+ *   of the class that is nearer to the middle
  */
 export function differenceClasses(differencesS) {
   const sides = EDGES_S.length;
@@ -47,14 +50,19 @@ export function differenceClasses(differencesS) {
     const size = EDGES_S.filter((edgeS) => Math.abs(differenceS) >= edgeS).length;
     counts[sides + Math.sign(differenceS) * size] += 1;
   }
-  return counts.map((count, at) => {
-    const size = Math.abs(at - sides);
-    const sign = at < sides ? "−" : "+";
-    if (size === 0) return { name: `< ${EDGE_TEXTS[0]}`, count };
-    const [edge, next] = [EDGE_TEXTS[size - 1], EDGE_TEXTS[size]];
-    const range = next ? `${edge} to ${sign}${next}` : `${edge} or more`;
-    return { name: `${sign}${range}`, count };
-  });
+  const used = counts.flatMap((count, at) => (count > 0 ? [at] : []));
+  const [first, last] = [Math.min(sides, ...used), Math.max(sides, ...used)];
+  return counts
+    .map((count, at) => ({ ...classOfDifference(at - sides), count }))
+    .slice(first, last + 1);
+}
+
+function classOfDifference(place) {
+  if (place === 0) return { name: `less than ${EDGE_TEXTS[0]}`, side: 0, edge: "" };
+  const [sign, size] = [place < 0 ? "−" : "+", Math.abs(place)];
+  const [edge, next] = [EDGE_TEXTS[size - 1], EDGE_TEXTS[size]];
+  const range = next ? `${edge} to ${sign}${next}` : `${edge} or more`;
+  return { name: sign + range, side: Math.sign(place), edge: sign + edge };
 }
 
 /**
@@ -84,7 +92,7 @@ function showComparison(body, first, second, theme, jump) {
   const longer = found.filter(({ differenceS }) => differenceS > 0).length;
   const meanS = found.reduce((sum, { differenceS }) => sum + differenceS, 0) / found.length;
   const text = `Of ${counted(found.length, "job")} that started in both runs, `
-    + `${countText(shorter)} waited shorter and ${countText(longer)} waited longer with `
+    + `${countText(shorter)} waited less and ${countText(longer)} waited longer with `
     + `${second.name}; mean difference: ${differenceText(meanS)}.`;
   const classes = differenceClasses(found.map(({ differenceS }) => differenceS));
   body.replaceChildren(make("p", {}, text), histogram(classes, second.name, theme),
@@ -127,36 +135,40 @@ function drawHistogram(context, classes, width) {
   const most = Math.max(...classes.map(({ count }) => count), 1);
   const slot = width / classes.length;
   const bottom = HISTOGRAM_HEIGHT - LABELS_HEIGHT;
-  const middle = (classes.length - 1) / 2;
+  const colours = { "-1": "--shorter", 0: "--muted", 1: "--longer" };
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "center";
-  classes.forEach(({ count }, at) => {
+  classes.forEach(({ count, side }, at) => {
     if (count === 0) return;
     const height = Math.max((count / most) * (bottom - 18), 1.5);
-    const side = at < middle ? "--shorter" : "--longer";
-    context.fillStyle = themeColour(at === middle ? "--muted" : side);
+    context.fillStyle = themeColour(colours[side]);
     context.fillRect(at * slot + 3, bottom - height, slot - 6, height);
     context.fillStyle = themeColour("--ink");
     const label = slot > 40 ? countText(count) : numberText(count, 2);
     context.fillText(label, (at + 0.5) * slot, bottom - height - 5);
   });
-  drawEdges(context, slot, bottom, middle);
+  drawEdges(context, classes, slot, bottom);
 }
 
-/** Write the edges between the classes, and the meaning of both sides. */
-function drawEdges(context, slot, bottom, middle) {
+/** Write the edges between the classes, and the meaning of the sides and of the middle. */
+function drawEdges(context, classes, slot, bottom) {
   context.fillStyle = themeColour("--muted");
+  const middle = classes.findIndex(({ side }) => side === 0);
   let free = -Infinity;
-  for (let edge = 0; edge < 2 * EDGES_S.length; edge += 1) {
-    const after = edge + 0.5 > middle;
-    const size = after ? edge - middle : middle - 1 - edge;
-    const label = `${after ? "+" : "−"}${EDGE_TEXTS[size]}`;
-    const half = context.measureText(label).width / 2;
-    const x = (edge + 1) * slot;
-    if (x - half < free) continue;
-    context.fillText(label, x, bottom + 13);
+  classes.forEach(({ side, edge }, at) => {
+    if (side === 0) return;
+    const half = context.measureText(edge).width / 2;
+    const x = (side < 0 ? at + 1 : at) * slot;
+    if (x - half < free) return;
+    context.fillText(edge, x, bottom + 13);
     free = x + half + 4;
-  }
-  context.fillText("waited shorter", middle * slot / 2, bottom + 29);
-  context.fillText("waited longer", (middle + 1) * slot + middle * slot / 2, bottom + 29);
+  });
+  const sides = [["waited less", 0, middle], [classes[middle].name, middle, middle + 1],
+    ["waited longer", middle + 1, classes.length]];
+  sides.forEach(([label, from, to], at) => {
+    const fits = context.measureText(label).width + 8 < (to - from) * slot;
+    if (fits || (at !== 1 && to > from)) {
+      context.fillText(label, ((from + to) / 2) * slot, bottom + 29);
+    }
+  });
 }

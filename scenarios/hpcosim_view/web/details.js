@@ -11,6 +11,11 @@ import { boundedSlowdownOf } from "./statistics.js";
 const MAX_INTERVALS = 12;
 const MAX_SAID = 200;
 const LONGEST = 8;
+const SAID_TITLE = "What the scheduler said";
+const NOTHING_SAID_TEXT = "Nothing: the scheduler was not called while the job waited, or gave no "
+  + "reason.";
+const KEPT_TEXT = "The scheduler kept them for other jobs, or they were on nodes that the job "
+  + "could not use, such as sleeping ones.";
 const PLACEMENT_TEXTS = { cores: "", one_node: ", on one node", whole_nodes: ", whole nodes" };
 
 /**
@@ -44,7 +49,10 @@ export function showDetails(body, runs, chosen, jump) {
 function longestPart(runs, jump) {
   const { model } = runs[0];
   const rows = longestWaits(model, LONGEST);
-  if (rows.length === 0) return [make("p", {}, "No job waited.")];
+  if (rows.length === 0) {
+    const waits = model.state.some((state) => state === 0);
+    return [make("p", {}, waits ? "No job has started after a wait." : "No job waited.")];
+  }
   const items = rows.map((row) => {
     const wait = durationText(model.startS[row] - model.submitS[row]);
     const link = makeButton(`Job ${model.idOf(row)}`, () => jump(row, model), { class: "link" });
@@ -106,7 +114,7 @@ function whyWaited(model, row, jump) {
   }
   return make("div", { class: "why" },
     make("h4", {}, `Why it waited ${durationText(facts.waitS)}`),
-    saidPart(facts),
+    saidPart(model, facts),
     make("ul", {}, ...recordedParts(model, row, facts, jump)));
 }
 
@@ -134,16 +142,22 @@ function recordedParts(model, row, facts, jump) {
 }
 
 function scarceText(model, row, { scarceShare, scarceUntilS, toS }) {
-  const cores = counted(model.cores[row], "core");
-  if (!(scarceShare > 0)) return `All the time at least ${cores} were free.`;
-  if (scarceShare > 0.99999) return `Fewer than ${cores} were free all the time.`;
+  const cores = model.cores[row];
+  if (!(scarceShare > 0)) {
+    const enough = cores === 1 ? "1 core was" : `${countText(cores)} cores were`;
+    return `All the time at least ${enough} free. ${KEPT_TEXT}`;
+  }
+  const scarce = cores === 1 ? "No core was free" : `Fewer than ${countText(cores)} cores were free`;
+  if (scarceShare > 0.99999) return `${scarce} all the time.`;
   const until = scarceUntilS === toS ? "the end of the wait" : timeText(scarceUntilS);
   const share = `${numberText(scarceShare * 100, 3)} %`;
-  return `Fewer than ${cores} were free in ${share} of the wait, until ${until}.`;
+  return `${scarce} in ${share} of the wait, last until ${until}. `
+    + `In the rest enough cores were free. ${KEPT_TEXT}`;
 }
 
-function saidPart({ said }) {
-  if (said.length === 0) return null;
+function saidPart(model, { said, fromS }) {
+  if (model.explanations.count === 0) return null;
+  if (said.length === 0) return saidBox(make("p", {}, NOTHING_SAID_TEXT));
   const items = said.slice(0, MAX_SAID).map(({ timeS, reason, expectedS, errorS }) =>
     make("li", {},
       make("span", { class: "muted" }, timeText(timeS)), " ", make("b", { dir: "auto" }, reason),
@@ -151,9 +165,16 @@ function saidPart({ said }) {
   const more = said.length > MAX_SAID
     ? make("p", { class: "note" }, `The first ${MAX_SAID} of ${countText(said.length)}.`)
     : null;
-  return make("div", {}, make("h5", {}, "What the scheduler said"),
-    make("ol", { class: "said", tabindex: 0, "aria-label": "What the scheduler said" }, ...items),
-    more, make("h5", {}, "What the recording shows"));
+  const before = said[0].timeS > fromS
+    ? make("p", { class: "note" }, `Nothing until ${timeText(said[0].timeS)}.`)
+    : null;
+  const list = make("ol", { class: "said", tabindex: 0, "aria-label": SAID_TITLE }, ...items);
+  return saidBox(before, list, more);
+}
+
+function saidBox(...parts) {
+  return make("div", {}, make("h5", {}, SAID_TITLE), ...parts,
+    make("h5", {}, "What the recording shows"));
 }
 
 function forecastText(expectedS, errorS) {

@@ -5,6 +5,7 @@ import { timeTicks } from "./time_axis.js";
 
 const TICK_WIDTH = 90;
 const NODE_LABEL_HEIGHT = 14;
+const GROUP_MARK_WIDTH = 2;
 const AXIS_FONT = "11px system-ui, sans-serif";
 const NODE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 1e5, 1e6];
 
@@ -57,26 +58,31 @@ function paintNodes(context, scale, model, colours) {
   paintNodeBoundaries(context, scale, model, { first, last, colours });
 }
 
-/** Draw lines between nodes if they are far enough apart, and between groups of nodes always. */
+/**
+ * Draw lines between nodes if they are far enough apart. Groups of nodes have a mark on the axis:
+ * a line over the jobs would look like an event.
+ */
 function paintNodeBoundaries(context, scale, model, { first, last, colours }) {
   const { nodes } = model;
-  const line = (node, left) => {
+  const line = (node, left, right) => {
     const y = Math.round(scale.y(nodes.firstCore[node]) * scale.ratio) / scale.ratio;
     context.moveTo(left, y);
-    context.lineTo(scale.right, y);
+    context.lineTo(right, y);
   };
   context.strokeStyle = colours.border;
   context.globalAlpha = 0.35;
   context.beginPath();
   if (scale.height / (last - first + 1) >= 8) {
-    for (let node = first + 1; node <= last; node++) line(node, scale.left - 4);
+    for (let node = first + 1; node <= last; node++) line(node, scale.left - 4, scale.right);
   }
   context.stroke();
   context.globalAlpha = 1;
   context.strokeStyle = colours.text;
+  context.lineWidth = GROUP_MARK_WIDTH;
   context.beginPath();
   for (const group of nodes.groups.slice(1)) {
-    if (group.first > first && group.first <= last) line(group.first, scale.left - 6);
+    if (group.first > first && group.first <= last) line(group.first, scale.left - 7, scale.left);
   }
   context.stroke();
+  context.lineWidth = 1 / scale.ratio;
 }

@@ -7,6 +7,8 @@ import { packedColour } from "./raster.js";
 const LABEL_FONT = "11px system-ui, sans-serif";
 const LABEL_HEIGHT = 13;
 const DIGIT_WIDTH = 6.6;
+const LABEL_MARGIN = 3;
+const TURNED_WIDTH = 10; // of a box with upright text
 const MOST_LABELS = 800;
 const SLICE_BOXES = 4096;
 // Slopes of the stripes of nodes that are off, by `POWER_STATES`; 0 for vertical ones.
@@ -35,7 +37,7 @@ function paintSomeBoxes(raster, index, slice) {
   const { start, end, model } = index;
   const { job, first, last } = model.boxes;
   const thick = Math.max(Math.round(ratio), 1);
-  const [labelHeight, labelWidth] = [LABEL_HEIGHT * ratio, DIGIT_WIDTH * 2 * ratio];
+  const [labelHeight, labelWidth] = [LABEL_HEIGHT * ratio, TURNED_WIDTH * ratio];
   for (let box = slice.first; box < slice.last; box++) {
     if (end[box] <= from || last[box] + 1 <= firstCore || first[box] >= lastCore) continue;
     const x0 = (start[box] - from) * perSecond;
@@ -95,7 +97,7 @@ function* slices(ranges) {
   }
 }
 
-/** Write job numbers into boxes. */
+/** Write job numbers into boxes, upwards where a box is too narrow. */
 export function paintLabels(context, scale, model, labelled, look) {
   const { boxes, startS, endS } = model;
   const { of, texts } = jobPixels(model, look);
@@ -111,11 +113,21 @@ export function paintLabels(context, scale, model, labelled, look) {
     const right = Math.min(scale.x(end), scale.right);
     const top = Math.max(scale.y(boxes.first[box]), scale.top);
     const bottom = Math.min(scale.y(boxes.last[box] + 1), scale.bottom);
-    if (right - left < text.length * DIGIT_WIDTH + 6 || bottom - top < LABEL_HEIGHT) continue;
+    const length = text.length * DIGIT_WIDTH + LABEL_MARGIN;
+    const fits = right - left >= length && bottom - top >= LABEL_HEIGHT;
+    if (!fits && (right - left < TURNED_WIDTH || bottom - top < length)) continue;
     context.fillStyle = texts[of[row]];
-    context.fillText(text, (left + right) / 2, (top + bottom) / 2 + 1);
+    paintLabel(context, text, (left + right) / 2, (top + bottom) / 2, !fits);
     if (++drawn === MOST_LABELS) return;
   }
+}
+
+function paintLabel(context, text, x, y, turned) {
+  context.save();
+  context.translate(x, y);
+  if (turned) context.rotate(-Math.PI / 2);
+  context.fillText(text, 0, 1);
+  context.restore();
 }
 
 /** Return the class of each job, and by class the pixels and the colour of text. */

@@ -15,21 +15,37 @@ const MAX_WARNINGS = 20;
  */
 export function showHeader(container, runs) {
   const scenarios = [...new Set(runs.map(({ model }) => String(model.about.scenario ?? "run")))];
-  const single = runs.length === 1;
-  const names = runs.map(({ model, name }) =>
-    (single ? String(model.about.scheduler ?? "") : name));
+  const names = whatRan(runs);
   const title = make("h1", { dir: "auto" }, scenarios.join(", "));
-  const subtitle = make("p", { class: "subtitle", dir: "auto" },
-    names.filter(Boolean).length ? `scheduled by ${names.join(", ")}` : "");
-  const facts = make("dl", { class: "header-facts" }, ...headerFacts(runs[0].model, single));
+  const subtitle = make("p", { class: "subtitle", dir: "auto" }, names);
+  const facts = make("dl", { class: "header-facts" }, ...headerFacts(runs));
   container.replaceChildren(make("div", { class: "titles" }, title, subtitle), facts,
     ...runs.flatMap(({ model, name }) => noticesOf(model, runs.length > 1 ? `${name}: ` : "")));
-  document.title = `${scenarios.join(", ")}: ${names.join(", ")} – hpcosim`;
+  document.title = `${scenarios.join(", ")}, ${names} – hpcosim`;
 }
 
-function headerFacts(model, single) {
+/** Return who scheduled the runs, and the names of several runs that are not their schedulers. */
+function whatRan(runs) {
+  const schedulers = runs.map(({ model }) => String(model.about.scheduler ?? ""));
+  const known = [...new Set(schedulers.filter(Boolean))];
+  const parts = known.length > 0 ? [`scheduled by ${known.join(", ")}`] : [];
+  const named = runs.length > 1 && runs.some(({ name }, at) => name !== schedulers[at]);
+  if (named) parts.push(`runs: ${runs.map(({ name }) => name).join(", ")}`);
+  return parts.join("; ");
+}
+
+/** Return the facts that are the same in all runs. */
+function headerFacts(runs) {
+  const [first, ...others] = runs.map(({ model }) => factsOf(model, runs.length === 1));
+  return first
+    .filter(([, text], at) => text !== null && others.every((facts) => facts[at][1] === text))
+    .map(([title, text]) => make("div", {}, make("dt", {}, title),
+      make("dd", { id: `fact-${title}` }, String(text))));
+}
+
+function factsOf(model, single) {
   const { about } = model;
-  const facts = [
+  return [
     ["jobs", countText(model.jobs)],
     ["nodes", countText(model.nodes.count)],
     ["cores", countText(model.coreCount)],
@@ -38,10 +54,6 @@ function headerFacts(model, single) {
     ["seed", about.seed ?? null],
     ["hpcosim", about.hpcosim ?? null],
   ];
-  return facts
-    .filter(([, text]) => text !== null)
-    .map(([title, text]) => make("div", {}, make("dt", {}, title),
-      make("dd", { id: `fact-${title}` }, String(text))));
 }
 
 /**

@@ -91,11 +91,12 @@ function createLiveView(model) {
   const gantt = createGantt(box, model, page.viewport, page);
   const minimap = createMinimap(liveElement("minimap"), model, page.viewport, page);
   const charts = createStepCharts(liveElement("charts"), runs, page.viewport, page);
-  const panels = createLivePanels(liveElement("panels"), model, jump);
+  const panels = createLivePanels(liveElement("panels"), liveElement("details"), model, jump);
   const toolbar = createToolbar(liveElement("toolbar"), runs, { ...page, colourings: COLOURINGS, jump });
   const drawLegend = () => showLegend(legend, model, page.colouring.get(), liveTheme.get());
   const drawDetails = () => {
     const details = liveElement("details-body");
+    panels.place(page.selection.get() !== null);
     if (!details.contains(document.activeElement)) showDetails(details, runs, page.selection.get(), jump);
   };
   const watched = [page.selection.subscribe(drawDetails), page.colouring.subscribe(drawLegend),
@@ -110,7 +111,7 @@ function createLiveView(model) {
     destroy() {
       for (const stop of watched) stop();
       for (const part of [gantt, minimap, charts, toolbar]) part.destroy();
-      liveElement("panels").replaceChildren();
+      panels.destroy();
     },
   };
 }

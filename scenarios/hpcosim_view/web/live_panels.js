@@ -64,23 +64,42 @@ export function waitingRows(model, most = MAX_WAITING) {
 }
 
 /**
- * Create the panes below the charts.
+ * Create the panes of waiting jobs and of nodes. The waiting jobs are beside the schedule while no
+ * job is chosen, else below the charts.
  *
- * @param {HTMLElement} container
+ * @param {HTMLElement} below
+ * @param {HTMLElement} beside
  * @param {RunModel} model
  * @param {function(number): void} jump shows a job.
- * @returns {{redraw: function(): void}}
+ * @returns {{redraw: function(): void, place: function(boolean): void,
+ *   destroy: function(): void}}
  */
-export function createLivePanels(container, model, jump) {
+export function createLivePanels(below, beside, model, jump) {
   const [queue, nodes] = [make("div"), make("div")];
-  container.replaceChildren(makePane("Waiting jobs", "queue", queue), makePane("Nodes", "nodes", nodes));
+  const queuePane = makePane("Waiting jobs", "queue", queue);
+  below.replaceChildren(makePane("Nodes", "nodes", nodes));
   const counts = new LiveCounts(model);
   return {
     redraw() {
-      if (!container.contains(document.activeElement)) queue.replaceChildren(queueTable(model, counts, jump));
+      if (!queue.contains(document.activeElement)) drawQueue(queue, queueTable(model, counts, jump));
       nodes.replaceChildren(nodeTable(model, counts));
     },
+    place(chosen) {
+      const place = chosen ? below : beside;
+      if (queuePane.parentElement !== place) place.prepend(queuePane);
+    },
+    destroy() {
+      below.replaceChildren();
+      queuePane.remove();
+    },
   };
+}
+
+/** Replace the table; it keeps its place in both directions. */
+function drawQueue(queue, table) {
+  const { scrollLeft = 0, scrollTop = 0 } = queue.firstElementChild ?? {};
+  queue.replaceChildren(table);
+  Object.assign(table, { scrollLeft, scrollTop });
 }
 
 function queueTable(model, counts, jump) {
@@ -103,13 +122,20 @@ function queueColumns(model, jump) {
   const link = (row) => makeButton(model.idOf(row), () => jump(row), { class: "link" });
   return [
     { title: "job", text: (row) => model.idOf(row), cell: link },
-    { title: "user", text: (row) => names.users[model.user[row]] ?? "" },
     { title: "cores", text: (row) => countText(model.cores[row]) },
+    { title: "waits", text: (row) => durationText(model.nowS - model.submitS[row]) },
+    { title: "expected start", text: (row) => expectedStartText(model, row) },
+    { title: "reason", text: (row) => model.explanationsOf(row).at(-1)?.reason ?? "" },
     { title: "requested time",
       text: (row) => (Number.isFinite(requestedS[row]) ? durationText(requestedS[row]) : "") },
-    { title: "waits", text: (row) => durationText(model.nowS - model.submitS[row]) },
-    { title: "reason", text: (row) => model.explanationsOf(row).at(-1)?.reason ?? "" },
+    { title: "user", text: (row) => names.users[model.user[row]] ?? "" },
   ];
+}
+
+/** Return the start that the scheduler expected last; empty: it has given none. */
+function expectedStartText(model, row) {
+  const expectedS = model.explanationsOf(row).at(-1)?.expectedStartS ?? NaN;
+  return Number.isNaN(expectedS) ? "" : timeText(expectedS);
 }
 
 function nodeTable(model, counts) {

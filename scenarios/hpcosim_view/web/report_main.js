@@ -1,7 +1,7 @@
 /** The page of a report: reads the embedded runs, paints the schedule first, then the rest. */
 
 import { createStepCharts } from "./charts.js";
-import { COLOURINGS, defaultColouring } from "./colours.js";
+import { COLOURINGS, defaultColouring, shareColours } from "./colours.js";
 import { createComparison } from "./compare.js";
 import { showDetails } from "./details.js";
 import { createDistributions } from "./distributions.js";
@@ -107,6 +107,7 @@ function createPage(models) {
 async function showReport() {
   const runs = await readRuns();
   const models = runs.map(({ model }) => model);
+  shareColours(models);
   const page = createPage(models);
   showHeader(document.getElementById("header"), runs);
   createToolbar(document.getElementById("toolbar"), runs, {

@@ -17,7 +17,7 @@ const STATE_SYNONYMS = { timeout: ["killed"] };
  * @returns {{rows: number[], total: number}} an exact id first, then in order of submission
  */
 export function searchJobs(model, text, most = MAX_RESULTS) {
-  const wanted = text.trim().toLowerCase();
+  const wanted = text.trim().toLowerCase().replace(/^job\s*(?=\d)/, "");
   if (wanted === "") return { rows: [], total: 0 };
   const matches = matcherOf(model, wanted);
   const exact = model.rowOf(wanted);

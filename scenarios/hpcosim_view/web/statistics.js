@@ -1,6 +1,6 @@
 /** Statistics of jobs: waits and bounded slowdowns, by size and by user. */
 
-import { classesOf } from "./colours.js";
+import { sizeClassesOf } from "./colours.js";
 
 const BOUND_S = 10;
 const SHARES = [0.05, 0.25, 0.5, 0.75, 0.95];
@@ -59,9 +59,9 @@ export function summaryOf(values) {
  * @returns {Array<{name: string, runs: Object[]}>} without the classes that no run has
  */
 export function bySize(models, measure) {
-  const { labels } = classesOf("size", models[0]);
+  const { labels } = sizeClassesOf(models[0]);
   const names = labels.map((label) => (label.includes("core") ? label : `${label} cores`));
-  return grouped(models, measure, names, (model, row) => classesOf("size", model).of[row]);
+  return grouped(models, measure, names, (model, row) => sizeClassesOf(model).of[row]);
 }
 
 /**

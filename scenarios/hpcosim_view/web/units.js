@@ -15,7 +15,9 @@ export function numberText(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return UNKNOWN_TEXT;
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  if (size >= 1e15 || (size > 0 && size < 1e-4)) return value.toExponential(digits - 1);
+  if (size >= 1e15 || (size > 0 && size < 1e-4)) {
+    return value.toExponential(digits - 1).replaceAll("-", "−");
+  }
   const decimals = size >= 1 ? Math.max(0, digits - 1 - Math.floor(Math.log10(size))) : digits;
   return formatOf(Math.min(decimals, 20)).format(value).replace("-", "−");
 }
