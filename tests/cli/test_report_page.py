@@ -160,15 +160,13 @@ def test_runs_with_different_settings_warn() -> None:
     _run("b", "--scheduler", "fcfs", "--set", "kill_at_walltime=true", "--set", "dynamic_jobs=true")
     done = invoke("report", "a", "b", "-o", "page.html")
     assert done.status == 0
-    assert done.err == (
-        "warning: easy and fcfs have different settings: kill_at_walltime: false and true; "
-        "dynamic_jobs: false and true\n"
+    expected = (
+        "The runs easy and fcfs have different settings: kill_at_walltime: false and true; "
+        "dynamic_jobs: false and true."
     )
+    assert f"warning: {expected}\n" in done.err
     (notice,) = re.findall(r'<p class="notice[^>]*>([^<]*)</p>', Path("page.html").read_text())
-    assert notice == (
-        "easy and fcfs have different settings: kill_at_walltime: false and true; "
-        "dynamic_jobs: false and true"
-    )
+    assert expected in notice
 
 
 def test_runs_that_differ_by_their_scheduler_only_have_no_warning() -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 from msgspec import inspect
 
@@ -15,6 +16,7 @@ from hpcosim_experiments.model.experiment import KINDS as EXPERIMENT_KINDS
 from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
+from hpcosim_server.record.forecasts import LEAD_CLASSES_S, errors_by_lead
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.tables import TABLES
 from hpcosim_server.service.status import Cause
@@ -90,14 +92,16 @@ def test_example_scenario_is_valid(tmp_path: Path) -> None:
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
     # `office-hours` has metrics of cost, jobs with deadlines have metrics of lateness, and
-    # explanations with an expected start have metrics of forecasts.
+    # explanations with an expected start have metrics of forecasts, by class of their lead time.
+    leads_s = np.array([longest_s for _, longest_s in LEAD_CLASSES_S.values()])
+    forecasts = errors_by_lead(np.zeros(len(leads_s)), leads_s)
     job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "deadline_s": 9}
     overrides = {"workload": {"inline": [job]}}
     found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides, explain=True)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
-    assert set(defined) == set(found)
+    assert set(defined) == {*found, *forecasts}
     assert all(defined.values())
 
 

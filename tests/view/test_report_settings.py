@@ -36,7 +36,7 @@ def _difference(tmp_path: Path, one: dict[str, Any], other: dict[str, Any], *che
         }
         (folder / "run.json").write_text(json.dumps(about))
     text = "".join(different_settings(folders, ["A", "B"]))
-    return text.removeprefix("A and B have different settings: ")
+    return text.removeprefix("The runs A and B have different settings: ").removesuffix(".")
 
 
 @pytest.mark.parametrize(

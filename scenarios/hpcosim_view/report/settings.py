@@ -94,7 +94,7 @@ def _text(first: str, name: str, differences: Sequence[Difference]) -> str:
     )
     left = len(differences) - MAX_SHOWN
     more = f"; {left} more setting{'' if left == 1 else 's'}" if left > 0 else ""
-    return f"{first} and {name} have different settings: {shown}{more}"
+    return f"The runs {first} and {name} have different settings: {shown}{more}."
 
 
 def _value(value: Any) -> str:
