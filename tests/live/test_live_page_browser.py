@@ -42,7 +42,7 @@ def step(page: Page) -> None:
 def shows_the_queue_beside_the_schedule(page: Page) -> None:
     """Check that the waiting jobs are in the right column while no job is chosen."""
     for _ in range(20):  # until a job waits that the scheduler has explained
-        if "expected start" in page.inner_text("#details .queue"):
+        if "expected in" in page.inner_text("#details .queue"):
             break
         step(page)
     waiting = page.evaluate(

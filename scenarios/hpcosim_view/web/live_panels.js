@@ -125,7 +125,7 @@ function queueColumns(model, jump) {
     { title: "job", text: (row) => model.idOf(row), cell: link },
     { title: "cores", text: (row) => countText(model.cores[row]) },
     { title: "waits", text: (row) => durationText(model.nowS - model.submitS[row]) },
-    { title: "expected start", text: (row) => expectedStartText(model, row) },
+    { title: "expected in", text: (row) => expectedText(model, row) },
     { title: "reason", text: (row) => model.explanationsOf(row).at(-1)?.reason ?? "" },
     { title: "requested time",
       text: (row) => (Number.isFinite(requestedS[row]) ? durationText(requestedS[row]) : "") },
@@ -133,10 +133,10 @@ function queueColumns(model, jump) {
   ];
 }
 
-/** Return the start that the scheduler expected last; empty: it has given none. */
-function expectedStartText(model, row) {
+/** Return the time until the start that the scheduler expected last; empty: it has given none. */
+function expectedText(model, row) {
   const expectedS = model.explanationsOf(row).at(-1)?.expectedStartS ?? NaN;
-  return Number.isNaN(expectedS) ? "" : timeText(expectedS);
+  return Number.isNaN(expectedS) ? "" : durationText(Math.max(expectedS - model.nowS, 0));
 }
 
 function nodeTable(model, counts) {
