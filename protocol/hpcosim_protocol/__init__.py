@@ -10,6 +10,7 @@ Example:
 
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
 from hpcosim_protocol.decisions import (
+    REASON,
     AllocateJob,
     CancelAlarm,
     Decision,
@@ -70,6 +71,7 @@ __all__ = [
     "MAX_FORECAST",
     "PROTOCOL_EDITION",
     "PROTOCOL_VERSION",
+    "REASON",
     "Alarm",
     "AllocateJob",
     "Bye",

@@ -6,9 +6,14 @@ completely or not at all.
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from hpcosim_protocol.events import Id, Placement, PowerState, snake_case
+
+REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+"""Form of the reason of an explanation."""
 
 
 class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
+from hpcosim_protocol import REASON
 
-REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_START_S = 1e15  # of the protocol
 
 

@@ -6,11 +6,11 @@ changes the engine. Otherwise it changes the engine, which adds the resulting ev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpcosim_protocol import (
+    REASON,
     AllocateJob,
     CancelAlarm,
     Decision,
@@ -34,7 +34,6 @@ from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 MAX_POWER_CHANGES = 20_000_000
 """Maximum number of changes of node power states in a session."""
 
-REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 MAX_SHOWN = 80  # characters of a malformed reason in a message
 
 
