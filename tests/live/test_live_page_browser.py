@@ -50,7 +50,7 @@ def shows_the_queue_beside_the_schedule(page: Page) -> None:
     )
     assert waiting > 0
     assert page.locator("#details .queue tbody tr").count() == waiting
-    assert re.search(r"\d\d:\d\d:\d\d", page.inner_text("#details .queue tbody"))
+    assert re.search(r"\d s\tResources", page.inner_text("#details .queue tbody"))
     assert "No job waited" not in page.inner_text("#details-body")
     keep_screenshot(page, "live-queue")
     page.locator("#details .queue tbody button").first.click()
