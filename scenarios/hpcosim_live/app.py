@@ -125,7 +125,7 @@ async def _refusal(_: Request, error: Exception) -> Response:
 
 
 async def _nothing(_: Request, __: Exception) -> Response:
-    """Return a reply that nobody gets: the client left within its request."""
+    """Return an empty reply for a client that left within its request."""
     return Response(status_code=400)
 
 

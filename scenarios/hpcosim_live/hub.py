@@ -87,7 +87,7 @@ class Hub:
 
     def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: nobody watches any more
+            with suppress(RuntimeError):  # the loop is closed: there are no viewers
                 self._loop.call_soon_threadsafe(call, *arguments)
 
     # In any thread

@@ -127,7 +127,7 @@ class Pace:
         """Pause, but send this number of replies immediately.
 
         Args:
-            batches: number of replies, from 1 to `MAX_STEPS`; so many wait at most.
+            batches: number of replies, from 1 to `MAX_STEPS`, which is also the most that wait.
 
         Raises:
             ValueError: the number is out of range.
