@@ -103,7 +103,7 @@ def test_a_page_that_disappears_changes_nothing(
 
 
 def same_as_plain(scenario: Path, folder: Path) -> None:
-    """Check that the results of the server equal those of a run that nobody watched."""
+    """Check that the results of the server equal those of a run without viewers."""
     out = folder / "plain"
     assert hpcosim("run", scenario, "--transport", "inproc", "--out", out).status == 0
     names = {file.name for file in out.iterdir()} - {"run.json"}  # it names the client

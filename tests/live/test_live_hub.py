@@ -206,7 +206,7 @@ def test_a_viewer_with_an_unknown_frame_starts_again(tmp_path: Path, number: int
 
 
 def test_without_viewers_no_frame_is_made(tmp_path: Path) -> None:
-    """The simulation makes no frame, and no reader, while nobody watches."""
+    """Without viewers the simulation makes neither a frame nor a reader."""
 
     def reader(_: Opened) -> Any:
         raise AssertionError("a frame is made")

@@ -42,7 +42,7 @@ def scenario(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def plain(scenario: Path, tmp_path: Path) -> dict[str, bytes]:
-    """The results of a run that nobody watches."""
+    """The results of a run without viewers."""
     out = tmp_path / "plain"
     assert hpcosim("run", scenario, "--transport", "inproc", "--out", out).status == 0
     return read(out)

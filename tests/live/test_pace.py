@@ -37,7 +37,7 @@ def test_a_reply_waits_until_its_simulated_time_has_passed() -> None:
 
 
 def test_without_a_speed_no_reply_waits() -> None:
-    """Without a speed a reply is due at once."""
+    """Without a speed a reply is due immediately."""
     assert paced(None)[0].wait_s(1e9) == 0.0
 
 

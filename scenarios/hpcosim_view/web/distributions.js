@@ -57,7 +57,7 @@ export function createDistributions(container, runs, { theme }) {
  * Return a legend of the colours of runs.
  * @param {Array<{name: string}>} runs
  */
-export function runsLegend(runs) {
+function runsLegend(runs) {
   return make("p", { class: "legend" }, ...runs.map(({ name }, at) =>
     make("span", { class: "key-item" }, makeSwatch(`var(--run-${at + 1})`), name)));
 }

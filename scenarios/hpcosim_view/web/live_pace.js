@@ -87,18 +87,18 @@ function pressPaceKey(event, acts) {
 }
 
 /** Return half a speed; half of the greatest is an hour a second. */
-export function slowerSpeed(speed) {
+function slowerSpeed(speed) {
   return speed === null ? SLOWEST_START : Math.max(LEAST_SPEED, speed / SPEED_FACTOR);
 }
 
 /** Return twice a speed; null: as fast as possible. */
-export function fasterSpeed(speed) {
+function fasterSpeed(speed) {
   const next = speed === null ? null : speed * SPEED_FACTOR;
   return next === null || next > GREATEST_SPEED ? null : next;
 }
 
 /** Return a speed as text, such as `1 h a second`. */
-export function speedText(speed) {
+function speedText(speed) {
   if (speed === null || speed === undefined) return "as fast as possible";
   return `${speed >= 1 ? durationText(speed) : `${numberText(speed)} s`} a second`;
 }

@@ -18,7 +18,7 @@ const POWER_STATE_LABELS = {
 /**
  * Count jobs and nodes of a growing run. It reads only what is new.
  */
-export class LiveCounts {
+class LiveCounts {
   /** @param {RunModel} model */
   constructor(model) {
     this.model = model;
@@ -55,7 +55,7 @@ export class LiveCounts {
  * @param {RunModel} model
  * @param {number} most number of rows at most.
  */
-export function waitingRows(model, most = MAX_WAITING) {
+function waitingRows(model, most = MAX_WAITING) {
   const rows = [];
   for (let row = 0; row < model.jobs && rows.length < most; row++) {
     if (model.state[row] === 0) rows.push(row);

@@ -28,7 +28,7 @@ export function boundedSlowdownOf(model, row) {
  * @param {Float64Array} sorted not empty
  * @param {number} share 0 to 1
  */
-export function quantile(sorted, share) {
+function quantile(sorted, share) {
   const place = share * (sorted.length - 1);
   const low = Math.floor(place);
   const high = Math.min(low + 1, sorted.length - 1);
@@ -40,7 +40,7 @@ export function quantile(sorted, share) {
  * @param {number[]} values
  * @returns {{count: number, mean: number, quantiles: number[], greatest: number}}
  */
-export function summaryOf(values) {
+function summaryOf(values) {
   const sorted = Float64Array.from(values).sort();
   const count = sorted.length;
   if (count === 0) return { count, mean: NaN, quantiles: SHARES.map(() => NaN), greatest: NaN };

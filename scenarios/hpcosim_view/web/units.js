@@ -65,7 +65,7 @@ export function unitFor(greatest, units) {
 }
 
 export const POWER_UNITS = [["W", 1], ["kW", 1e3], ["MW", 1e6], ["GW", 1e9]];
-export const ENERGY_UNITS = [
+const ENERGY_UNITS = [
   ["J", 1], ["Wh", 3.6e3], ["kWh", 3.6e6], ["MWh", 3.6e9], ["GWh", 3.6e12],
 ];
 

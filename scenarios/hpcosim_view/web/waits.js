@@ -52,7 +52,7 @@ export function waitFacts(model, row) {
  * @returns {Array<{timeS: number, reason: string, expectedS: number, errorS: number}>}
  *   `errorS`: start - expected start, NaN: one of them is unknown
  */
-export function forecasts(model, row) {
+function forecasts(model, row) {
   return model.explanationsOf(row).map(({ timeS, reason, expectedStartS }) => ({
     timeS,
     reason,
