@@ -7,16 +7,24 @@ completely or not at all.
 from __future__ import annotations
 
 import re
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from hpcosim_protocol.events import Id, Placement, PowerState, snake_case
+from hpcosim_protocol.events import Placement, PowerState, snake_case
+from hpcosim_protocol.requests import Id, Seconds
+
+RejectedAs = Literal["rejected", "cancelled", "deadline"]
+"""Final state of a waiting job that a decision ends."""
+
+KilledAs = Literal["killed", "timeout", "preempted", "cancelled", "deadline"]
+"""Final state of a running job that a decision ends."""
 
 REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """Form of the reason of an explanation."""
 
 
-class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):
+class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
     """Allocate nodes to a waiting job. The job starts when all of them are on.
 
     Attributes:
@@ -24,23 +32,86 @@ class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False):
         nodes: node numbers, each at most once.
         cores: number of tasks on each of `nodes`; empty: the server fills the nodes in the order
             given with as many tasks as each has free cores.
+        gres: numbers of the devices to hold on each of `nodes`, by name of the resource (with its
+            type); empty: the server chooses devices of the job's request.
     """
 
     job_id: Id
     nodes: list[int]
     cores: list[int] = []
+    gres: list[dict[str, list[int]]] = []
 
 
-class RejectJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Reject a waiting job. The job is over."""
+class RejectJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
+    """End a waiting job. It need not be eligible.
+
+    Attributes:
+        job_id: number of the job.
+        state: final state of the job.
+        reason: reason, for people; empty: none.
+    """
+
+    job_id: Id
+    state: RejectedAs = "rejected"
+    reason: Annotated[str, Meta(max_length=200)] = ""
+
+
+class KillJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
+    """Kill a job that runs, is suspended or is allocated.
+
+    Attributes:
+        job_id: number of the job.
+        grace_s: time for which the job goes on, s. If it ends in this time, it ends as usual.
+        state: final state of the job.
+    """
+
+    job_id: Id
+    grace_s: Seconds = 0.0
+    state: KilledAs = "killed"
+
+
+class RequeueJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
+    """End the run of a job and let the job wait again.
+
+    The work since the last checkpoint is lost; without checkpoints, all work.
+
+    Attributes:
+        job_id: number of the job, which permits it (`JobRequest.requeue`).
+        begin_s: earliest time at which the job is eligible again, s; None: now.
+        grace_s: time for which the run goes on, s.
+    """
+
+    job_id: Id
+    begin_s: float | None = None
+    grace_s: Seconds = 0.0
+
+
+class SuspendJob(Struct, tag_field="type", tag=snake_case, gc=False):
+    """Suspend a running job.
+
+    It frees its cores and keeps its memory, generic resources and licences. Suspended time counts
+    neither as run time nor for the time limit.
+    """
 
     job_id: Id
 
 
-class KillJob(Struct, tag_field="type", tag=snake_case, gc=False):
-    """Kill a job that runs or is allocated."""
+class ResumeJob(Struct, tag_field="type", tag=snake_case, gc=False):
+    """Resume a suspended job on its nodes, whose cores are free again."""
 
     job_id: Id
+
+
+class SetCheckpoint(Struct, tag_field="type", tag=snake_case, gc=False):
+    """Set the checkpoint interval of a waiting job that has `JobRequest.checkpointing`.
+
+    Attributes:
+        job_id: number of the job.
+        interval_s: computing time between two checkpoints, s; above 0.
+    """
+
+    job_id: Id
+    interval_s: float
 
 
 class SetNodePower(Struct, tag_field="type", tag=snake_case, gc=False):
@@ -110,5 +181,16 @@ class Explain(Struct, tag_field="type", tag=snake_case, gc=False):
 
 
 Decision = (
-    AllocateJob | RejectJob | KillJob | SetNodePower | SetAlarm | CancelAlarm | SubmitJob | Explain
+    AllocateJob
+    | RejectJob
+    | KillJob
+    | RequeueJob
+    | SuspendJob
+    | ResumeJob
+    | SetCheckpoint
+    | SetNodePower
+    | SetAlarm
+    | CancelAlarm
+    | SubmitJob
+    | Explain
 )

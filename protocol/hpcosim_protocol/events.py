@@ -10,8 +10,21 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from hpcosim_protocol.requests import Id, JobRequest, Name
+
 Placement = Literal["cores", "one_node", "whole_nodes"]
-JobState = Literal["completed", "timeout", "killed", "node_failed", "rejected"]
+JobState = Literal[
+    "completed",
+    "timeout",
+    "killed",
+    "node_failed",
+    "rejected",
+    "failed",
+    "cancelled",
+    "preempted",
+    "deadline",
+]
+RequeueCause = Literal["node_failed", "decision", "user"]
 PowerState = Literal["on", "switching_off", "sleeping", "switching_on"]
 RejectionCode = Literal[
     "unknown_job",
@@ -27,25 +40,39 @@ RejectionCode = Literal[
     "not_allowed",
     "wrong_power_state",
     "bad_reason",
+    "job_not_eligible",
+    "job_not_suspended",
+    "not_requeueable",
+    "node_unavailable",
+    "reserved",
+    "insufficient_memory",
+    "insufficient_gres",
+    "insufficient_licenses",
+    "constraint_violated",
 ]
 EventKind = Literal[
     "simulation_began",
     "job_submitted",
+    "job_eligible",
+    "job_held",
+    "job_updated",
     "job_allocated",
     "job_started",
+    "job_suspended",
+    "job_resumed",
+    "job_requeued",
     "job_completed",
     "alarm",
     "node_power_changed",
     "signal_changed",
     "node_failed",
+    "node_drained",
     "node_repaired",
     "no_more_jobs",
     "decision_rejected",
 ]
 MAX_FORECAST = 1000
 """Maximum number of changes in the forecast of a signal."""
-
-Id = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 def snake_case(class_name: str) -> str:
@@ -77,6 +104,12 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
         profile: job type, as named in the workload; empty: none.
         deadline_s: time by which the job should have ended, s; None: none. The server does not
             enforce it.
+        user, group, account, qos: names of the user, of the user's group, of the account and of
+            the quality of service; empty: unknown.
+        partitions: names of the partitions that the user named, in this order; empty: none.
+        request: what the job requires beyond cores and time; None: nothing.
+        eligible: whether the job may be allocated now. If not, `job_eligible` follows when its
+            begin time is reached, its dependencies are met and nobody holds it.
     """
 
     time_s: float
@@ -89,6 +122,43 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
     max_energy_j: float | None = None
     profile: str = ""
     deadline_s: float | None = None
+    user: Name = ""
+    group: Name = ""
+    account: Name = ""
+    qos: Name = ""
+    partitions: tuple[Name, ...] = ()
+    request: JobRequest | None = None
+    eligible: bool = True
+
+
+class JobEligible(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A waiting job that was not eligible may be allocated now."""
+
+    time_s: float
+    job_id: Id
+
+
+class JobHeld(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A waiting job that was eligible may no longer be allocated: somebody holds it."""
+
+    time_s: float
+    job_id: Id
+
+
+class JobUpdated(Struct, tag_field="type", tag=snake_case, gc=False):
+    """The user or an administrator changed a job.
+
+    Attributes:
+        time_s: time of the change, s.
+        job_id: number of the job.
+        requested_s: requested run time from now on, s.
+        request: the request from now on; None: nothing beyond cores and time.
+    """
+
+    time_s: float
+    job_id: Id
+    requested_s: float
+    request: JobRequest | None = None
 
 
 class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
@@ -110,7 +180,7 @@ class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
     cores: list[int]
 
 
-class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):
+class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):
     """A job started. All its nodes are on.
 
     Attributes:
@@ -118,12 +188,49 @@ class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False):
         job_id: number of the job.
         nodes: the nodes on which it runs.
         cores: number of tasks on each of `nodes`.
+        gres: numbers of the devices that the job holds on each of `nodes`, by name of the resource
+            (with its type); empty: none.
     """
 
     time_s: float
     job_id: Id
     nodes: list[int]
     cores: list[int]
+    gres: list[dict[str, list[int]]] = []
+
+
+class JobSuspended(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A running job was suspended.
+
+    Its cores are free; it keeps its memory, its generic resources and its licences.
+    """
+
+    time_s: float
+    job_id: Id
+
+
+class JobResumed(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A suspended job runs again on its nodes."""
+
+    time_s: float
+    job_id: Id
+
+
+class JobRequeued(Struct, tag_field="type", tag=snake_case, gc=False):
+    """The run of a job ended before the job was over. The job waits again and is not eligible.
+
+    `job_eligible` follows, possibly at the same time.
+
+    Attributes:
+        time_s: time of the end of the run, s.
+        job_id: number of the job.
+        cause: `node_failed`: one of its nodes failed; `decision`: the scheduler requeued it;
+            `user`: its user or an administrator requeued it.
+    """
+
+    time_s: float
+    job_id: Id
+    cause: RequeueCause
 
 
 class JobCompleted(Struct, tag_field="type", tag=snake_case, gc=False):
@@ -134,7 +241,10 @@ class JobCompleted(Struct, tag_field="type", tag=snake_case, gc=False):
         job_id: number of the job.
         state: `completed`: it ran to its end; `timeout`: it was killed at its requested time;
             `killed`: it was killed by a decision, possibly before it started; `node_failed`: one
-            of its nodes failed; `rejected`: it was rejected by a decision and did not run.
+            of its nodes failed; `rejected`: it was rejected by a decision and did not run;
+            `failed`: it ran to its end and failed; `cancelled`: its user or an administrator
+            cancelled it, or a dependency can never be met; `preempted`: it was ended in favour of
+            another job; `deadline`: it could not meet its deadline.
     """
 
     time_s: float
@@ -184,8 +294,15 @@ class NodeFailed(Struct, tag_field="type", tag=snake_case, gc=False):
     node: Id
 
 
+class NodeDrained(Struct, tag_field="type", tag=snake_case, gc=False):
+    """A node accepts no new jobs until it is repaired. Its jobs continue."""
+
+    time_s: float
+    node: Id
+
+
 class NodeRepaired(Struct, tag_field="type", tag=snake_case, gc=False):
-    """A failed node is available again."""
+    """A node that failed or was drained is available again."""
 
     time_s: float
     node: Id
@@ -222,13 +339,20 @@ class DecisionRejected(Struct, tag_field="type", tag=snake_case, gc=False):
 Event = (
     SimulationBegan
     | JobSubmitted
+    | JobEligible
+    | JobHeld
+    | JobUpdated
     | JobAllocated
     | JobStarted
+    | JobSuspended
+    | JobResumed
+    | JobRequeued
     | JobCompleted
     | Alarm
     | NodePowerChanged
     | SignalChanged
     | NodeFailed
+    | NodeDrained
     | NodeRepaired
     | NoMoreJobs
     | DecisionRejected
@@ -238,17 +362,23 @@ DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
     {
         "simulation_began",
         "job_submitted",
+        "job_eligible",
+        "job_held",
+        "job_updated",
+        "job_requeued",
         "job_completed",
         "node_power_changed",
         "signal_changed",
         "node_failed",
+        "node_drained",
         "node_repaired",
         "no_more_jobs",
     }
 )
 """Event kinds that wake a scheduler whose request has no `wake_on`.
 
-`job_allocated` and `job_started` are absent: they only confirm decisions of the scheduler.
+`job_allocated`, `job_started`, `job_suspended` and `job_resumed` are absent: as a rule they only
+confirm decisions of the scheduler.
 """
 
 ALWAYS_WAKE_ON: frozenset[EventKind] = frozenset({"alarm", "decision_rejected"})

@@ -10,10 +10,10 @@ from hpcosim_protocol.decisions import Decision
 from hpcosim_protocol.events import Event, EventKind, snake_case
 from hpcosim_protocol.platform import NotNegative, Platform
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
+from hpcosim_protocol.requests import Name
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.6"
-Name = Annotated[str, Meta(max_length=200)]
+PROTOCOL_EDITION = "1.7"
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]
 
@@ -49,6 +49,8 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
             plain data: null, bool, int, float, text, lists and maps. Recommended keys: `name`,
             `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
         held_replies: whether the client understands `held`.
+        workload_manager: whether the client understands the events of jobs that are not eligible,
+            are requeued, suspended or updated. For other clients the server translates them.
     """
 
     versions: Annotated[list[int], Meta(max_length=100)]
@@ -60,6 +62,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
     session: Name = ""
     policy: Annotated[dict[Name, Any], Meta(max_length=MAX_POLICY_ENTRIES)] = {}
     held_replies: bool = False
+    workload_manager: bool = False
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):

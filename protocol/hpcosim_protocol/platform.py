@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+from hpcosim_protocol.requests import Count, Name
 
 PositiveInt = Annotated[int, Meta(gt=0)]
 Positive = Annotated[float, Meta(gt=0)]
@@ -98,15 +100,29 @@ class NodeGroup(Struct, frozen=True):
     Attributes:
         count: number of nodes.
         processors: the processors of each node.
-        memory_mb: memory of each node, MB; 0: unknown. The server does not limit the memory of
-            jobs.
+        memory_mb: memory of each node, MB; 0: unknown. The server limits the memory of jobs if
+            `Platform.consumable` contains `memory`.
         power_states: power states of the nodes; None: the nodes are always on.
+        names: names of the nodes as a host list of `count` names, such as `n[1-4],b1`; empty: the
+            nodes have no names.
+        features: features of each node.
+        gres: number of devices of each generic resource, by name with type, such as `gpu:a100`.
+        weight: weight of the nodes; Slurm allocates nodes of small weight first.
+        mtbf_s: mean time between failures of a node as its operator states it, s; None: unknown.
     """
 
     count: PositiveInt
     processors: Annotated[tuple[Processor, ...], Meta(min_length=1)]
     memory_mb: NotNegative = 0.0
     power_states: PowerStates | None = None
+    names: str = ""
+    features: tuple[Name, ...] = ()
+    gres: dict[Name, Count] = {}
+    weight: Count = 1
+    mtbf_s: Positive | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.count, self.processors, self.memory_mb, self.power_states, self.names))
 
     @property
     def cores(self) -> int:
@@ -134,14 +150,124 @@ class NodeGroup(Struct, frozen=True):
         return max(processor.dynamic_w for processor in self.processors)
 
 
+NodeRanges = tuple[tuple[Count, Count], ...]
+"""Node numbers: the first and the last number of each range."""
+
+
+class Partition(Struct, frozen=True, kw_only=True):
+    """A named set of nodes for jobs, with limits. The names follow `slurm.conf`.
+
+    The server enforces `nodes` and `exclusive`, and rejects jobs that fit into none of their
+    partitions. The other attributes are for the scheduler.
+
+    Attributes:
+        name: name of the partition.
+        nodes: its nodes.
+        default: whether jobs that name no partition are submitted to it.
+        state: `up`; `down`: jobs are queued and none starts; `drain`: no jobs are queued, waiting
+            jobs start; `inactive`: neither.
+        exclusive: whether jobs hold whole nodes (`OverSubscribe=EXCLUSIVE`).
+        priority_tier: jobs of a higher tier are considered first and may preempt lower tiers.
+        priority_job_factor: factor of the multifactor priority.
+        max_time_s, default_time_s: maximum and default requested run time, s; None: no limit, none.
+        min_nodes, max_nodes: least and greatest number of nodes of a job; 0: no limit.
+        max_cores_per_node: maximum number of cores of a job on a node; 0: no limit.
+        default_memory_per_core_mb: memory of a job that states none, MB for each core; 0: unknown.
+        max_memory_per_core_mb: maximum memory of a job for each core, MB; 0: no limit.
+        allow_accounts, deny_accounts, allow_groups, allow_qos, deny_qos: names; empty: no limit.
+        qos: quality of service whose limits hold for all jobs of the partition; empty: none.
+        preempt_mode: treatment of preempted jobs of this partition; empty: that of the cluster.
+        grace_time_s: time from preemption to the end of a job, s.
+    """
+
+    name: Name
+    nodes: NodeRanges
+    default: bool = False
+    state: Literal["up", "down", "drain", "inactive"] = "up"
+    exclusive: bool = False
+    priority_tier: Count = 1
+    priority_job_factor: Count = 1
+    max_time_s: Positive | None = None
+    default_time_s: Positive | None = None
+    min_nodes: Count = 0
+    max_nodes: Count = 0
+    max_cores_per_node: Count = 0
+    default_memory_per_core_mb: NotNegative = 0.0
+    max_memory_per_core_mb: NotNegative = 0.0
+    allow_accounts: tuple[Name, ...] = ()
+    deny_accounts: tuple[Name, ...] = ()
+    allow_groups: tuple[Name, ...] = ()
+    allow_qos: tuple[Name, ...] = ()
+    deny_qos: tuple[Name, ...] = ()
+    qos: Name = ""
+    preempt_mode: Literal["", "off", "cancel", "requeue", "suspend"] = ""
+    grace_time_s: NotNegative = 0.0
+
+
+ReservationFlag = Literal["maint", "ignore_jobs", "flex"]
+
+
+class NodeReservation(Struct, frozen=True, kw_only=True):
+    """Nodes that are reserved for users, or for maintenance, during a time window.
+
+    A job outside the reservation must not run on its nodes in the window, by its requested time. A
+    job in it (`JobRequest.reservation`) runs on its nodes, from the begin to the end of the window.
+    Jobs that overrun their requested time are not ended by a reservation.
+
+    Attributes:
+        name: name of the reservation.
+        nodes: its nodes.
+        start_s, end_s: begin and end of the first window, s.
+        repeat_s: time from one window to the next, s; None: one window.
+        users, accounts: who may use it; both empty: nobody.
+        flags: `maint`: maintenance; `ignore_jobs`: it may begin while jobs run there; `flex`: its
+            jobs may begin before, end after it and use other nodes.
+    """
+
+    name: Name
+    nodes: NodeRanges
+    start_s: float
+    end_s: float
+    repeat_s: Positive | None = None
+    users: tuple[Name, ...] = ()
+    accounts: tuple[Name, ...] = ()
+    flags: tuple[ReservationFlag, ...] = ()
+
+
+class Switch(Struct, frozen=True, kw_only=True):
+    """A switch of the network; see Slurm's `topology.conf`.
+
+    Attributes:
+        name: name of the switch.
+        nodes: nodes of a leaf switch; empty: the switch connects switches.
+        switches: names of the switches that it connects.
+    """
+
+    name: Name
+    nodes: NodeRanges = ()
+    switches: tuple[Name, ...] = ()
+
+
 class Platform(Struct, frozen=True):
     """All nodes of a cluster, numbered from 0 in the order of the groups.
 
     Attributes:
         nodes: the node groups, at least one.
+        consumable: resources of nodes that jobs hold. Without `cores`, jobs hold whole nodes; with
+            `memory`, the server limits the memory of jobs. Generic resources and licences are
+            always consumable. See Slurm's `SelectTypeParameters`.
+        partitions: the partitions; empty: every job may use every node.
+        reservations: the reservations.
+        licenses: number of licences by name.
+        switches: the switches; empty: the network is unknown.
     """
 
     nodes: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
+    consumable: tuple[Literal["cores", "memory"], ...] = ("cores",)
+    partitions: tuple[Partition, ...] = ()
+    reservations: tuple[NodeReservation, ...] = ()
+    licenses: dict[Name, Count] = {}
+    switches: tuple[Switch, ...] = ()
 
     @property
     def node_count(self) -> int:

@@ -42,7 +42,7 @@ JOB_COLUMNS = {
 """Columns of the recording by column of a frame."""
 
 NAMED_COLUMNS = {"users": "user", "groups": "group", "partitions": "partition"}
-"""Columns of the recording with numbers, by list of names of a frame."""
+"""Columns of the recording with names, by list of names of a frame."""
 
 EXPLANATION_COLUMNS = {
     "explain.job": "row",
@@ -142,8 +142,8 @@ class RecordingReader:
         self._new_names: dict[str, list[str]] = {}
         for key, name in NAMED_COLUMNS.items():
             names, before = self._names[key], len(self._names[key])
-            numbers = getattr(of, name)[jobs]
-            columns[f"job.{name}"] = names(["" if n < 0 else str(n) for n in numbers])
+            column = getattr(of, name)
+            columns[f"job.{name}"] = names([column.known[code] for code in column.codes[jobs]])
             self._new_names[key] = names.since(before)
         return columns
 

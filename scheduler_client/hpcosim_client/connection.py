@@ -152,6 +152,7 @@ class Connection:
             session=session,
             policy=dict(policy or {}),
             held_replies=True,
+            workload_manager=True,
         )
         try:
             answer = self._request(message, 0)

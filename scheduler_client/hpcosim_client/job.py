@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_protocol import Placement
+from hpcosim_protocol import JobRequest, Placement
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -51,6 +51,9 @@ class Job:
         order: number of jobs submitted before this one; breaks ties.
         max_energy_j: upper bound of the job's energy estimate, in J; infinity: none.
         deadline_s: time by which the job should have ended, simulated seconds; infinity: none.
+        user, group, account, qos: names; empty: unknown.
+        partitions: partitions that the user named, in this order; empty: none.
+        request: what the job requires beyond cores and time; None: nothing.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
         allocation: the allocated cores; None: the job waits.
         explanation: last reason that `View.explain` sent for the job, and its expected start,
@@ -69,6 +72,12 @@ class Job:
     max_energy_j: float = math.inf
     profile: str = ""
     deadline_s: float = math.inf
+    user: str = ""
+    group: str = ""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    request: JobRequest | None = None
     start_s: float = math.nan
     allocation: Allocation | None = None
     explanation: tuple[str, float | None] | None = None

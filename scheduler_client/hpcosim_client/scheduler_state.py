@@ -98,6 +98,12 @@ class SchedulerState:
             max_energy_j=math.inf if event.max_energy_j is None else event.max_energy_j,
             profile=event.profile,
             deadline_s=math.inf if event.deadline_s is None else event.deadline_s,
+            user=event.user,
+            group=event.group,
+            account=event.account,
+            qos=event.qos,
+            partitions=event.partitions,
+            request=event.request,
         )
         self._submissions += 1
         self.placements.add(event.placement)

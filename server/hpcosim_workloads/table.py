@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -11,19 +11,24 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_protocol import Placement
+from hpcosim_protocol import JobRequest, Placement
 from hpcosim_workloads.applied_rules import AppliedRules
 
 PLACEMENTS: tuple[Placement, ...] = ("cores", "one_node", "whole_nodes")
 BLOCK_ROWS = 4096
 MAX_TIME_S = 1e15  # above, the resolution of float64 is coarser than 0.1 s
 MAX_CORES = 2**31 - 1
+NAMED = ("user", "group", "partition", "account", "qos")
+"""Columns of names: the column has indices into a tuple of names."""
+
+NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(dict.fromkeys(NAMED, ("",)))
 
 
 class JobSpec(NamedTuple):
-    """One job of a workload. Only the simulator knows `run_s` and `ops`.
+    """One job of a workload. Only the simulator knows `run_s`, `ops` and `fails`.
 
-    Attributes: as in `JobTable`, except that `placement` and `profile` are names.
+    Attributes: as in `JobTable`, except that the columns of `NAMED` and `placement` are names, and
+    `request` is the request itself; None: nothing beyond cores and time.
     """
 
     job_id: int
@@ -37,10 +42,14 @@ class JobSpec(NamedTuple):
     memory_volume_mb: float = 0.0
     max_energy_j: float = math.inf
     profile: str = ""
-    user: int = -1
-    group: int = -1
-    partition: int = -1
+    user: str = ""
+    group: str = ""
+    partition: str = ""
     deadline_s: float = math.inf
+    account: str = ""
+    qos: str = ""
+    request: JobRequest | None = None
+    fails: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +69,20 @@ class JobTable:
         memory_volume_mb: float64, data that each task transfers to and from memory, MB.
         max_energy_j: float64, upper limit of the job's estimated energy, J; infinity: no limit.
         profile: int32, an index into `profiles`.
-        user: int64, number of the user who submitted the job; -1: unknown.
-        group: int64, number of the user's group; -1: unknown.
-        partition: int64, number of the partition of the machine that the job was submitted to; -1:
-            unknown. It has no effect on the simulation.
+        user: int32, the user who submitted the job, an index into `names["user"]`.
+        group: int32, the user's group, an index into `names["group"]`.
+        partition: int32, the partitions that the job was submitted to, an index into
+            `names["partition"]`; names of several partitions are separated by commas.
         deadline_s: float64, time by which the job should have ended, s, on the clock of `submit_s`;
             infinity: none.
+        account: int32, the account that pays for the job, an index into `names["account"]`.
+        qos: int32, the quality of service, an index into `names["qos"]`.
+        request: int32, what the job requires beyond cores and time, an index into `requests`; -1:
+            nothing.
+        fails: bool, whether the job fails at its end.
         profiles: names of the job profiles; the first is "" for jobs without a profile.
+        names: the names of each column of `NAMED`; the first is "" for unknown names.
+        requests: the requests.
         rules: the jobs of the source that reading and shaping dropped or changed.
     """
 
@@ -81,11 +97,17 @@ class JobTable:
     memory_volume_mb: NDArray[np.float64]
     max_energy_j: NDArray[np.float64]
     profile: NDArray[np.int32]
-    user: NDArray[np.int64]
-    group: NDArray[np.int64]
-    partition: NDArray[np.int64]
+    user: NDArray[np.int32]
+    group: NDArray[np.int32]
+    partition: NDArray[np.int32]
     deadline_s: NDArray[np.float64]
+    account: NDArray[np.int32]
+    qos: NDArray[np.int32]
+    request: NDArray[np.int32]
+    fails: NDArray[np.bool_]
     profiles: tuple[str, ...] = ("",)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_NAMES)
+    requests: tuple[JobRequest, ...] = ()
     rules: AppliedRules = field(default_factory=AppliedRules)
 
     @property
@@ -120,6 +142,11 @@ class JobTable:
             columns = {name: getattr(self, name)[part].tolist() for name in COLUMNS}
             columns["placement"] = [PLACEMENTS[code] for code in columns["placement"]]
             columns["profile"] = [self.profiles[code] for code in columns["profile"]]
+            for name in NAMED:
+                known = self.names[name]
+                columns[name] = [known[code] for code in columns[name]]
+            requests = (*self.requests, None)
+            columns["request"] = [requests[code] for code in columns["request"]]
             yield from map(JobSpec, *(columns[name] for name in JobSpec._fields))
 
 
@@ -137,21 +164,32 @@ COLUMNS: Mapping[str, tuple[type[np.generic], float]] = MappingProxyType(
         "memory_volume_mb": (np.float64, 0.0),
         "max_energy_j": (np.float64, math.inf),
         "profile": (np.int32, 0),
-        "user": (np.int64, -1),
-        "group": (np.int64, -1),
-        "partition": (np.int64, -1),
+        "user": (np.int32, 0),
+        "group": (np.int32, 0),
+        "partition": (np.int32, 0),
         "deadline_s": (np.float64, math.inf),
+        "account": (np.int32, 0),
+        "qos": (np.int32, 0),
+        "request": (np.int32, -1),
+        "fails": (np.bool_, False),
     }
 )
 
 
 def job_table(
-    *, profiles: tuple[str, ...] = ("",), rules: AppliedRules | None = None, **columns: Any
+    *,
+    profiles: tuple[str, ...] = ("",),
+    names: Mapping[str, tuple[str, ...]] = NO_NAMES,
+    requests: tuple[JobRequest, ...] = (),
+    rules: AppliedRules | None = None,
+    **columns: Any,
 ) -> JobTable:
     """Return a table of these columns.
 
     Args:
         profiles: names of the job profiles.
+        names: the names of each column of `NAMED`.
+        requests: the requests.
         rules: the jobs that the reader dropped or changed; default: none.
         **columns: a sequence, or one value for all jobs; a missing column has its default from
             `COLUMNS`. `job_id` must be a sequence: its length is the number of jobs.
@@ -162,4 +200,13 @@ def job_table(
         for name, (kind, default) in COLUMNS.items()
     }
     assert not columns, f"no such columns: {list(columns)}"
-    return JobTable(**filled, profiles=profiles, rules=rules or AppliedRules())
+    return JobTable(
+        **filled, profiles=profiles, names=names, requests=requests, rules=rules or AppliedRules()
+    )
+
+
+def coded(names: Iterable[str]) -> tuple[list[int], tuple[str, ...]]:
+    """Return the codes of a column of names and its names, of which the first is ""."""
+    known = {"": 0}
+    codes = [known.setdefault(name, len(known)) for name in names]
+    return codes, tuple(known)

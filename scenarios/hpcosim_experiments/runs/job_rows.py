@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hpcosim_experiments.statistics.measured import MeasureSettings, measured_period
+from hpcosim_server.record.names import Names
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import intervals
@@ -29,9 +28,9 @@ SCHEMA = pa.schema(
         "reason": pa.string(),
         "requested_s": pa.float64(),
         "placement": pa.string(),
-        "user": pa.int64(),
-        "group": pa.int64(),
-        "partition": pa.int64(),
+        "user": pa.string(),
+        "group": pa.string(),
+        "partition": pa.string(),
         "measured": pa.bool_(),
     }
 )
@@ -83,5 +82,5 @@ def job_rows(record: RunRecord, settings: MeasureSettings) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def _known(numbers: Iterable[int]) -> list[int | None]:
-    return [None if number < 0 else number for number in numbers]
+def _known(column: Names) -> list[str | None]:
+    return [column.known[code] or None for code in column.codes]

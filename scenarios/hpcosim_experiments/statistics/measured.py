@@ -24,7 +24,7 @@ from hpcosim_server.record.metrics import (
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable
 
-UNKNOWN_USER = -1
+UNKNOWN_USER = 0
 
 ClassBound = Annotated[int, Meta(gt=0, le=1_000_000)]
 
@@ -185,10 +185,11 @@ def _breakdowns(
         if (chosen := mask & among).any():
             yield {"breakdown": "cores", "class": name, **job_metrics(record, chosen)}
     if settings.per_user and has_users(jobs):
-        users = np.array(record.recording.user)
-        for user in np.unique(users[among]).tolist():
-            name = "unknown" if user == UNKNOWN_USER else str(user)
-            chosen = (users == user) & among
+        user = record.recording.user
+        users = np.array(user.codes)
+        for code in np.unique(users[among]).tolist():
+            name = user.known[code] or "unknown"
+            chosen = (users == code) & among
             yield {"breakdown": "user", "class": name, **job_metrics(record, chosen)}
 
 

@@ -250,4 +250,15 @@ def submission_of(spec: JobSpec) -> JobSubmitted:
         event.profile = spec.profile
     if spec.deadline_s < math.inf:
         event.deadline_s = spec.deadline_s
+    if spec.user:
+        event.user = spec.user
+    if spec.group:
+        event.group = spec.group
+    if spec.account:
+        event.account = spec.account
+    if spec.qos:
+        event.qos = spec.qos
+    if spec.partition:
+        event.partitions = tuple(spec.partition.split(","))
+    event.request = spec.request
     return event

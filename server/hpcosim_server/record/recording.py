@@ -8,6 +8,7 @@ from typing import get_args
 
 from hpcosim_protocol import JobState, NodeGroup, PowerState
 from hpcosim_server.record.explanations import Explanations
+from hpcosim_server.record.names import Names
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -19,6 +20,10 @@ STATES: tuple[str, ...] = (
     "killed",
     "node_failed",
     "rejected",
+    "failed",
+    "cancelled",
+    "preempted",
+    "deadline",
 )
 _CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
 POWER_STATES: tuple[PowerState, ...] = get_args(PowerState)
@@ -38,7 +43,8 @@ class Recording:
         requested_s: requested run time, s, by row.
         deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
-        user, group, partition: numbers as in `JobTable`, by row; -1: unknown.
+        user, group, partition, account, qos, name: names of the job's user, of its group, of its
+            partitions, of its account, of its quality of service and of the job, by row.
         placement: index into `PLACEMENTS`, by row.
         first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
             start.
@@ -66,9 +72,12 @@ class Recording:
         self.requested_s = array("d")
         self.deadline_s = array("d")
         self.cores = array("q")
-        self.user = array("q")
-        self.group = array("q")
-        self.partition = array("q")
+        self.user = Names()
+        self.group = Names()
+        self.partition = Names()
+        self.account = Names()
+        self.qos = Names()
+        self.name = Names()
         self.placement = array("b")
         self.first_place = array("q")
         self.places = array("i")
@@ -105,6 +114,9 @@ class Recording:
         self.user.append(job.user)
         self.group.append(job.group)
         self.partition.append(job.partition)
+        self.account.append(job.account)
+        self.qos.append(job.qos)
+        self.name.append("" if job.request is None else job.request.name)
         self.placement.append(PLACEMENTS.index(job.placement))
         self.first_place.append(-1)
         self.places.append(0)

@@ -75,8 +75,8 @@ def _jobs(record: RunRecord) -> Iterator[str]:
             f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
             f"{recording.reasons.get(row, '')},"
             f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
-            f"{_known(recording.user[row])},{_known(recording.group[row])},"
-            f"{_known(recording.partition[row])}\n"
+            f"{_text(recording.user[row])},{_text(recording.group[row])},"
+            f"{_text(recording.partition[row])}\n"
         )
 
 
@@ -107,8 +107,11 @@ def _explanations(record: RunRecord) -> Iterator[str]:
         yield f"{job_id[row]},{time_s},{said.reasons[code]},{_time(expected_s)}\n"
 
 
-def _known(number: int) -> str:
-    return "" if number < 0 else str(number)
+def _text(name: str) -> str:
+    """Return a cell with a name, quoted where CSV requires it."""
+    if "," in name or '"' in name or "\n" in name or "\r" in name:
+        return '"' + name.replace('"', '""') + '"'
+    return name
 
 
 def _time(time_s: float) -> str:

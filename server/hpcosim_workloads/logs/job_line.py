@@ -14,7 +14,16 @@ from msgspec import Meta
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobSpec, JobTable, job_table
+from hpcosim_workloads.table import (
+    MAX_CORES,
+    MAX_TIME_S,
+    NAMED,
+    PLACEMENTS,
+    JobSpec,
+    JobTable,
+    coded,
+    job_table,
+)
 
 RUN_TIME_OPS_PER_S = 1e9  # speed for which `JobTable.run_s` of a job with operations holds
 MAX_OPS = MAX_TIME_S * RUN_TIME_OPS_PER_S
@@ -136,11 +145,15 @@ class JobLines:
         columns: dict[str, Any] = {
             name: [getattr(job, name) for job in jobs] for name in JobSpec._fields
         }
-        profiles = tuple(dict.fromkeys(["", *columns["profile"]]))
-        codes = {name: code for code, name in enumerate(profiles)}
-        columns["profile"] = [codes[name] for name in columns["profile"]]
+        columns["profile"], profiles = coded(columns["profile"])
+        names = {}
+        for name in NAMED:
+            columns[name], names[name] = coded(columns[name])
+        requests = tuple(request for request in columns["request"] if request is not None)
+        rows = iter(range(len(requests)))
+        columns["request"] = [-1 if each is None else next(rows) for each in columns["request"]]
         columns["placement"] = [PLACEMENTS.index(name) for name in columns["placement"]]
-        return job_table(profiles=profiles, **columns)
+        return job_table(profiles=profiles, names=names, requests=requests, **columns)
 
     def _job(self, line: JobLine) -> JobSpec:
         profile = self._profile_of(line)
@@ -169,9 +182,9 @@ class JobLines:
             memory_volume_mb=value("memory_volume_mb") or 0.0,
             max_energy_j=value("max_energy_j") or math.inf,
             profile=line.profile,
-            user=-1 if line.user is None else line.user,
-            group=-1 if line.group is None else line.group,
-            partition=-1 if line.partition is None else line.partition,
+            user="" if line.user is None else str(line.user),
+            group="" if line.group is None else str(line.group),
+            partition="" if line.partition is None else str(line.partition),
             deadline_s=math.inf if line.deadline_s is None else line.deadline_s,
         )
 

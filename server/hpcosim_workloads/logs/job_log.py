@@ -24,7 +24,14 @@ from hpcosim_workloads.logs.job_line import (
     log_field_message,
 )
 from hpcosim_workloads.logs.log_file import numbered_lines
-from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, PLACEMENTS, JobTable, job_table
+from hpcosim_workloads.table import (
+    MAX_CORES,
+    MAX_TIME_S,
+    NAMED,
+    PLACEMENTS,
+    JobTable,
+    job_table,
+)
 
 ZeroRunTime = Literal["drop", "keep"]
 """Whether a reader drops or keeps the jobs whose run time is 0."""
@@ -122,6 +129,7 @@ class _Reading:
         self._zero_run_time = zero_run_time
         self._lines = array("q")  # number of each job's line
         self._codes = {"": 0}  # number of each profile
+        self._names = {name: {"": 0} for name in NAMED}
         self._columns: dict[str, array[Any]] = {
             name: array("q") for name in ("job_id", "cores", "profile", *SUBMITTERS)
         } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
@@ -165,14 +173,16 @@ class _Reading:
         columns["cores"].append(job.cores)
         columns["memory_mb"].append(job.memory_mb)
         columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
-        columns["user"].append(max(job.user, -1))
-        columns["group"].append(max(job.group, -1))
-        columns["partition"].append(max(job.partition, -1))
+        for name in SUBMITTERS:
+            number, known = getattr(job, name), self._names[name]
+            text = "" if number < 0 else str(number)
+            columns[name].append(known.setdefault(text, len(known)))
 
     def table(self) -> JobTable:
         """Return the jobs in order of submission, each number once."""
         columns: dict[str, Any] = dict(self._columns)
-        table = job_table(profiles=tuple(self._codes), **columns)
+        names = {name: tuple(known) for name, known in self._names.items()}
+        table = job_table(profiles=tuple(self._codes), names=names, **columns)
         kept = self._first_of_each_number(table)
         order = kept[np.argsort(table.submit_s[kept], kind="stable")]
         row_of = np.full(len(table), -1)
