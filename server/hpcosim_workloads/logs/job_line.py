@@ -132,4 +132,5 @@ LOG_FIELDS = ("cores", "run_s", "req_ops", "ipc", "requested_s")
 def log_field_message(field: str) -> str:
     """Return the error message for a field of `LOG_FIELDS` in a profile of a log's jobs."""
     others = "such as placement, memory_mb, max_energy_j or gres_per_node"
-    return f"the log states {field} of each job; a profile of a log's jobs may set other keys, {others}"
+    what = f"the log states {field} of each job; a profile of a log's jobs may set "
+    return f"{what}other keys, {others}"
