@@ -30,7 +30,7 @@ class Eligibility:
 
     Attributes:
         is_used: whether the simulation had a job with a request, or one that was held or requeued.
-            Until then, no other method than `check`, `enter` and those that set it need be called.
+            Until then, only the methods that set it need be called.
     """
 
     def __init__(
@@ -60,16 +60,11 @@ class Eligibility:
         """Whether a timer may make a waiting job eligible."""
         return bool(self._begin)
 
-    def check(self, job: SimulatedJob) -> None:
-        """Check that a waiting job may be allocated.
-
-        Raises:
-            Rejection: the job is not eligible.
-        """
-        if job.blocked:
-            raise Rejection(
-                "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self._why(job)}"
-            )
+    def rejection(self, job: SimulatedJob) -> Rejection:
+        """Return the rejection of an allocation for a waiting job that is not eligible."""
+        return Rejection(
+            "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self._why(job)}"
+        )
 
     # Changes of jobs
 

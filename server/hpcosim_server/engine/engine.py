@@ -37,6 +37,7 @@ from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
+from hpcosim_server.physics.grants import Grant
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.economics import UNKNOWN, Rates
@@ -186,17 +187,25 @@ class Engine:
         self.outbox.add(event)
         eligibility.settle()
 
-    def allocate(self, job: SimulatedJob, nodes: list[int], tasks: list[int]) -> None:
+    def allocate(
+        self, job: SimulatedJob, nodes: list[int], tasks: list[int], grant: Grant | None = None
+    ) -> None:
         """Allocate nodes to a waiting job. It starts when all of them are on.
 
         Args:
             job: the job.
             nodes: distinct node numbers; none of the nodes is being switched off.
             tasks: number of tasks on each of `nodes`.
+            grant: what the job holds beside its tasks; None: what its placement implies.
         """
         spec, now_s = job.spec, self.clock.now
         job.nodes, job.tasks = nodes, tasks
-        job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        if grant is None:
+            job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        else:
+            job.held = self.cluster.hold(nodes, tasks, grant.whole)
+            self.resources.hold(grant.resources)
+            job.resources = grant.resources
         job.allocated_s = now_s
         if self.power.are_on(nodes):
             self.start(job)
