@@ -9,9 +9,9 @@ from operator import itemgetter
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill, find_cores, usable_nodes
 from hpcosim_client.heuristics.reservation import Reservation, split_step
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.nodes import fill, find_cores, usable_nodes
 from hpcosim_client.view import View
 
 Freed = tuple[float, Ints, Ints]
