@@ -13,6 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
+    JobStarted,
     JobState,
     NodeGroup,
     NoMoreJobs,
@@ -224,7 +225,11 @@ class Engine:
         job.started_s = now_s
         self._end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(start_of(job))
+        self.outbox.add(
+            JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks)
+            if job.resources is None
+            else start_of(job)
+        )
         if self.eligibility.is_used:
             self.eligibility.started(job)
 
@@ -244,7 +249,8 @@ class Engine:
             self._end_timers.cancel(job)
             self.cluster.vacate(now_s, job.parts)
             self.cluster.release(job.nodes, job.held)
-            self.release_resources(job)
+            if job.resources is not None:
+                self.release_resources(job)
         self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
         if self.eligibility.is_used:
