@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
+from hpcosim_server.physics.cluster import places
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, KindChange, Replay, changes_of
 
