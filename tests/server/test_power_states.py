@@ -420,7 +420,7 @@ def unknown(node: int) -> str:
 BUSY = "node {} is allocated to a job; expected a node without allocation"
 FULL = "node {} has no free core; expected at least 1"
 ALLOCATED = "job 2 is allocated (its nodes are being switched on); expected a waiting job"
-OVER = "job 1 is over; expected a running or allocated job"
+OVER = "job 1 is over; expected a running, suspended or allocated job"
 ALWAYS_ON = "node 6 is always on: its node group has no power_states"
 NOT_ON = "allocate_job.nodes: node {} is {}; expected {}"
 REFUSED: list[tuple[Decision, RejectionCode, str]] = [

@@ -6,6 +6,9 @@ from hpcosim_protocol import (
     Event,
     JobAllocated,
     JobStarted,
+    JobSuspended,
+    NodeDrained,
+    NodeFailed,
     NodePowerChanged,
     NoMoreJobs,
     SimulationBegan,
@@ -31,6 +34,14 @@ def snapshot_of(engine: Engine) -> list[Event]:
         JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
         for job in jobs.running.values()
     ]
+    events += [
+        JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
+        for job in jobs.suspended.values()
+    ]
+    since_s = engine.recording.suspended_since_s
+    events += [JobSuspended(since_s[job.row], job.spec.job_id) for job in jobs.suspended.values()]
+    events += [NodeFailed(at_s, node) for node, at_s in engine.availability.failed.items()]
+    events += [NodeDrained(at_s, node) for node, at_s in engine.availability.drained.items()]
     if engine.all_submitted:
         events.append(NoMoreJobs(engine.now_s))
     return events

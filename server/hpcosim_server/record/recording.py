@@ -242,6 +242,13 @@ class Recording:
         period = self.last_period[row]
         return self.periods.run[period] if period >= 0 else 0
 
+    def suspended_until(self, now_s: float) -> dict[int, float]:
+        """Return the suspended time of jobs up to now, s, by row; jobs without any are absent."""
+        found = dict(self.suspended_s)
+        for row, since_s in self.suspended_since_s.items():
+            found[row] = found.get(row, 0.0) + now_s - since_s
+        return found
+
     @property
     def has_single_runs(self) -> bool:
         """Whether no job was requeued or suspended."""
