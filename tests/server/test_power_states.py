@@ -329,7 +329,7 @@ def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
         Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1),
     )
     lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
-    assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,,5.0,cores,,,"
+    assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,,5.0,cores,,,,,,,0,0.0,0.0"
     metrics = measure(simulation.record())
     assert (metrics["jobs_killed"], metrics["mean_wait_s"]) == (1, 0.0)
 

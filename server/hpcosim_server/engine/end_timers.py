@@ -52,6 +52,12 @@ class EndTimers:
         self._progress_of(job).suspend(self._clock.now, self._left_at(job))
         self.cancel(job)
 
+    def set_again(self, job: SimulatedJob) -> None:
+        """Set the timers of a running job again after a change of its requested time."""
+        if self._kill_at_walltime:
+            self.suspend(job)
+            self.resume(job)
+
     def resume(self, job: SimulatedJob) -> None:
         """Set the timers of a suspended job that runs again now."""
         alone_s = self._execution.run_time_s(job.spec, job.parts)

@@ -177,7 +177,8 @@ class Simulation(Engine):
         in_a_row = self._quiet_events - self._quiet_before
         if in_a_row <= MAX_SIGNALS_IN_A_ROW or self.jobs.running or self.jobs.allocated:
             return
-        if self.all_submitted and not (self.alarms or self.eligibility.expects):
+        may_come = self.alarms or self.eligibility.expects or self.actions.pending
+        if self.all_submitted and not may_come:
             raise self._stuck(
                 f"no job runs, no alarm is set, no submission is left and the last {in_a_row} "
                 f"events were changes of signals{' or nodes' if self.node_changes.count else ''}"

@@ -59,7 +59,9 @@ class Recording:
         lost_core_s: core-seconds of computing that no later run continued, because of requeues and
             failures of nodes, by row; jobs without any are absent.
         requeues: number of requeues by cause; causes without any are absent.
-        reasons: reason of a rejection at submission or of a cancellation, by row.
+        reasons: why a job did not run, by row: as the server said at its submission or at the end
+            of its dependencies, or as the scheduler said.
+        declined: rows whose reason is the scheduler's.
         explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: begins and ends of computing periods: the number of the period for a begin, its
@@ -107,6 +109,7 @@ class Recording:
         self.kind_node = array("i")
         self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
+        self.declined: set[int] = set()
         self.explanations = Explanations()
         self.over = 0
 
@@ -188,7 +191,7 @@ class Recording:
             row: row of the job.
             now_s: simulation time, s.
             state: final state.
-            reason: reason of a rejection at submission or of a cancellation; empty otherwise.
+            reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
         if self.state[row] != RUNNING or self._end_suspension(row, now_s):

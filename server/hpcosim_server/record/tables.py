@@ -102,7 +102,8 @@ def _schedule(record: RunRecord) -> Iterator[str]:
             yield f"{recording.job_id[row]},{periods.start_s[period]},{nodes},{tasks}\n"
     for row in range(len(recording)):
         rejected = STATES[recording.state[row]] == "rejected"
-        if rejected and row not in recording.reasons:  # by a decision
+        by_server = row in recording.reasons and row not in recording.declined
+        if rejected and not by_server:
             yield f"{recording.job_id[row]},,,\n"
 
 
@@ -170,11 +171,11 @@ JOBS = Table(
         Column(
             "energy_j",
             NUMBER,
-            "energy attributed to all runs of the job, J: the integral of the dynamic power of its tasks and "
-            "of its share of the static power of their processors; jobs on one processor share "
-            "its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
+            "energy attributed to all runs of the job, J: the integral of the dynamic power of its "
+            "tasks and of its share of the static power of their processors; jobs on one processor "
+            "share its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
         ),
-        Column("reason", TEXT, "reason of a rejection or cancellation; empty: none is known"),
+        Column("reason", TEXT, "why the job did not run, if the server or the scheduler stated it"),
         Column("requested_s", NUMBER, "requested run time, s"),
         Column("placement", TEXT, f"one of {', '.join(f'`{name}`' for name in PLACEMENTS)}"),
         Column("user", TEXT, "name of the user who submitted the job; empty if unknown"),
