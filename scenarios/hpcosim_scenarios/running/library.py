@@ -19,7 +19,7 @@ from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import FILES, signals_of
-from hpcosim_scenarios.model.site import check_site_events
+from hpcosim_scenarios.model.site import check_site_events, site_events_of
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.signals import Signal
@@ -46,7 +46,15 @@ SERVER_ONLY = (
     "economics.series",
     *FILES,
 )
-SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
+SERVER_ONLY_LISTS = (
+    "platform.nodes.",
+    "platform.partitions.",
+    "platform.reservations.",
+    "platform.switches.",
+    "workload.inline.",
+    "failures.",
+    "actions.",
+)
 
 
 class LoadedScenario(NamedTuple):
@@ -253,7 +261,8 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
+    site_events = site_events_of(scenario, jobs)
+    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals, site_events)
     return Opened(simulation, run, len(jobs), _span_s(jobs, simulation.start_s))
 
 
