@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.demand import Demands, NodeChoice
+from hpcosim_client.demand import NodeChoice
+from hpcosim_client.demands import Demands
 from hpcosim_client.job import Allocation, Bools, Ints, Job
 from hpcosim_client.placing import Devices, Placing, allocation_of, offered, place
 from hpcosim_client.slots import Slots
