@@ -32,7 +32,9 @@ from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 
-SWITCHING = 1  # separates the random stream of switching times from other draws of a seed
+# Numbers of the random streams of a seed.
+SWITCHING = 1
+FAILURES = 4
 
 # Paths that a client cannot set: files of the server's machine, and the name of the scenario.
 SERVER_ONLY = (
@@ -261,8 +263,16 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    site_events = site_events_of(scenario, jobs)
-    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals, site_events)
+    simulation = Simulation(
+        scenario.platform,
+        jobs,
+        rules,
+        chance,
+        rates,
+        signals,
+        site_events_of(scenario, jobs),
+        failure_chance(scenario.seed),
+    )
     return Opened(simulation, run, len(jobs), _span_s(jobs, simulation.start_s))
 
 
@@ -274,6 +284,11 @@ def _span_s(jobs: JobTable, start_s: float) -> float:
 def switching_chance(seed: int) -> np.random.Generator:
     """Return the random number generator for the times of switching nodes."""
     return np.random.default_rng([seed, SWITCHING])
+
+
+def failure_chance(seed: int) -> np.random.Generator:
+    """Return the random number generator for failures and repairs of nodes."""
+    return np.random.default_rng([seed, FAILURES])
 
 
 def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:
