@@ -183,7 +183,7 @@ class PowerProfile:
         self.times_s: Floats = np.unique([now_s, *changes_s, *ends_s])
         self._tasks: Ints = np.zeros((len(self.times_s), len(view.nodes.free)), dtype=np.int64)
         self._resting_w = bounds.resting_w(view.nodes.power)
-        for end_s, (nodes, tasks, _, _) in held:
+        for end_s, (nodes, tasks, *_) in held:
             self._tasks[np.ix_(self.times_s < end_s, nodes)] += tasks
             self._resting_w[nodes] = np.maximum(self._resting_w, bounds.awake_w)[nodes]
         # Nodes that are not on boot before they compute.
