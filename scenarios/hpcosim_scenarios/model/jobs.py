@@ -18,9 +18,9 @@ from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_line import (
     LOG_FIELDS,
     MAX_NAME_LENGTH,
-    JobLines,
     log_field_message,
 )
+from hpcosim_workloads.logs.job_lines import JobLines
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import MAX_JOBS
@@ -143,13 +143,15 @@ def inline_jobs(workload: Workload) -> JobTable:
         ScenarioError: a job is invalid; has the field, not file and line.
     """
     jobs = JobLines(workload.placement, workload.profiles)
-    for number, line in enumerate(workload.inline or ()):
-        try:
-            jobs.add(line)
-        except LineError as error:
-            field = f"$.workload.inline[{number}].{error.field}"
-            raise ScenarioError(error.what, field=field) from None
-    return jobs.table()
+    number = 0
+    try:
+        for number, line in enumerate(workload.inline or ()):
+            jobs.add(line, number)
+        return jobs.table()
+    except LineError as error:
+        place = number if error.place is None else error.place
+        field = f"$.workload.inline[{place}].{error.field}"
+        raise ScenarioError(error.what, field=field) from None
 
 
 def check_profiles(workload: Workload) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_line import MAX_MB, NO_PROFILES, JobProfile
+from hpcosim_workloads.logs.job_line import NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
+from hpcosim_workloads.logs.requirements import MAX_MB
 from hpcosim_workloads.table import MAX_CORES, JobTable
 
 FIELDS = 18
