@@ -67,6 +67,12 @@ class ImportReport:
             return entries[what].count if what in entries else 0
         return sum(entry.count for entry in entries.values())
 
+    def summary(self, kind: Kind) -> str:
+        """Return the entries of a kind as one text; empty: there are none."""
+        entries = self.entries.get(kind, {})
+        parts = (f"{entry.count:,} {what}{_places(entry)}" for what, entry in entries.items())
+        return f"{MEANING[kind]}: {'; '.join(parts)}" if entries else ""
+
     def lines(self) -> Iterator[str]:
         """Yield the report as text."""
         yield from self.written

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,9 @@ from hpcosim_workloads.logs.log_file import numbered_lines
 
 MOST_COLUMNS = 500
 LONGEST_LINE = 2**20
+
+
+Fits = Callable[[dict[str, str]], bool]
 
 
 class Row(NamedTuple):
@@ -50,20 +53,22 @@ def read_table(
     report: ImportReport,
     *,
     delimiter: str = "|",
-    free_text: str = "",
+    free_text: Sequence[str] = (),
+    fits: Fits = lambda values: True,
     advice: str = "",
 ) -> Iterator[Row]:
     """Yield the records of a table; the names of the columns are those of its first line.
 
-    A record with another number of fields is dropped and counted, unless the column `free_text` can
-    be the one that contains the delimiter. Records that equal the header are skipped, because files
-    are joined with `cat`.
+    A record with another number of fields is dropped and counted, unless a column of `free_text`
+    contains the delimiter. Records that equal the header are skipped, because files are joined with
+    `cat`.
 
     Args:
         path: the file, plain or gzipped.
         report: counts the dropped records.
         delimiter: character between two fields. With `,` fields may be quoted.
-        free_text: column whose text may contain the delimiter; empty: none.
+        free_text: columns whose text may contain the delimiter.
+        fits: returns whether a record can be right; decides which of them contains it.
         advice: how to make such a file, for errors.
 
     Raises:
@@ -77,7 +82,10 @@ def read_table(
         if not names:
             names = _header(fields, path, number, delimiter, advice)
             continue
-        fields = _joined(fields, names, free_text, delimiter, number, report)
+        if len(fields) > len(names):
+            fields = _joined(fields, names, free_text, delimiter, fits)
+            if len(fields) == len(names):
+                report.add("guessed", "texts that contain the delimiter", number)
         if len(fields) != len(names):
             kind = "truncated records" if len(fields) < len(names) else "records with extra fields"
             report.add("dropped", kind, number)
@@ -127,18 +135,15 @@ def _header(fields: list[str], path: Path, number: int, delimiter: str, advice: 
 
 
 def _joined(
-    fields: list[str],
-    names: list[str],
-    free_text: str,
-    delimiter: str,
-    number: int,
-    report: ImportReport,
+    fields: list[str], names: list[str], free_text: Sequence[str], delimiter: str, fits: Fits
 ) -> list[str]:
     """Return the fields after joining those of a free text that contains the delimiter."""
     extra = len(fields) - len(names)
-    if extra <= 0 or free_text not in names:
-        return fields
-    at = names.index(free_text)
-    report.add("guessed", f"{free_text} contains the delimiter", number)
-    text = delimiter.join(fields[at : at + extra + 1])
-    return [*fields[:at], text, *fields[at + extra + 1 :]]
+    for column in free_text:
+        if column in names:
+            at = names.index(column)
+            text = delimiter.join(fields[at : at + extra + 1])
+            joined = [*fields[:at], text, *fields[at + extra + 1 :]]
+            if fits(dict(zip(names, joined, strict=True))):
+                return joined
+    return fields

@@ -17,6 +17,7 @@ from hpcosim_imports.output import (
     recorded_runs,
     write_files,
 )
+from hpcosim_imports.readable import readable
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.sacct.history import histories
 from hpcosim_imports.sacct.job_lines import JobLinesSettings, job_line
@@ -78,7 +79,8 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     origin_s = _origin(options.start, zone, found)
     found = _from(origin_s, found, report)
     if not found:
-        raise InputError("no job started, so there is nothing to import", path)
+        what = "no job that started was found"
+        raise InputError(f"{what}; {report.summary('dropped') or 'the file has no records'}", path)
     numbers = job_numbers(found, report, anew=options.anonymize)
     settings = JobLinesSettings(
         origin_s,
@@ -87,11 +89,14 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
         array_tasks(found, numbers),
         options.anonymize,
     )
-    lines = [
-        job_line(runs, number, settings, report)
-        for runs, number in zip(found, numbers, strict=True)
-    ]
-    runs = [*_recorded(found, numbers, origin_s)]
+    pairs = zip(found, numbers, strict=True)
+    lines = readable(
+        (job_line(runs, number, settings, report) for runs, number in pairs),
+        [runs[0].line for runs in found],
+        report,
+    )
+    written = {line["job_id"] for line in lines}
+    runs = [run for run in _recorded(found, numbers, origin_s) if run.job_id in written]
     _write(jobs, lines, runs, options)
     recorded = recorded_path(jobs)
     report.written = [f"{jobs}: {len(lines):,} jobs", f"{recorded}: {len(runs):,} runs"]

@@ -206,9 +206,11 @@ def _waits(
     if options.get("dependency"):
         try:
             text = dependency_of(options["dependency"], first.named.index, settings.tasks)
-            return {"dependency": text}
         except FieldError:
-            report.add("dropped", "dependencies that hpcosim cannot express", first.line)
+            text = ""
+        if text:
+            return {"dependency": text}
+        report.add("dropped", "dependencies on other jobs than those of the file", first.line)
     if line.get("array_limit"):
         return {}
     if first.eligible_s is None or first.eligible_s <= first.submit_s + ELIGIBLE_AFTER_S:

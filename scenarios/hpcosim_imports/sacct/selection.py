@@ -18,8 +18,9 @@ from hpcosim_imports.sacct.records import (
     record_of,
 )
 from hpcosim_imports.sacct.submit_line import options_of
-from hpcosim_imports.tables import read_table, require
+from hpcosim_imports.tables import Row, read_table, require
 
+FREE_TEXT = ("JobName", "Constraints", "SubmitLine", "Comment", "WorkDir")
 MOST_TASKS = 4_000_000
 _LIMIT = re.compile(r".*%(\d{1,9})")
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
@@ -40,7 +41,15 @@ def started_records(
         InputError: the file cannot be read or lacks columns.
     """
     checked = False
-    for row in read_table(path, report, free_text="JobName", advice=ADVICE):
+
+    def fits(values: dict[str, str]) -> bool:
+        try:
+            record_of(Row(0, values), identifier(Row(0, values)), zone)
+        except (FieldError, KeyError):
+            return False
+        return True
+
+    for row in read_table(path, report, free_text=FREE_TEXT, fits=fits, advice=ADVICE):
         if not checked:
             require(list(row.values), NEEDED, path, ADVICE)
             checked = True
@@ -104,17 +113,17 @@ def job_numbers(jobs: Sequence[Sequence[Record]], report: ImportReport, *, anew:
 def array_tasks(
     jobs: Sequence[Sequence[Record]], numbers: Sequence[int]
 ) -> dict[int, dict[int, int]]:
-    """Return the job number of each task, by array and index.
+    """Return the number in the workload of each task, by array and index.
 
-    A job that is in no array has an entry, too, if its number in the workload is another one.
+    A job that is in no array is the task 0 of its own number.
     """
     tasks: dict[int, dict[int, int]] = {}
     for (first, *_), number in zip(jobs, numbers, strict=True):
         named = first.named
-        if named.index is not None:
+        if named.index is None:
+            tasks.setdefault(first.raw_id, {}).setdefault(0, number)
+        else:
             tasks.setdefault(named.job_id, {})[named.index] = number
-        elif first.raw_id != number:
-            tasks.setdefault(first.raw_id, {})[-1] = number
     return tasks
 
 
