@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.host_lists import lookup
 from hpcosim_scenarios.model.logs import check_jobs_left, imitated_jobs, log_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
@@ -59,11 +60,17 @@ def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTa
         code = PLACEMENTS.index(workload.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
     if workload.inline is not None:
-        return inline_jobs(workload)
+        return inline_jobs(scenario)
     if workload.json is not None:
         path, lenient = folder / workload.json, workload.lenient
         placement, profiles = workload.placement, workload.profiles
-        table = read_jsonl(path, placement=placement, lenient=lenient, profiles=profiles)
+        table = read_jsonl(
+            path,
+            placement=placement,
+            lenient=lenient,
+            profiles=profiles,
+            nodes_of=lookup(scenario.platform),
+        )
         check_jobs_left(table, path)
         return table
     return log_jobs(workload, workload, folder)
@@ -136,13 +143,14 @@ def check_log_settings(workload: Workload) -> None:
             raise ScenarioError(what, field=f"$.workload.{name}")
 
 
-def inline_jobs(workload: Workload) -> JobTable:
-    """Return the jobs that the scenario itself lists.
+def inline_jobs(scenario: Scenario) -> JobTable:
+    """Return the jobs that the scenario itself lists; none, if it has another source of jobs.
 
     Raises:
         ScenarioError: a job is invalid; has the field, not file and line.
     """
-    jobs = JobLines(workload.placement, workload.profiles)
+    workload = scenario.workload
+    jobs = JobLines(workload.placement, workload.profiles, lookup(scenario.platform))
     number = 0
     try:
         for number, line in enumerate(workload.inline or ()):

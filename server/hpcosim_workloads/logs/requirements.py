@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from hpcosim_protocol import Checkpointing, JobRequest
+from hpcosim_protocol import Checkpointing, HostListError, JobRequest, ProtocolError
+from hpcosim_protocol.features import check as check_features
 from hpcosim_protocol.platform import NodeRanges
+from hpcosim_protocol.resources import numbers_in, thousandths
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.table import MAX_TIME_S
 
@@ -19,7 +21,7 @@ MAX_MB = 1e12
 MOST_NODES = 1_000_000  # nodes that a job may name
 
 NodesOf = Callable[[str], NodeRanges]
-"""Returns the nodes of a host list such as `n[1-4]`; raises ValueError with a message."""
+"""Returns the nodes of a host list such as `n[1-4]`; raises HostListError."""
 
 Count = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Node = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
@@ -189,10 +191,9 @@ def _node_numbers(
         what = f"node names need a scenario; expected node numbers, got {nodes[:60]!r}"
         raise LineError(what, field)
     try:
-        ranges = nodes_of(nodes)
-    except ValueError as error:
+        return tuple(numbers_in(nodes_of(nodes)))
+    except HostListError as error:
         raise LineError(str(error), field) from None
-    return tuple(sorted({node for first, last in ranges for node in range(first, last + 1)}))
 
 
 def check_request(request: JobRequest, cores: int) -> None:
@@ -203,14 +204,16 @@ def check_request(request: JobRequest, cores: int) -> None:
     """
     _check_counts(request, cores)
     _check_nodes(request)
+    try:
+        check_features(request.features)
+    except ProtocolError as error:
+        raise LineError(str(error), "features") from None
     for field in GRES:
-        for name, devices in getattr(request, field).items():
-            if devices >= 1 and devices != int(devices):
-                what = "expected whole devices, or a share of one device below 1"
-                raise LineError(f"{what}, got {devices:g} of {name!r}", field)
-            if devices < 1 and abs(devices * 1000 - round(devices * 1000)) > 1e-9:
-                what = "expected a share in thousandths, such as 0.25"
-                raise LineError(f"{what}, got {devices:g} of {name!r}", field)
+        for name, amount in getattr(request, field).items():
+            try:
+                thousandths(amount)
+            except ProtocolError as error:
+                raise LineError(f"{name}: {error}", field) from None
 
 
 def _check_counts(request: JobRequest, cores: int) -> None:
