@@ -55,6 +55,7 @@ class ImportReport:
             place: line, or file and line; empty: none.
             count: how often it occurred here.
         """
+        what = "".join(letter if letter.isprintable() else "?" for letter in what)
         entry = self.entries.setdefault(kind, {}).setdefault(what, Entry())
         entry.count += count
         if place != "" and len(entry.places) < MOST_PLACES and str(place) not in entry.places:
