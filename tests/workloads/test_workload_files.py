@@ -21,7 +21,7 @@ from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.cqsim import read_cqsim
 from hpcosim_workloads.logs.jsonl import read_jsonl
-from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.shaping import (
     cap_cores,
     divide_cores,
@@ -148,7 +148,8 @@ def test_swf_sizes(
 ) -> None:
     """`sizes` chooses the field of the cores; the other field is used where that is unknown."""
     table = read_swf(
-        log(swf_line(allocated=allocated, requested_cores=requested_cores)), sizes=sizes
+        log(swf_line(allocated=allocated, requested_cores=requested_cores)),
+        fields=SwfFields(sizes=sizes),
     )
     assert table.cores.tolist() == [cores]
 

@@ -23,6 +23,7 @@ from hpcosim_workloads.logs.job_line import (
 )
 from hpcosim_workloads.logs.job_lines import JobLines
 from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.swf import SwfFields
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import MAX_JOBS
 from hpcosim_workloads.synthetic.lublin import lublin
@@ -53,8 +54,9 @@ def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTa
     Arguments and errors are those of `jobs_of`.
     """
     workload, rng = scenario.workload, np.random.default_rng(scenario.seed)
+    nodes_of = lookup(scenario.platform)
     if isinstance(workload.synthetic, Imitated):
-        return imitated_jobs(workload.synthetic, workload, folder, rng, most)
+        return imitated_jobs(workload.synthetic, workload, folder, nodes_of, rng, most)
     if workload.synthetic is not None:
         table = _drawn(workload.synthetic, rng, most)
         code = PLACEMENTS.index(workload.placement)
@@ -69,11 +71,11 @@ def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTa
             placement=placement,
             lenient=lenient,
             profiles=profiles,
-            nodes_of=lookup(scenario.platform),
+            nodes_of=nodes_of,
         )
         check_jobs_left(table, path)
         return table
-    return log_jobs(workload, workload, folder)
+    return log_jobs(workload, workload, folder, nodes_of)
 
 
 def shape(table: JobTable, workload: Workload) -> JobTable:
@@ -137,7 +139,7 @@ def check_log_settings(workload: Workload) -> None:
         return
     if isinstance(workload.synthetic, Imitated):
         return
-    for name, default in (("zero_run_time", "drop"), ("sizes", "requested")):
+    for name, default in {"zero_run_time": "drop", **SwfFields()._asdict()}.items():
         if getattr(workload, name) != default:
             what = "applies to job logs (swf, trace, or a model that imitates one); remove it"
             raise ScenarioError(what, field=f"$.workload.{name}")

@@ -6,7 +6,6 @@ The engine does not advance time and does not call a scheduler. Its front ends d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,9 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
-    JobStarted,
     JobState,
-    JobSubmitted,
     NodeGroup,
     NoMoreJobs,
     Platform,
@@ -24,17 +21,25 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.alarms import Alarms
 from hpcosim_server.engine.clock import Clock, Rank, Timer
+from hpcosim_server.engine.dependencies import Histories
+from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
+from hpcosim_server.engine.job_actions import JobActions
+from hpcosim_server.engine.job_events import start_of, submission_of
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
+from hpcosim_server.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
 from hpcosim_server.physics.allocation import infeasibility
+from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
+from hpcosim_server.physics.grants import Grant
 from hpcosim_server.physics.node_power import NodePower
+from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.run_record import RunRecord, record_of
@@ -56,6 +61,7 @@ class Engine:
             deviation; None selects a generator with seed 0.
         rates: price and carbon intensity of the energy; they have no effect on the simulation.
         signals: signals to report to the scheduler, by default none.
+        site_events: failures of nodes and actions on jobs, by default none.
 
     Attributes:
         rules: options of the simulation.
@@ -64,6 +70,10 @@ class Engine:
         clock: simulated time.
         cluster: cores and tasks of the nodes.
         power: power states of the nodes.
+        resources: memory, devices and licences that jobs hold beside their cores.
+        availability: nodes that failed or are drained.
+        eligibility: which waiting jobs may be allocated.
+        actions: pending actions of users and administrators on jobs.
         recording: jobs and changes of state so far.
         jobs: the submitted jobs that are not over.
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
@@ -82,6 +92,7 @@ class Engine:
         rng: np.random.Generator | None = None,
         rates: Rates = UNKNOWN,
         signals: Iterable[Signal] = (),
+        site_events: SiteEvents = NO_SITE_EVENTS,
     ) -> None:
         self.rules = rules = rules or Rules()
         self.rates = rates
@@ -102,6 +113,15 @@ class Engine:
         execution = Execution(platform, rules.reference_ghz)
         self._end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
         self._future_jobs = jobs.rows()
+        self.resources = Resources(platform)
+        self.availability = Availability()
+        histories = Histories(self.jobs, self.recording, self._is_expected)
+        self.eligibility = Eligibility(
+            self.clock, self.jobs, histories, self.outbox.add, self._cancel
+        )
+        self.actions = JobActions(self, site_events.job_actions)
+        self._workload = jobs
+        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
@@ -158,21 +178,36 @@ class Engine:
         row = self.recording.submitted(spec)
         if reason := self.admission_error(spec):
             self.recording.ended(row, self.clock.now, "rejected", reason)
+            self.eligibility.rejected(spec.job_id)
             return
-        self.jobs.add(SimulatedJob(spec, row))
-        self.outbox.add(submission_of(spec))
+        job = SimulatedJob(spec, row)
+        self.jobs.add(job)
+        if spec.request is None and not self.eligibility.is_used:
+            self.outbox.add(submission_of(spec))
+            return
+        self.eligibility.enter(job)
+        self.outbox.add(submission_of(spec, eligible=not job.blocked))
+        self.eligibility.settle()
 
-    def allocate(self, job: SimulatedJob, nodes: list[int], tasks: list[int]) -> None:
+    def allocate(
+        self, job: SimulatedJob, nodes: list[int], tasks: list[int], grant: Grant | None = None
+    ) -> None:
         """Allocate nodes to a waiting job. It starts when all of them are on.
 
         Args:
             job: the job.
             nodes: distinct node numbers; none of the nodes is being switched off.
             tasks: number of tasks on each of `nodes`.
+            grant: what the job holds beside its tasks; None: what its placement implies.
         """
         spec, now_s = job.spec, self.clock.now
         job.nodes, job.tasks = nodes, tasks
-        job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        if grant is None:
+            job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        else:
+            job.held = self.cluster.hold(nodes, tasks, grant.whole)
+            self.resources.hold(grant.resources)
+            job.resources = grant.resources
         job.allocated_s = now_s
         if self.power.are_on(nodes):
             self.start(job)
@@ -189,10 +224,18 @@ class Engine:
         job.started_s = now_s
         self._end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks))
+        self.outbox.add(start_of(job))
+        if self.eligibility.is_used:
+            self.eligibility.started(job)
 
-    def end(self, job: SimulatedJob, final_state: JobState) -> None:
-        """End a waiting, allocated or running job and release its cores."""
+    def end(self, job: SimulatedJob, final_state: JobState, reason: str = "") -> None:
+        """End a waiting, allocated or running job and release what it holds.
+
+        Args:
+            job: the job.
+            final_state: its final state.
+            reason: reason of the end, for the results; empty: none.
+        """
         now_s = self.clock.now
         if job.state == "allocated":
             self.switching.cancel_wait(job)
@@ -201,8 +244,35 @@ class Engine:
             self._end_timers.cancel(job)
             self.cluster.vacate(now_s, job.parts)
             self.cluster.release(job.nodes, job.held)
-        self.recording.ended(job.row, now_s, final_state)
+            self.release_resources(job)
+        self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
+        if self.eligibility.is_used:
+            self.eligibility.over(job)
+            self.drop_hopeless()
+
+    def release_resources(self, job: SimulatedJob) -> None:
+        """Release the memory, devices and licences of a job."""
+        if job.resources is not None:
+            self.resources.release(job.resources)
+            job.resources = None
+
+    def drop_hopeless(self) -> None:
+        """Cancel waiting jobs that can never become eligible, once nothing else can happen.
+
+        Such jobs are held and never released, or depend on each other. The simulation ends.
+        """
+        if self.all_submitted and not self.jobs.has_placed and not self.actions.pending:
+            self.eligibility.give_up()
+
+    def _cancel(self, job: SimulatedJob, reason: str) -> None:
+        self.end(job, "cancelled", reason)
+
+    def _is_expected(self, job_id: int) -> bool:
+        """Return whether the workload has a job with this id."""
+        if self._expected is None:
+            self._expected = frozenset(self._workload.job_id.tolist())
+        return job_id in self._expected
 
     # Nodes
 
@@ -234,31 +304,5 @@ class Engine:
     def _on_submission(self, timer: Timer) -> None:
         self.submit(timer.subject)
         self._schedule_next_submission()
-
-
-def submission_of(spec: JobSpec) -> JobSubmitted:
-    """Return the submission event of a job."""
-    event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
-    # The encoder omits fields that keep their default.
-    if spec.memory_mb:
-        event.memory_mb = spec.memory_mb
-    if spec.memory_volume_mb:
-        event.memory_volume_mb = spec.memory_volume_mb
-    if spec.max_energy_j < math.inf:
-        event.max_energy_j = spec.max_energy_j
-    if spec.profile:
-        event.profile = spec.profile
-    if spec.deadline_s < math.inf:
-        event.deadline_s = spec.deadline_s
-    if spec.user:
-        event.user = spec.user
-    if spec.group:
-        event.group = spec.group
-    if spec.account:
-        event.account = spec.account
-    if spec.qos:
-        event.qos = spec.qos
-    if spec.partition:
-        event.partitions = tuple(spec.partition.split(","))
-    event.request = spec.request
-    return event
+        if self.all_submitted and self.eligibility.is_used:
+            self.drop_hopeless()
