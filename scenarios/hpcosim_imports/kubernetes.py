@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_imports.anonymous import KINDS, Pseudonyms
 from hpcosim_imports.errors import FieldError, InputError
 from hpcosim_imports.output import (
     RecordedRun,
     json_lines,
-    recorded_path,
     recorded_runs,
     write_files,
 )
@@ -135,6 +135,7 @@ def import_kubernetes(
     runs = [
         RecordedRun(
             pod.job["job_id"],
+            pod.submit_s - origin_s,
             pod.start_s - origin_s,
             pod.end_s - origin_s,
             pod.node,

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hpcosim_client.heuristics.recorded import COLUMNS
 from hpcosim_imports.errors import InputError
-
-RECORDED_COLUMNS = ("job_id", "start_s", "end_s", "nodes", "state")
 
 
 class RecordedRun(NamedTuple):
@@ -22,26 +21,18 @@ class RecordedRun(NamedTuple):
 
     Attributes:
         job_id: number of the job in the workload.
+        submit_s: submission of the job, simulated seconds.
         start_s, end_s: simulated seconds; `end_s` None: the job still ran.
         nodes: host list; empty: unknown.
         state: state in which the run ended, as Slurm names it.
     """
 
     job_id: int
+    submit_s: float
     start_s: float
     end_s: float | None
     nodes: str
     state: str
-
-
-def recorded_path(jobs: Path) -> Path:
-    """Return the file of the recorded runs beside a file of jobs.
-
-    Example:
-        >>> recorded_path(Path("a/jobs.jsonl"))
-        PosixPath('a/jobs.recorded.csv')
-    """
-    return jobs.with_name(f"{jobs.name.split('.')[0]}.recorded.csv")
 
 
 def json_lines(lines: Iterable[Mapping[str, Any]]) -> bytes:
@@ -54,10 +45,12 @@ def recorded_runs(runs: Iterable[RecordedRun]) -> bytes:
     """Return runs as CSV, by start."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(RECORDED_COLUMNS)
+    writer.writerow(COLUMNS)
     for run in sorted(runs, key=lambda run: (run.start_s, run.job_id)):
         end_s = "" if run.end_s is None else _number(run.end_s)
-        writer.writerow((run.job_id, _number(run.start_s), end_s, run.nodes, run.state))
+        writer.writerow(
+            (run.job_id, _number(run.submit_s), _number(run.start_s), end_s, run.nodes, run.state)
+        )
     return text.getvalue().encode()
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_imports.anonymous import KINDS, Pseudonyms
 from hpcosim_imports.errors import FieldError, InputError
 from hpcosim_imports.output import (
     RecordedRun,
     json_lines,
-    recorded_path,
     recorded_runs,
     write_files,
 )
@@ -136,7 +136,8 @@ def _recorded(
         for run in runs:
             assert run.start_s is not None
             end_s = None if run.end_s is None else run.end_s - origin_s
-            yield RecordedRun(number, run.start_s - origin_s, end_s, run.nodes, run.state)
+            times_s = (runs[0].submit_s - origin_s, run.start_s - origin_s, end_s)
+            yield RecordedRun(number, *times_s, run.nodes, run.state)
 
 
 def _write(
