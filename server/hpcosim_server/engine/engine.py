@@ -20,13 +20,16 @@ from hpcosim_protocol import (
     SimulationBegan,
 )
 from hpcosim_server.engine.alarms import Alarms
+from hpcosim_server.engine.availability_changes import change_node
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.dependencies import Histories
 from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.job_actions import JobActions
 from hpcosim_server.engine.job_events import start_of, submission_of
-from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
+from hpcosim_server.engine.job_runs import LOST, Graces, lost_work
+from hpcosim_server.engine.jobs import JobRegister, JobStage, SimulatedJob
+from hpcosim_server.engine.node_changes import NodeChanges
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
@@ -62,6 +65,8 @@ class Engine:
         rates: price and carbon intensity of the energy; they have no effect on the simulation.
         signals: signals to report to the scheduler, by default none.
         site_events: failures of nodes and actions on jobs, by default none.
+        failure_rng: generator for random failures and repairs; None selects a generator with
+            seed 0.
 
     Attributes:
         rules: options of the simulation.
@@ -80,6 +85,9 @@ class Engine:
         alarms: the pending alarms.
         switching: the pending transitions of power states.
         signals: the signals.
+        end_timers: timers for the ends of running jobs.
+        graces: jobs that end after a time of grace.
+        node_changes: failures, drains and repairs of nodes.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -93,6 +101,7 @@ class Engine:
         rates: Rates = UNKNOWN,
         signals: Iterable[Signal] = (),
         site_events: SiteEvents = NO_SITE_EVENTS,
+        failure_rng: np.random.Generator | None = None,
     ) -> None:
         self.rules = rules = rules or Rules()
         self.rates = rates
@@ -111,7 +120,7 @@ class Engine:
             self.clock, self.power, self.recording, self.outbox.add, self.start
         )
         execution = Execution(platform, rules.reference_ghz)
-        self._end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
+        self.end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
         self._future_jobs = jobs.rows()
         self.resources = Resources(platform)
         self.availability = Availability()
@@ -119,12 +128,19 @@ class Engine:
         self.eligibility = Eligibility(
             self.clock, self.jobs, histories, self.outbox.add, self._cancel
         )
+        self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
         self._workload = jobs
         self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
+        self.node_changes = NodeChanges(
+            self.clock,
+            site_events,
+            failure_rng or np.random.default_rng(0),
+            lambda kind, node: change_node(self, kind, node),
+        )
         self._schedule_next_submission()
 
     @property
@@ -222,14 +238,14 @@ class Engine:
         self.jobs.move(job, "running")
         job.parts = self.cluster.occupy(now_s, job.nodes, job.tasks)
         job.started_s = now_s
-        self._end_timers.begin(job)
+        self.end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
         self.outbox.add(start_of(job))
         if self.eligibility.is_used:
             self.eligibility.started(job)
 
     def end(self, job: SimulatedJob, final_state: JobState, reason: str = "") -> None:
-        """End a waiting, allocated or running job and release what it holds.
+        """End a job that is not over and release what it holds.
 
         Args:
             job: the job.
@@ -237,19 +253,29 @@ class Engine:
             reason: reason of the end, for the results; empty: none.
         """
         now_s = self.clock.now
-        if job.state == "allocated":
-            self.switching.cancel_wait(job)
+        before = job.state
         self.jobs.move(job, "over")
         if job.nodes:
-            self._end_timers.cancel(job)
-            self.cluster.vacate(now_s, job.parts)
-            self.cluster.release(job.nodes, job.held)
-            self.release_resources(job)
+            if final_state in LOST:
+                self.recording.lost(job.row, lost_work(self, job, before))
+            self.leave(job, before)
         self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
         if self.eligibility.is_used:
             self.eligibility.over(job)
             self.drop_hopeless()
+
+    def leave(self, job: SimulatedJob, before: JobStage) -> None:
+        """Release everything that a job held in the state `before`, which it has left."""
+        if self.graces:
+            self.graces.drop(job)
+        if before == "allocated":
+            self.switching.cancel_wait(job)
+        if before != "suspended":
+            self.end_timers.cancel(job)
+            self.cluster.vacate(self.clock.now, job.parts)
+            self.cluster.release(job.nodes, job.held)
+        self.release_resources(job)
 
     def release_resources(self, job: SimulatedJob) -> None:
         """Release the memory, devices and licences of a job."""

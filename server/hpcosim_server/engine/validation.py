@@ -55,6 +55,7 @@ def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s:
         ("waiting", jobs.waiting),
         ("allocated", jobs.allocated),
         ("running", jobs.running),
+        ("suspended", jobs.suspended),
     ):
         for job in held.values():
             _require(
@@ -64,11 +65,11 @@ def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s:
     states = Counter(STATES[code] for code in recording.state)
     _require(
         states["waiting"] == len(jobs.waiting) + len(jobs.allocated)
-        and states["running"] == len(jobs.running)
+        and states["running"] == len(jobs.running) + len(jobs.suspended)
         and states.total() - states["waiting"] - states["running"] == recording.over,
         f"the recording counts {dict(states)} and {recording.over} jobs that are over; "
-        f"the engine has {len(jobs.waiting)} waiting, {len(jobs.allocated)} allocated and "
-        f"{len(jobs.running)} running jobs",
+        f"the engine has {len(jobs.waiting)} waiting, {len(jobs.allocated)} allocated, "
+        f"{len(jobs.running)} running and {len(jobs.suspended)} suspended jobs",
     )
     for row in range(len(recording)):
         _check_row(recording, row, now_s)
