@@ -20,6 +20,7 @@ from hpcosim_cli.options import (
     TransportOption,
     names_of,
     overrides_of,
+    workload_override,
 )
 
 
@@ -49,6 +50,22 @@ def compare(
             "jobs wait: a name in the table, or that of its scheduler or power manager.",
         ),
     ] = "",
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Other jobs than those of the scenario: JSON lines, or a log in the Standard "
+            "Workload Format (.swf). Also prints waits by partition, account and user.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Also print mean waits by these, separated by commas: partition, account, user, "
+            "group, qos.",
+        ),
+    ] = None,
     transport: TransportOption = "inproc",
     seed: Seed = None,
     changes: Set = None,
@@ -65,6 +82,7 @@ def compare(
     """Run a scenario under several schedulers and power managers, and compare the metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
+        from hpcosim_cli.groups import grouped_by, print_groups
         from hpcosim_cli.report import print_comparison, print_warning
         from hpcosim_client import PolicyError
         from hpcosim_scenarios.model.file import load_scenario
@@ -73,7 +91,12 @@ def compare(
 
         if schedulers is None and power is None:
             raise PolicyError("nothing to compare; expected --schedulers, --power or both")
-        overrides = overrides_of(changes, seed, lenient, explain=explain)
+        overrides = {
+            **workload_override(workload),
+            **overrides_of(changes, seed, lenient, explain=explain),
+        }
+        if by is None:
+            by = "" if workload is None else "partition,account,user"
         currency = load_scenario(scenario, overrides).currency
         metrics: dict[str, dict[str, int | float]] = {}
         compared = Comparison(metrics)
@@ -83,6 +106,7 @@ def compare(
                 None if schedulers is None else names_of(schedulers),
                 power=() if power is None else parse_power_list(power),
                 baseline=baseline,
+                by=grouped_by(by),
                 transport=transport,
                 out=out,
                 force=force,
@@ -94,3 +118,5 @@ def compare(
         finally:  # a run that fails must not cost the metrics of the others
             if metrics:
                 print_comparison(compared, currency, as_json=as_json)
+            if compared.groups and not as_json:
+                print_groups(compared.groups)

@@ -67,6 +67,16 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim report results/demo-easy",
         "hpcosim report results/compared/fcfs results/compared/easy -o compared.html",
     ),
+    "import slurm": _examples(
+        "hpcosim import slurm --conf slurm.conf --sacctmgr dump.cfg -o cluster.yaml",
+    ),
+    "import sacct": _examples(
+        "hpcosim import sacct sacct.psv -o jobs.jsonl --time-zone Europe/Berlin",
+        "hpcosim import sacct sacct.psv.gz -o jobs.jsonl --anonymize --names private.json",
+    ),
+    "import kubernetes": _examples(
+        "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
+    ),
     "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
 }
 """The epilog of a command's help text, by command."""

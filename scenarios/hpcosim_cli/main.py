@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcosim_cli import traces, train
+from hpcosim_cli import imports, traces, train
 from hpcosim_cli.batsim import SETTINGS, batsim
 from hpcosim_cli.compare import compare
 from hpcosim_cli.conformance import conformance
@@ -98,6 +98,7 @@ for panel, commands in PANELS.items():
         text, epilog = help_of(command), EXAMPLES.get(name)
         app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(command)
 app.add_typer(traces.app, name="traces", rich_help_panel=INSPECT)
+app.add_typer(imports.app, name="import", rich_help_panel=CONNECT)
 app.add_typer(train.app, name="train", rich_help_panel=LEARN)
 app.command(rich_help_panel=LEARN, epilog=EXAMPLES["reproduce"])(reproduce)
 app.command(context_settings=SETTINGS, rich_help_panel=BATSIM)(batsim)

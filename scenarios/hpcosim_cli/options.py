@@ -99,6 +99,20 @@ def overrides_of(
     return overrides
 
 
+def workload_override(path: Path | None) -> dict[str, Any]:
+    """Return the override of a scenario's workload by a file of jobs; None: none.
+
+    Raises:
+        typer.BadParameter: there is no such file.
+    """
+    if path is None:
+        return {}
+    if not path.is_file():
+        raise typer.BadParameter(f"--workload: {path}: no such file")
+    kind = "swf" if ".swf" in path.suffixes else "json"
+    return {"workload": {kind: str(path.resolve())}}
+
+
 def names_of(text: str) -> list[str]:
     """Return the names in a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]

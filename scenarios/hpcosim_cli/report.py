@@ -70,7 +70,7 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
     """Print the metrics of several runs, and their savings if there is a baseline.
 
     The tables have a column per run. For many runs, or a terminal that is too narrow, a table has a
-    row per run with the main metrics. In JSON, savings are beside the metrics.
+    row per run with the main metrics. In JSON, savings and groups are beside the metrics.
 
     Args:
         compared: the comparison.
@@ -79,7 +79,11 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
     """
     metrics = compared.metrics
     if as_json:
-        both = {name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()}
+        both: dict[str, dict[str, object]] = {
+            name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()
+        }
+        for name, groups in compared.groups.items():
+            both[name]["by"] = groups
         sys.stdout.write(to_json(both))
         return
     _print_runs(metrics, MAIN_METRICS, currency)

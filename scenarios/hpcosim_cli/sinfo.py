@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Annotated
 
@@ -28,7 +29,14 @@ def sinfo(
         frame, at_s = run_and_time(results, server, session, token, at)
         groups = table.nodes_at(frame, at_s)
         if as_json:
-            rows = [{**each._asdict(), "nodes": each.nodes} for each in groups]
+            rows = [
+                {
+                    **each._asdict(),
+                    "limit_s": each.limit_s if each.limit_s < math.inf else None,
+                    "nodes": each.nodes,
+                }
+                for each in groups
+            ]
             sys.stdout.write(to_json({"at_s": at_s, "nodes": rows}))
         else:
             for line in table.sinfo(groups):

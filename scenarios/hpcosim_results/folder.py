@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
+from hpcosim_protocol.hosts import NodeNames
 from hpcosim_results.csv_columns import located, unreadable
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame, frame
@@ -156,7 +157,26 @@ def first_about(run: Run | _About, platform: Platform, start_s: float) -> dict[s
             [group.count, group.cores, f"group {number}"]
             for number, group in enumerate(platform.nodes)
         ],
+        **_site_about(platform),
     }
+
+
+def _site_about(platform: Platform) -> dict[str, Any]:
+    """Return the names of the nodes and the partitions, if the platform has any.
+
+    `node_names` is a host list. `node_partitions` has the name, the node ranges, the state, the
+    longest requested time in s (None: unlimited) of each partition, and whether it is the default.
+    """
+    found: dict[str, Any] = {}
+    if any(group.names for group in platform.nodes):
+        names = NodeNames(platform)
+        found["node_names"] = names.text(range(len(names)))
+    if platform.partitions:
+        found["node_partitions"] = [
+            [each.name, each.nodes, each.state, each.max_time_s, each.default]
+            for each in platform.partitions
+        ]
+    return found
 
 
 def _read_about(path: Path) -> _About:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_client.catalogue.policy_files import from_folder, is_policy_file
-from hpcosim_client.catalogue.schedulers import SCRIPTED
+from hpcosim_client.catalogue.schedulers import REPLAYED
 from hpcosim_client.catalogue.trained import is_trained
 from hpcosim_client.power.settings import PATHS
 from hpcosim_scenarios.model.files import FILES
@@ -44,6 +44,6 @@ def _scheduler(name: str, folder: Path) -> str:
     kind, colon, file = name.partition(":")
     if is_policy_file(name):
         return from_folder(name, folder)
-    if colon and (is_trained(name) or f"{kind}:" == SCRIPTED):
+    if colon and (is_trained(name) or f"{kind}:" in REPLAYED):
         return f"{kind}:{folder / file}"
     return name

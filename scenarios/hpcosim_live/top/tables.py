@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import Moment
 from hpcosim_view.runs import clean, printable
-from hpcosim_view.terminal.text import duration, node_list
+from hpcosim_view.terminal.text import duration, node_list, node_names
 
 ROWS = 200
 """Maximum number of rows of a table."""
@@ -54,13 +54,14 @@ def running_rows(frame: Frame, then: Moment, order: Order) -> Rows:
     keys = [*_keys(frame, running.job), running.used_s, running.left_s, widths, first]
     chosen = _sorted(keys, order)
     users = _names(frame, "users", "job.user", running.job[chosen])
+    names = node_names(frame)
     cells = [
         (
             *_first(frame, int(running.job[index]), user),
             duration(running.used_s[index]),
             duration(running.left_s[index]),
             str(widths[index]),
-            node_list(running.nodes[index][:20]),
+            node_list(running.nodes[index][:20], names),
         )
         for index, user in zip(chosen.tolist(), users, strict=True)
     ]

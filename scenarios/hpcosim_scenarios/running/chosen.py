@@ -18,10 +18,11 @@ from hpcosim_client.catalogue.description import describe, policy_file
 from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
 from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
-from hpcosim_client.catalogue.schedulers import canonical_name
+from hpcosim_client.catalogue.schedulers import RECORDED, canonical_name
 from hpcosim_client.catalogue.signal_policies import check_signal, follows_signal
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
+from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_client.power.settings import (
     PATHS,
     AlwaysOn,
@@ -180,6 +181,8 @@ def chosen_by(
         name = f"{kind}:{path.parent / model}"
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
+    if f"{name}:" == RECORDED and scenario.workload.json is not None:
+        name = f"{RECORDED}{recorded_path(path.parent / scenario.workload.json)}"
     signals = names_of(scenario.signals)
     power = from_folder(power, path.parent)
     return Chosen(name, power, awareness, called, signals, own.explain)

@@ -20,6 +20,7 @@ from hpcosim_scenarios.running.compared import (
     switching_warnings,
 )
 from hpcosim_scenarios.running.formats import Format
+from hpcosim_scenarios.running.groups import GroupedBy, Groups, groups_of
 from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
 from hpcosim_scenarios.running.library import Library, LoadedScenario
 from hpcosim_scenarios.running.progress import shown
@@ -45,11 +46,14 @@ class Comparison:
         baseline: name of the policy with which the others are compared; empty: none.
         savings: what each other policy saves and how much longer jobs wait, by name; see
             `savings_of`. Empty without a baseline.
+        groups: waits by user, account and so on of each policy; see `groups_of`. Empty if none were
+            asked for.
     """
 
     metrics: dict[str, Metrics]
     baseline: str = ""
     savings: Mapping[str, Metrics] = field(default_factory=dict)
+    groups: Mapping[str, Groups] = field(default_factory=dict)
 
 
 def compare_schedulers(
@@ -71,6 +75,7 @@ def compare_policies(
     *,
     power: Sequence[PowerSettings] = (),
     baseline: str = "",
+    by: Sequence[GroupedBy] = (),
     transport: Transport = "inproc",
     out: Path | None = None,
     force: bool = False,
@@ -88,6 +93,7 @@ def compare_policies(
             Paths in them are relative to the scenario's folder.
         baseline: the policy with which the others are compared: its name in the comparison, or the
             name of a scheduler or power manager that only it has. Empty: none.
+        by: kinds of groups of jobs, of which waits are returned.
         transport: as for `run_scenario`.
         out: folder for the results, with a folder for each policy. None: with `inproc` no results
             are written, with `ipc` and `tcp` they are written to `results/SCENARIO-POLICY`.
@@ -110,8 +116,9 @@ def compare_policies(
     for warning in [*_warnings(path, policies), *baseline_warnings(base, policies)]:
         warn(warning)
     run = _runner(path, transport, overrides, formats, warn, keeps=out is not None)
-    metrics, outcomes = {}, {}
-    with _folders(policies, out, transport, force=force, needed=bool(base)) as folders:
+    metrics, outcomes, groups = {}, {}, {}
+    needed = bool(base or by)
+    with _folders(policies, out, transport, force=force, needed=needed) as folders:
         for policy, folder in zip(policies, folders, strict=True):
             try:
                 metrics[policy.name] = run(policy, folder)
@@ -122,12 +129,14 @@ def compare_policies(
             on_result(policy.name, metrics[policy.name])
             if base and folder is not None:
                 outcomes[policy.name] = outcome_of(folder, metrics[policy.name])
+            if by and folder is not None:
+                groups[policy.name] = groups_of(folder, by)
     savings = {
         name: savings_of(outcome, outcomes[base])
         for name, outcome in outcomes.items()
         if name != base
     }
-    return Comparison(metrics, base, savings)
+    return Comparison(metrics, base, savings, groups)
 
 
 def _warnings(path: Path, policies: Sequence[ComparedPolicy]) -> Iterator[str]:

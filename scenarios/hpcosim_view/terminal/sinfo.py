@@ -1,43 +1,62 @@
 """The nodes of a run at a time, as Slurm's `sinfo` prints them.
 
-A partition is a node group. The state is that of Slurm: `idle`, `mix` (some cores are allocated) or
-`alloc`; the suffix is `~` for a sleeping node, `#` for one that is being switched on, and `%` for
-one that is being switched off.
+A partition is that of the platform or, without any, a node group. The state is that of Slurm:
+`idle`, `mix` (some cores are allocated), `alloc`, or `down` for a node that failed. Its suffix is
+`~` for a sleeping node, `#` for one that is being switched on, and `%` for one that is being
+switched off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hpcosim_results.frame import Frame
 from hpcosim_results.moment import moment
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.runs import clean
-from hpcosim_view.terminal.text import Column, intervals_of, lines, node_list, word
+from hpcosim_view.terminal.text import (
+    Column,
+    duration,
+    intervals_of,
+    lines,
+    node_list,
+    node_names,
+    word,
+)
 
 SUFFIXES: Mapping[str, str] = {
     "on": "",
     "sleeping": "~",
     "switching_on": "#",
     "switching_off": "%",
+    "down": "",
 }
 """Suffix of the state by power state of the node."""
-ORDER = ("mix", "alloc", "idle")
+ORDER = ("mix", "alloc", "idle", "down")
+AVAILABLE: Mapping[str, str] = {"up": "up", "down": "down", "drain": "drain", "inactive": "inact"}
+"""Slurm's word for the state of a partition."""
 
 
 class NodesInState(NamedTuple):
     """The nodes of a partition that have the same state.
 
     Attributes:
-        partition: name of the node group.
+        partition: name of the partition or of the node group; `*` marks the default partition.
         state: state with suffix.
         intervals: the nodes; first and last of each interval.
+        hosts: the nodes as a host list.
+        avail: state of the partition.
+        limit_s: longest requested run time, s; infinity: no limit.
     """
 
     partition: str
     state: str
     intervals: Sequence[tuple[int, int]]
+    hosts: str
+    avail: str = "up"
+    limit_s: float = math.inf
 
     @property
     def nodes(self) -> int:
@@ -53,23 +72,61 @@ def nodes_at(frame: Frame, at_s: float) -> list[NodesInState]:
         at_s: simulated time, s.
     """
     then = moment(frame, at_s).nodes
-    members: dict[tuple[int, str], list[int]] = {}
-    rows = zip(*(column.tolist() for column in then), strict=True)
-    for node, (power, cores, allocated, group) in enumerate(rows):
+    states = []
+    for power, cores, allocated, _ in zip(*(column.tolist() for column in then), strict=True):
         state = "idle" if not allocated else "alloc" if allocated >= cores else "mix"
-        key = (group, state + SUFFIXES[POWER_STATES[power]])
-        members.setdefault(key, []).append(node)
-    names = [clean(name) for _, _, name in frame.about["nodes"]]
+        name = POWER_STATES[power]
+        states.append("down" if name == "down" else state + SUFFIXES[name])
+    names = node_names(frame)
     return [
-        NodesInState(names[group], state, intervals_of(members[group, state]))
-        for group, state in sorted(members, key=lambda key: (key[0], _place(key[1])))
+        row
+        for part in _partitions(frame, then.group.tolist())
+        for row in _rows(part, states, names)
     ]
+
+
+class _Part(NamedTuple):
+    """A partition or a node group: its name, nodes, state, and longest requested time, s."""
+
+    name: str
+    nodes: Sequence[int]
+    avail: str = "up"
+    limit_s: float = math.inf
+
+
+def _partitions(frame: Frame, group: Sequence[int]) -> Iterator[_Part]:
+    """Yield the partitions of a run or, without any, its node groups."""
+    parts = frame.about.get("node_partitions")
+    if not parts:
+        for number, (_, _, name) in enumerate(frame.about["nodes"]):
+            yield _Part(clean(name), [node for node, each in enumerate(group) if each == number])
+        return
+    for name, ranges, state, limit_s, default in parts:
+        nodes = sorted({node for first, last in ranges for node in range(first, last + 1)})
+        title = f"{clean(name)}{'*' if default else ''}"
+        limit = math.inf if limit_s is None else float(limit_s)
+        yield _Part(title, nodes, AVAILABLE.get(state, "up"), limit)
+
+
+def _rows(part: _Part, states: Sequence[str], names: Sequence[str]) -> Iterator[NodesInState]:
+    """Yield the nodes of a partition by state."""
+    members: dict[str, list[int]] = {}
+    for node in part.nodes:
+        members.setdefault(states[node], []).append(node)
+    for state in sorted(members, key=_place):
+        intervals = intervals_of(members[state])
+        hosts = node_list(intervals, names)
+        yield NodesInState(part.name, state, intervals, hosts, part.avail, part.limit_s)
 
 
 def sinfo(groups: Iterable[NodesInState]) -> list[str]:
     """Return the lines of the table."""
     rows = [
-        (word(each.partition), str(each.nodes), each.state, node_list(each.intervals))
+        (
+            *(word(each.partition), each.avail),
+            "infinite" if each.limit_s == math.inf else duration(each.limit_s),
+            *(str(each.nodes), each.state, each.hosts),
+        )
         for each in groups
     ]
     width = max([9, *(min(len(row[0]), 30) for row in rows)])
@@ -77,7 +134,7 @@ def sinfo(groups: Iterable[NodesInState]) -> list[str]:
         *(Column("PARTITION", width, left=True), Column("AVAIL", 5), Column("TIMELIMIT", 10)),
         *(Column("NODES", 6), Column("STATE", 6), Column("NODELIST", 0)),
     )
-    return lines(columns, ((row[0], "up", "infinite", *row[1:]) for row in rows))
+    return lines(columns, rows)
 
 
 def _place(state: str) -> tuple[bool, int, str]:

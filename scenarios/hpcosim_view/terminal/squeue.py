@@ -13,7 +13,15 @@ from hpcosim_results.moment import Moment, moment
 from hpcosim_server.record.recording import STATES
 from hpcosim_view.errors import SelectionError
 from hpcosim_view.runs import Placements, by_job, clean, nodes_of
-from hpcosim_view.terminal.text import Column, duration, intervals_of, lines, node_list, word
+from hpcosim_view.terminal.text import (
+    Column,
+    duration,
+    intervals_of,
+    lines,
+    node_list,
+    node_names,
+    word,
+)
 from hpcosim_workloads.table import PLACEMENTS
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -24,6 +32,10 @@ CODES: Mapping[str, tuple[str, str]] = {
     "killed": ("CA", "CANCELLED"),
     "node_failed": ("NF", "NODE_FAIL"),
     "rejected": ("CA", "CANCELLED"),
+    "failed": ("F", "FAILED"),
+    "cancelled": ("CA", "CANCELLED"),
+    "preempted": ("PR", "PREEMPTED"),
+    "deadline": ("DL", "DEADLINE"),
 }
 """Slurm's short and long name of each state of a job."""
 ACTIVE = ("waiting", "running")
@@ -62,6 +74,7 @@ class QueuedJob(NamedTuple):
         nodes: number of nodes; of a waiting job the least number that can hold it; 0: it ended
             without a start.
         intervals: its nodes; first and last of each interval.
+        hosts: its nodes as a host list.
         reason: why it waits; empty: the scheduler gave no reason, or the job does not wait.
     """
 
@@ -77,6 +90,7 @@ class QueuedJob(NamedTuple):
     cores: int
     nodes: int
     intervals: Sequence[tuple[int, int]]
+    hosts: str
     reason: str
 
     @property
@@ -86,7 +100,7 @@ class QueuedJob(NamedTuple):
             return f"({word(self.reason) if self.reason else NO_REASON})"
         if self.state == "timeout":
             return f"({TIME_LIMIT})"
-        return node_list(self.intervals)
+        return self.hosts
 
 
 def states_named(text: str) -> set[str]:
@@ -199,6 +213,7 @@ class _Facts:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
+        self._node_names = node_names(frame)
         self._users = [clean(name) for name in frame.about["users"]]
         self._partitions = [clean(name) for name in frame.about["partitions"]]
 
@@ -229,5 +244,6 @@ class _Facts:
             cores=int(columns["job.cores"][row]),
             nodes=nodes,
             intervals=intervals,
+            hosts=node_list(intervals, self._node_names),
             reason=reason,
         )

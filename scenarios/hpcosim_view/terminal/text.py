@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from hpcosim_protocol.hosts import compress, expand
+from hpcosim_results.frame import Frame
 from hpcosim_view.runs import printable
 
 DAY_S, HOUR_S, MINUTE_S = 86_400, 3_600, 60
@@ -60,16 +62,26 @@ def duration(seconds: float) -> str:
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
-def node_list(intervals: Iterable[tuple[int, int]]) -> str:
+def node_list(intervals: Iterable[tuple[int, int]], names: Sequence[str] = ()) -> str:
     """Return nodes as `node7` or `node[0-3,7]`; empty: there are none.
 
     Args:
         intervals: first and last node of each interval, ascending.
+        names: name of each node; empty: the nodes have none.
     """
+    if names:
+        named = (name for first, last in intervals for name in names[first : last + 1])
+        return printable(compress(named))
     parts = [f"{first}-{last}" if last > first else f"{first}" for first, last in intervals]
     if len(parts) == 1 and "-" not in parts[0]:
         return f"node{parts[0]}"
     return f"node[{','.join(parts)}]" if parts else ""
+
+
+def node_names(frame: Frame) -> Sequence[str]:
+    """Return the names of the nodes of a run; empty: they have none."""
+    text = frame.about.get("node_names")
+    return expand(text) if text else ()
 
 
 def intervals_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ import msgspec
 from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
 from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import title
-from hpcosim_client.catalogue.schedulers import SCRIPTED, canonical_name, short_name
+from hpcosim_client.catalogue.schedulers import REPLAYED, canonical_name, short_name
 from hpcosim_client.catalogue.trained import is_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.awareness import Awareness
@@ -66,7 +66,7 @@ def policy_file(name: str) -> Path | None:
     name = canonical_name(name)
     if is_policy_file(name):
         return split_name(name)[0]
-    if is_trained(name) or name.startswith(SCRIPTED):
+    if is_trained(name) or name.startswith(REPLAYED):
         return Path(name.partition(":")[2])
     return None
 

@@ -39,6 +39,7 @@ from hpcosim_client.heuristics.list_scheduling import (
 )
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
+from hpcosim_client.heuristics.recorded import read_recorded, recorded
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
 from hpcosim_client.names import canonical, spelled
 from hpcosim_client.power.settings import NAMES
@@ -46,6 +47,11 @@ from hpcosim_client.view import Policy, View
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
+
+RECORDED = "recorded:"
+"""Prefix of the path of recorded runs: `recorded:jobs.recorded.csv`."""
+
+REPLAYED = (SCRIPTED, RECORDED)
 
 SAFE_SETTINGS = re.compile(r"[A-Za-z0-9_.=:+-]{1,100}")
 """Settings that are part of the name of a results folder; a colon becomes a hyphen."""
@@ -113,7 +119,10 @@ def canonical_name(name: str) -> str:
         'easy'
     """
     kind, colon, file = name.partition(":")
-    known = [*(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)), SCRIPTED[:-1]]
+    known = [
+        *(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)),
+        *(prefix[:-1] for prefix in REPLAYED),
+    ]
     known += SETTINGS
     if not colon:
         known += [*scheduler_names(), *GROUPS]
@@ -161,6 +170,8 @@ def check_scheduler(name: str) -> str:
     name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name!r} names no file: expected {SCRIPTED}results/a-run/schedule.csv")
+    if name in ("recorded", RECORDED):
+        raise PolicyError(f"{name!r} names no file: expected {RECORDED}jobs.recorded.csv")
     if is_policy_file(name):
         split_name(name)
     elif is_trained(name):
@@ -169,7 +180,7 @@ def check_scheduler(name: str) -> str:
         parse_settings(name)
     elif name in GROUPS:
         raise PolicyError(f"{name} is a group of schedulers: use it with `hpcosim compare`")
-    elif not name.startswith(SCRIPTED) and name not in (known := scheduler_names()):
+    elif not name.startswith(REPLAYED) and name not in (known := scheduler_names()):
         raise PolicyError(_no_such_scheduler(name, (*known, *GROUPS)))
     return name
 
@@ -194,6 +205,7 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
 
     Args:
         name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
+            `recorded:FILE`,
             `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: how the policy treats nodes that are not on, see `Awareness`.
 
@@ -230,6 +242,9 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
         return PLACING[name]()
     if is_trained(name):
         return make_trained(name)
+    if name.startswith(RECORDED):
+        path = Path(name.removeprefix(RECORDED))
+        return recorded(read_recorded(path), str(path))
     path = Path(name.removeprefix(SCRIPTED))
     return scripted(read_schedule(path), str(path))
 

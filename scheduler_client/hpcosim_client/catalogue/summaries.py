@@ -42,6 +42,7 @@ SCHEDULERS: Mapping[str, str] = {
     "(Lopez, Stafford, Bosque 2025)",
     "JOB-NODE-one": "JOB-NODE that starts at most one job at each event",
     "scripted:FILE": "replays schedule.csv of a results folder",
+    "recorded:FILE": "replays the recorded runs of imported jobs",
     "pairing:MODEL": "trained network that pairs jobs with nodes (hpcosim train pairing)",
     "pairing-sampled:MODEL": "the same, with actions sampled from its distribution",
     "deep-eas:MODEL": "trained network that binds jobs to machines (hpcosim train deep-eas)",

@@ -1,0 +1,106 @@
+"""Files of an import, each written as a whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hpcosim_client.heuristics.recorded import COLUMNS
+from hpcosim_imports.errors import InputError
+
+
+class RecordedRun(NamedTuple):
+    """A run of a job as it happened.
+
+    Attributes:
+        job_id: number of the job in the workload.
+        submit_s: submission of the job, simulated seconds.
+        start_s, end_s: simulated seconds; `end_s` None: the job still ran.
+        nodes: host list; empty: unknown.
+        state: state in which the run ended, as Slurm names it.
+    """
+
+    job_id: int
+    submit_s: float
+    start_s: float
+    end_s: float | None
+    nodes: str
+    state: str
+
+
+def json_lines(lines: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return mappings as JSON lines; whole numbers have no decimal point."""
+    encoder = msgspec.json.Encoder()
+    return b"".join(encoder.encode(_plain(line)) + b"\n" for line in lines)
+
+
+def recorded_runs(runs: Iterable[RecordedRun]) -> bytes:
+    """Return runs as CSV, by start."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for run in sorted(runs, key=lambda run: (run.start_s, run.job_id)):
+        end_s = "" if run.end_s is None else _number(run.end_s)
+        writer.writerow(
+            (run.job_id, _number(run.submit_s), _number(run.start_s), end_s, run.nodes, run.state)
+        )
+    return text.getvalue().encode()
+
+
+def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
+    """Write files as a whole: if one cannot be written, none is.
+
+    Args:
+        files: content by path; missing folders are created.
+        force: replace files that exist.
+
+    Raises:
+        InputError: a file exists, or cannot be written.
+    """
+    present = [path for path in files if path.exists()]
+    if present and not force:
+        raise InputError(
+            "the file exists; name another one or add --force to replace it", present[0]
+        )
+    drafts: dict[Path, Path] = {}
+    with ExitStack() as stack:
+        for path, content in files.items():
+            draft = path.with_name(f".draft-{path.name[:100]}-{secrets.token_hex(4)}")
+            stack.callback(_remove, draft)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                draft.write_bytes(content)
+            except OSError as error:
+                raise InputError(f"cannot be written: {error.strerror or error}", path) from None
+            drafts[path] = draft
+        for path, draft in drafts.items():
+            try:
+                draft.replace(path)
+            except OSError as error:
+                raise InputError(f"cannot be written: {error.strerror or error}", path) from None
+
+
+def _plain(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _whole(value) for key, value in line.items()}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value == int(value) else round(value, 6)
+    return value
+
+
+def _number(value: float) -> str:
+    return str(_whole(value))
+
+
+def _remove(draft: Path) -> None:
+    with suppress(OSError):
+        draft.unlink()

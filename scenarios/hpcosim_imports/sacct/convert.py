@@ -1,0 +1,160 @@
+"""A file of Slurm's accounting to a file of jobs and a file of their recorded runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hpcosim_client.heuristics.recorded import recorded_path
+from hpcosim_imports.anonymous import KINDS, Pseudonyms
+from hpcosim_imports.errors import FieldError, InputError
+from hpcosim_imports.output import (
+    RecordedRun,
+    json_lines,
+    recorded_runs,
+    write_files,
+)
+from hpcosim_imports.readable import readable
+from hpcosim_imports.report import ImportReport
+from hpcosim_imports.sacct.history import histories
+from hpcosim_imports.sacct.job_lines import JobLinesSettings, job_line
+from hpcosim_imports.sacct.records import Record
+from hpcosim_imports.sacct.selection import (
+    array_limits,
+    array_tasks,
+    job_numbers,
+    started_records,
+)
+from hpcosim_imports.times import as_text, moments_of, zone_of
+
+History = Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SacctOptions:
+    """How job records are imported.
+
+    Attributes:
+        time_zone: time zone of local times, by its name in the IANA database.
+        start: time of simulated second 0, as in the file; empty: that of the first submission.
+        requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
+        anonymize: replace the names of users, groups, accounts and jobs, and number jobs anew.
+        names: file that keeps the replaced names; None: they are not kept.
+        force: replace files that exist.
+    """
+
+    time_zone: str = "UTC"
+    start: str = ""
+    requeue: bool = True
+    anonymize: bool = False
+    names: Path | None = None
+    force: bool = False
+
+
+DEFAULTS = SacctOptions()
+
+
+def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> ImportReport:
+    """Write the jobs of a file of Slurm's accounting, and their runs as they were.
+
+    Args:
+        path: the output of `sacct -P`, plain or gzipped. See `sacct.records.ADVICE`.
+        jobs: the file of jobs to write. The runs are written beside it, to `recorded_path(jobs)`.
+        options: see `SacctOptions`.
+
+    Returns:
+        What was written, dropped and guessed.
+
+    Raises:
+        InputError: the file cannot be read, lacks columns or has no job that started; or a file
+            exists or cannot be written. Nothing is written then.
+    """
+    report = ImportReport()
+    zone = zone_of(options.time_zone)
+    limits: dict[int, int] = {}
+    found = histories(started_records(path, zone, limits, report), report)
+    origin_s = _origin(options.start, zone, found)
+    found = _from(origin_s, found, report)
+    if not found:
+        what = "no job that started was found"
+        raise InputError(f"{what}; {report.summary('dropped') or 'the file has no records'}", path)
+    numbers = job_numbers(found, report, anew=options.anonymize)
+    settings = JobLinesSettings(
+        origin_s,
+        options.requeue,
+        array_limits(found, limits),
+        array_tasks(found, numbers),
+        options.anonymize,
+    )
+    pairs = zip(found, numbers, strict=True)
+    lines = readable(
+        (job_line(runs, number, settings, report) for runs, number in pairs),
+        [runs[0].line for runs in found],
+        report,
+    )
+    written = {line["job_id"] for line in lines}
+    runs = [run for run in _recorded(found, numbers, origin_s) if run.job_id in written]
+    _write(jobs, lines, runs, options)
+    recorded = recorded_path(jobs)
+    report.written = [f"{jobs}: {len(lines):,} jobs", f"{recorded}: {len(runs):,} runs"]
+    report.facts["second 0 of the simulation"] = as_text(origin_s)
+    report.facts["time zone of local times"] = options.time_zone
+    return report
+
+
+def _origin(start: str, zone: ZoneInfo, found: Sequence[History]) -> float:
+    """Return the Unix time of simulated second 0."""
+    if not start:
+        return min((runs[0].submit_s for runs in found), default=0.0)
+    try:
+        times = moments_of(start, zone)
+    except FieldError as error:
+        raise InputError(f"--start: {error}") from None
+    if not times:
+        raise InputError(f"--start: expected a time such as 2026-11-22T00:00:00, got {start!r:.60}")
+    return times[0]
+
+
+def _from(origin_s: float, found: Sequence[History], report: ImportReport) -> list[History]:
+    """Return the jobs that were submitted from the origin on."""
+    kept = []
+    for runs in found:
+        if runs[0].submit_s >= origin_s:
+            kept.append(runs)
+        else:
+            report.add("dropped", "jobs submitted before --start", runs[0].line)
+    return kept
+
+
+def _recorded(
+    found: Sequence[History], numbers: Sequence[int], origin_s: float
+) -> Iterator[RecordedRun]:
+    for runs, number in zip(found, numbers, strict=True):
+        for run in runs:
+            assert run.start_s is not None
+            end_s = None if run.end_s is None else run.end_s - origin_s
+            times_s = (runs[0].submit_s - origin_s, run.start_s - origin_s, end_s)
+            yield RecordedRun(number, *times_s, run.nodes, run.state)
+
+
+def _write(
+    jobs: Path,
+    lines: list[dict[str, Any]],
+    runs: Sequence[RecordedRun],
+    options: SacctOptions,
+) -> None:
+    private: Mapping[Path, bytes] = {}
+    if options.anonymize:
+        names = Pseudonyms(options.names)
+        lines = [_anonymous(line, names) for line in lines]
+        private = names.content()
+    files = {jobs: json_lines(lines), recorded_path(jobs): recorded_runs(runs)}
+    write_files(files, force=options.force)
+    write_files(private, force=True)
+
+
+def _anonymous(line: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
+    return {key: names.of(key, value) if key in KINDS else value for key, value in line.items()}

@@ -1,0 +1,11 @@
+"""The configuration of a Slurm cluster as a scenario.
+
+statements  lines of slurm.conf, gres.conf and topology.conf
+values      values of a scenario from texts of the configuration
+nodes       node groups
+partitions  partitions
+scheduling  settings of the scheduler: priorities, main and backfill scheduler, preemption
+accounts    accounts and users of `sacctmgr dump`, and QOS of `sacctmgr show qos`
+other       settings without effect on a simulation
+convert     all of it to one file
+"""

@@ -1,0 +1,244 @@
+"""The configuration of a Slurm cluster to a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpcosim_imports.anonymous import Pseudonyms
+from hpcosim_imports.errors import FieldError
+from hpcosim_imports.output import write_files
+from hpcosim_imports.report import ImportReport, Kind
+from hpcosim_imports.slurm.accounts import read_accounts, read_qos
+from hpcosim_imports.slurm.nodes import NOT_UP, NodePower, node_groups
+from hpcosim_imports.slurm.other import NODE_MODELLED, NODE_WITHOUT_EFFECT, WITHOUT_EFFECT
+from hpcosim_imports.slurm.partitions import partitions, switches
+from hpcosim_imports.slurm.scheduling import OWN, SITE, scheduler_settings
+from hpcosim_imports.slurm.statements import Statement, read_statements
+from hpcosim_imports.slurm.values import device_counts, optional_whole
+
+MODELLED = frozenset(
+    (
+        *("clustername", "defmempercpu", "licenses", "maxmempercpu"),
+        *("selecttype", "selecttypeparameters", *SITE, *OWN),
+    )
+)
+SELECTION = frozenset(
+    ("cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_lln", "cr_memory", "cr_pack_nodes")
+)
+LISTS = frozenset(("nodename", "partitionname", "nodeset", "switchname"))
+WIDTH = 100
+
+
+POWER = NodePower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions:
+    """How a configuration is imported.
+
+    Attributes:
+        sacctmgr: output of `sacctmgr dump`, for accounts and users; None: none.
+        qos: output of `sacctmgr -P show qos`; None: none.
+        gres: gres.conf; None: the file beside slurm.conf, if there is one.
+        topology: topology.conf; None: as for `gres`.
+        power: power of the nodes.
+        jobs: path of the jobs in the scenario, relative to its file.
+        anonymize: replace the names of users and accounts.
+        names: file that keeps the replaced names; None: they are not kept.
+        force: replace a file that exists.
+    """
+
+    sacctmgr: Path | None = None
+    qos: Path | None = None
+    gres: Path | None = None
+    topology: Path | None = None
+    power: NodePower = POWER
+    jobs: str = "jobs.jsonl"
+    anonymize: bool = False
+    names: Path | None = None
+    force: bool = False
+
+
+DEFAULTS = SlurmOptions()
+
+
+def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> ImportReport:
+    """Write the scenario of a Slurm cluster.
+
+    Args:
+        conf: slurm.conf.
+        out: the scenario to write.
+        options: see `SlurmOptions`.
+
+    Returns:
+        What was written, guessed and not modelled.
+
+    Raises:
+        InputError: a file cannot be read or is invalid, or the scenario exists or cannot be
+            written. Nothing is written then.
+    """
+    report = ImportReport()
+    statements = read_statements(conf)
+    gres = _beside(options.gres, conf, "gres.conf")
+    topology = _beside(options.topology, conf, "topology.conf")
+    names = Pseudonyms(options.names) if options.anonymize else None
+    settings = scheduler_settings(statements, report)
+    if options.sacctmgr is not None:
+        settings["accounts"] = read_accounts(options.sacctmgr, report, names)
+    if options.qos is not None:
+        settings["qos"] = read_qos(options.qos, report)
+    _name_all_qos(settings, report)
+    platform = _platform(statements, gres, topology, options.power, report)
+    _not_modelled(statements, report)
+    scenario: dict[str, Any] = {
+        "name": _name(statements),
+        "platform": platform,
+        **_failures(statements),
+        "workload": {"json": options.jobs},
+        "scheduler": {"name": "slurm", "settings": settings},
+    }
+    write_files({out: _text(scenario, report).encode()}, force=options.force)
+    if names is not None:
+        write_files(names.content(), force=True)
+    nodes = sum(group["count"] for group in platform["nodes"])
+    found = len(platform.get("partitions", ()))
+    report.written = [f"{out}: {nodes:,} nodes, {found} partitions"]
+    return report
+
+
+def _beside(path: Path | None, conf: Path, name: str) -> list[Statement]:
+    """Return the statements of a file, or of the one beside slurm.conf if it exists."""
+    if path is None:
+        path = conf.parent / name
+        if not path.is_file():
+            return []
+    return read_statements(path)
+
+
+def _platform(
+    statements: Sequence[Statement],
+    gres: Sequence[Statement],
+    topology: Sequence[Statement],
+    power: NodePower,
+    report: ImportReport,
+) -> dict[str, Any]:
+    groups = node_groups(statements, gres, power, report)
+    site: dict[str, Any] = {}
+    for key, name in (
+        ("defmempercpu", "default_memory_per_core_mb"),
+        ("maxmempercpu", "max_memory_per_core_mb"),
+    ):
+        text, statement = _value(statements, key)
+        if text and statement is not None:
+            try:
+                site[name] = optional_whole(text)
+            except FieldError as error:
+                raise statement.error(f"{statement.names[key]}: {error}") from None
+    found = partitions(statements, groups, site, report)
+    text, statement = _value(statements, "licenses")
+    try:
+        licenses = {name.partition("@")[0]: count for name, count in device_counts(text).items()}
+    except FieldError as error:
+        assert statement is not None
+        raise statement.error(f"Licenses: {error}") from None
+    return {
+        "nodes": groups,
+        "consumable": _consumable(statements, report),
+        **({"partitions": found} if found else {}),
+        **({"licenses": licenses} if licenses else {}),
+        **({"switches": connected} if (connected := switches(topology)) else {}),
+    }
+
+
+def _consumable(statements: Sequence[Statement], report: ImportReport) -> list[str]:
+    """Return the consumable resources by SelectType and SelectTypeParameters."""
+    if _value(statements, "selecttype")[0].lower() == "select/linear":
+        return []
+    text, _ = _value(statements, "selecttypeparameters")
+    if not text:
+        report.add("guessed", "SelectTypeParameters is not stated: CR_Core_Memory")
+        return ["cores", "memory"]
+    chosen = {name.strip().lower() for name in text.split(",")}
+    for name in sorted(chosen - SELECTION):
+        report.add("not modelled", f"SelectTypeParameters: {name.upper()}")
+    cores = any(name.startswith(("cr_core", "cr_cpu", "cr_socket")) for name in chosen)
+    memory = any(name.startswith("cr_") and name.endswith("memory") for name in chosen)
+    return [name for name, is_so in (("cores", cores), ("memory", memory)) if is_so]
+
+
+def _name_all_qos(settings: dict[str, Any], report: ImportReport) -> None:
+    """Add the QOS that accounts and users name and no file describes; they have no limits."""
+    accounts = settings.get("accounts", {}).values()
+    own = [each for account in accounts for each in (account, *account.get("users", {}).values())]
+    named = {name: None for each in own for name in each.get("qos", ())}
+    named |= {each["default_qos"]: None for each in own if "default_qos" in each}
+    for name in named:
+        if name != "normal" and name not in settings.get("qos", {}):
+            report.add("guessed", f"QOS {name} is not described, see --qos: it has no limits")
+            settings.setdefault("qos", {})[name] = {}
+
+
+def _failures(statements: Sequence[Statement]) -> dict[str, Any]:
+    """Return the failures section: nodes that slurm.conf states as down or drained."""
+    events = [
+        {
+            "at_s": 0,
+            "nodes": statement.values["nodename"],
+            "kind": "fail" if statement.values["state"].upper() == "DOWN" else "drain",
+        }
+        for statement in statements
+        if statement.key == "nodename" and statement.values.get("state", "").upper() in NOT_UP
+    ]
+    return {"failures": {"events": events}} if events else {}
+
+
+def _not_modelled(statements: Sequence[Statement], report: ImportReport) -> None:
+    """List every key that nothing has read."""
+    for statement in statements:
+        for key, name in statement.names.items():
+            if statement.key == "nodename":
+                _of_node(key, name, statement, report)
+            elif statement.key not in LISTS and key not in MODELLED:
+                kind: Kind = "no effect" if key in WITHOUT_EFFECT else "not modelled"
+                report.add(kind, name, statement.place)
+
+
+def _of_node(key: str, name: str, statement: Statement, report: ImportReport) -> None:
+    if key in NODE_WITHOUT_EFFECT:
+        report.add("no effect", f"NodeName ... {name}", statement.place)
+    elif key not in NODE_MODELLED:
+        report.add("not modelled", f"NodeName ... {name}", statement.place)
+
+
+def _value(statements: Sequence[Statement], key: str) -> tuple[str, Statement | None]:
+    """Return the last value of a key outside of lists, and its statement."""
+    for statement in reversed(statements):
+        if key in statement.values and statement.key not in LISTS:
+            return statement.values[key], statement
+    return "", None
+
+
+def _name(statements: Sequence[Statement]) -> str:
+    """Return the name of the cluster as the name of a scenario."""
+    text, _ = _value(statements, "clustername")
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
+    name = name.encode("ascii", "ignore").decode().lstrip("._-")[:100]
+    return name or "cluster"
+
+
+def _text(scenario: Mapping[str, Any], report: ImportReport) -> str:
+    """Return the scenario as YAML, with what is not modelled as comments."""
+    lines = ["# Written by `hpcosim import slurm`."]
+    kinds: tuple[Kind, ...] = ("guessed", "not modelled")
+    for kind in kinds:
+        if summary := report.summary(kind):
+            lines += ["#", *(f"# {part}" for part in summary.split("; "))]
+    body = yaml.safe_dump(
+        dict(scenario), sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True
+    )
+    return "\n".join(lines) + "\n" + body
