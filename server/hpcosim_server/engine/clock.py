@@ -27,9 +27,12 @@ class Rank(IntEnum):
     COMPLETION = 0
     WALLTIME = 1  # after COMPLETION: a job that finishes at its requested time is completed
     POWER = 2
-    SIGNAL = 3
-    SUBMISSION = 4
-    ALARM = 5
+    NODE = 3  # failures, drains and repairs of nodes: after jobs that end at this instant
+    SIGNAL = 4
+    SUBMISSION = 5
+    ACTION = 6  # actions on jobs: after the submission of their job
+    ELIGIBLE = 7
+    ALARM = 8
 
 
 class Timer(simpy.Event):

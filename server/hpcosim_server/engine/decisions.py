@@ -48,7 +48,9 @@ def carry_out(engine: Engine, decision: Decision) -> None:
 
 def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     job = engine.jobs.waiting_job(wanted.job_id)
+    engine.eligibility.check(job)
     tasks = tasks_by_node(engine.cluster, job.spec, wanted)
+    engine.availability.check(wanted.nodes)
     check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
     engine.allocate(job, list(wanted.nodes), tasks)
 

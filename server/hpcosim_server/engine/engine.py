@@ -24,6 +24,8 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.alarms import Alarms
 from hpcosim_server.engine.clock import Clock, Rank, Timer
+from hpcosim_server.engine.dependencies import Histories
+from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
@@ -32,9 +34,11 @@ from hpcosim_server.engine.signals import Signal, Signals
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
 from hpcosim_server.physics.allocation import infeasibility
+from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
 from hpcosim_server.physics.node_power import NodePower
+from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.economics import UNKNOWN, Rates
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.run_record import RunRecord, record_of
@@ -64,6 +68,9 @@ class Engine:
         clock: simulated time.
         cluster: cores and tasks of the nodes.
         power: power states of the nodes.
+        resources: memory, devices and licences that jobs hold beside their cores.
+        availability: nodes that failed or are drained.
+        eligibility: which waiting jobs may be allocated.
         recording: jobs and changes of state so far.
         jobs: the submitted jobs that are not over.
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
@@ -102,6 +109,14 @@ class Engine:
         execution = Execution(platform, rules.reference_ghz)
         self._end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
         self._future_jobs = jobs.rows()
+        self.resources = Resources(platform)
+        self.availability = Availability()
+        histories = Histories(self.jobs, self.recording, self._is_expected)
+        self.eligibility = Eligibility(
+            self.clock, self.jobs, histories, self.outbox.add, self._cancel
+        )
+        self._workload = jobs
+        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
@@ -158,9 +173,18 @@ class Engine:
         row = self.recording.submitted(spec)
         if reason := self.admission_error(spec):
             self.recording.ended(row, self.clock.now, "rejected", reason)
+            self.eligibility.rejected(spec.job_id)
             return
-        self.jobs.add(SimulatedJob(spec, row))
-        self.outbox.add(submission_of(spec))
+        job = SimulatedJob(spec, row)
+        self.jobs.add(job)
+        event, eligibility = submission_of(spec), self.eligibility
+        if spec.request is None and not eligibility.is_used:
+            self.outbox.add(event)
+            return
+        eligibility.enter(job)
+        event.eligible = not job.blocked
+        self.outbox.add(event)
+        eligibility.settle()
 
     def allocate(self, job: SimulatedJob, nodes: list[int], tasks: list[int]) -> None:
         """Allocate nodes to a waiting job. It starts when all of them are on.
@@ -189,10 +213,18 @@ class Engine:
         job.started_s = now_s
         self._end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks))
+        self.outbox.add(start_of(job))
+        if self.eligibility.is_used:
+            self.eligibility.started(job)
 
-    def end(self, job: SimulatedJob, final_state: JobState) -> None:
-        """End a waiting, allocated or running job and release its cores."""
+    def end(self, job: SimulatedJob, final_state: JobState, reason: str = "") -> None:
+        """End a waiting, allocated or running job and release what it holds.
+
+        Args:
+            job: the job.
+            final_state: its final state.
+            reason: reason of the end, for the results; empty: none.
+        """
         now_s = self.clock.now
         if job.state == "allocated":
             self.switching.cancel_wait(job)
@@ -201,8 +233,26 @@ class Engine:
             self._end_timers.cancel(job)
             self.cluster.vacate(now_s, job.parts)
             self.cluster.release(job.nodes, job.held)
-        self.recording.ended(job.row, now_s, final_state)
+            self.release_resources(job)
+        self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
+        if self.eligibility.is_used:
+            self.eligibility.over(job)
+
+    def release_resources(self, job: SimulatedJob) -> None:
+        """Release the memory, devices and licences of a job."""
+        if job.resources is not None:
+            self.resources.release(job.resources)
+            job.resources = None
+
+    def _cancel(self, job: SimulatedJob, reason: str) -> None:
+        self.end(job, "cancelled", reason)
+
+    def _is_expected(self, job_id: int) -> bool:
+        """Return whether the workload has a job with this id."""
+        if self._expected is None:
+            self._expected = frozenset(self._workload.job_id.tolist())
+        return job_id in self._expected
 
     # Nodes
 
@@ -234,6 +284,14 @@ class Engine:
     def _on_submission(self, timer: Timer) -> None:
         self.submit(timer.subject)
         self._schedule_next_submission()
+
+
+def start_of(job: SimulatedJob) -> JobStarted:
+    """Return the event of the last start of a job."""
+    event = JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
+    if job.resources is not None and job.resources.devices:
+        event.gres = job.resources.device_numbers()
+    return event
 
 
 def submission_of(spec: JobSpec) -> JobSubmitted:

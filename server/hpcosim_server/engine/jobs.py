@@ -25,6 +25,7 @@ from hpcosim_server.engine.clock import Timer
 from hpcosim_server.errors import IllegalTransition, Rejection
 from hpcosim_server.physics.cluster import AllocationPart
 from hpcosim_server.physics.contention import SharedProcessor
+from hpcosim_server.physics.resources import HeldResources
 from hpcosim_server.record.recording import Recording
 from hpcosim_workloads.table import JobSpec
 
@@ -37,6 +38,9 @@ TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
     "over": frozenset(),
 }
 """The states that may follow each state."""
+
+# Causes for which a waiting job is not eligible: bits of `SimulatedJob.blocked`.
+HELD, BEGIN, DEPENDENCY, ARRAY = 1, 2, 4, 8
 
 _EMPTY: list[Any] = []  # shared initial value of all jobs: replaced, never mutated
 
@@ -64,15 +68,19 @@ class SimulatedJob:
         end: timer of the end or of the walltime limit; None if no such timer is set.
         shared: processors with contention on which the job runs.
         shares_left: number of `shared` on which the job has operations left.
+        blocked: causes for which the job is not eligible; 0: it is eligible while it waits.
+        resources: memory, devices and licences that the job holds; None: none.
     """
 
     __slots__ = (
         "allocated_s",
+        "blocked",
         "end",
         "held",
         "nodes",
         "nodes_off",
         "parts",
+        "resources",
         "row",
         "shared",
         "shares_left",
@@ -96,6 +104,8 @@ class SimulatedJob:
         self.end: Timer | None = None
         self.shared: list[SharedProcessor] = _EMPTY
         self.shares_left = 0
+        self.blocked = 0
+        self.resources: HeldResources | None = None
 
 
 class JobRegister:
@@ -119,7 +129,7 @@ class JobRegister:
             "running": self.running,
         }
         self._recording = recording
-        self._submitted: set[int] = set()  # updated lazily by `was_submitted`
+        self._rows: dict[int, int] = {}  # updated lazily by `row_of`
 
     def add(self, job: SimulatedJob) -> None:
         """Add a job that was just submitted."""
@@ -173,9 +183,22 @@ class JobRegister:
 
     def was_submitted(self, job_id: int) -> bool:
         """Return whether a job with this id has been submitted."""
-        # Only invalid decisions need the set, so valid decisions do not pay for it.
-        self._submitted.update(self._recording.job_id[len(self._submitted) :])
-        return job_id in self._submitted
+        return self.row_of(job_id) is not None
+
+    def row_of(self, job_id: int) -> int | None:
+        """Return the row of a submitted job; None: no such job has been submitted."""
+        # Only dependencies and invalid decisions need the rows; other jobs do not pay for them.
+        known, submitted = len(self._rows), self._recording.job_id
+        if known < len(submitted):
+            self._rows.update(zip(submitted[known:], range(known, len(submitted)), strict=True))
+        return self._rows.get(job_id)
+
+    def find(self, job_id: int) -> SimulatedJob | None:
+        """Return a submitted job that is not over; None: there is none with this id."""
+        for jobs in self._by_state.values():
+            if job_id in jobs:
+                return jobs[job_id]
+        return None
 
     def _wrong_state(self, job_id: int, code: RejectionCode, expected: str) -> Rejection:
         """Return the rejection of a decision about a job in an unexpected state."""
