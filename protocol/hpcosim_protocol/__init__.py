@@ -25,7 +25,14 @@ from hpcosim_protocol.decisions import (
     SubmitJob,
     SuspendJob,
 )
-from hpcosim_protocol.errors import DecodeError, ProtocolError, UnsupportedVersionError
+from hpcosim_protocol.errors import (
+    DecodeError,
+    FeatureError,
+    HostListError,
+    ProtocolError,
+    ResourceError,
+    UnsupportedVersionError,
+)
 from hpcosim_protocol.events import (
     ALWAYS_WAKE_ON,
     DEFAULT_WAKE_ON,
@@ -111,9 +118,11 @@ __all__ = [
     "EventKind",
     "Events",
     "Explain",
+    "FeatureError",
     "Goodbye",
     "Held",
     "Hello",
+    "HostListError",
     "JobAllocated",
     "JobCompleted",
     "JobEligible",
@@ -145,6 +154,7 @@ __all__ = [
     "RejectJob",
     "RejectionCode",
     "RequeueJob",
+    "ResourceError",
     "ResumeJob",
     "ServerMessage",
     "SetAlarm",

@@ -43,3 +43,18 @@ class UnsupportedVersionError(ProtocolError):
             f"no protocol version in common: the client supports {offered}; "
             f"this server supports {self.spoken}"
         )
+
+
+class HostListError(ProtocolError):
+    """A text is no host list, or names unknown nodes. See `hpcosim_protocol.hosts`."""
+
+
+class FeatureError(ProtocolError):
+    """A text is no expression of node features. See `hpcosim_protocol.features`."""
+
+
+class ResourceError(ProtocolError):
+    """Resources are not sufficient, or a request for them has no meaning.
+
+    See `hpcosim_protocol.resources`.
+    """

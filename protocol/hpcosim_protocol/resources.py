@@ -1,0 +1,293 @@
+"""Resources that a job holds, as the server and schedulers compute them.
+
+Section 5.10 of the specification has the rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hpcosim_protocol.errors import ResourceError
+from hpcosim_protocol.platform import NodeRanges, NodeReservation, Partition, Platform
+from hpcosim_protocol.requests import JobRequest
+
+WHOLE_DEVICE = 1000
+"""Thousandths of a device."""
+
+
+class DeviceDemand(NamedTuple):
+    """Parts of devices that a job needs on a node. Each part is on one device.
+
+    Attributes:
+        name: name of the resource, with or without type.
+        thousandths: size of each part; `WHOLE_DEVICE`: a whole device.
+        parts: number of parts.
+    """
+
+    name: str
+    thousandths: int
+    parts: int
+
+
+def numbers_in(ranges: NodeRanges) -> Iterator[int]:
+    """Yield the node numbers of ranges."""
+    for first, last in ranges:
+        yield from range(first, last + 1)
+
+
+def tasks_on(request: JobRequest | None, cores: int) -> int:
+    """Return the number of tasks of a job that has `cores` cores on a node."""
+    return cores if request is None else cores // request.cores_per_task
+
+
+def memory_on(
+    request: JobRequest | None, memory_mb: float, cores: int, node_memory_mb: float
+) -> float:
+    """Return the memory that a job holds on a node, MB.
+
+    Args:
+        request: request of the job.
+        memory_mb: `JobSubmitted.memory_mb`, memory for each core, MB.
+        cores: cores that the job requested on the node (`AllocateJob.cores`).
+        node_memory_mb: memory of the node, MB.
+    """
+    if request is not None:
+        if request.all_memory:
+            return node_memory_mb
+        if request.memory_per_node_mb > 0:
+            return request.memory_per_node_mb
+    return memory_mb * cores
+
+
+def thousandths(amount: float) -> int:
+    """Return an amount of a generic resource in thousandths of a device.
+
+    Args:
+        amount: a whole number of devices, or a share of one device, 0.001 to 0.999.
+
+    Raises:
+        ResourceError: the amount is neither.
+    """
+    found = round(amount * WHOLE_DEVICE) if math.isfinite(amount) else 0
+    whole = found >= WHOLE_DEVICE and amount == int(amount)
+    if not whole and not (0 < found < WHOLE_DEVICE and abs(found / WHOLE_DEVICE - amount) < 1e-9):
+        raise ResourceError(
+            "expected a whole number of devices, or a share of one device in thousandths such as "
+            f"0.25, got {amount}"
+        )
+    return found
+
+
+def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
+    """Return the devices that a job needs on a node, without those of `gres_per_job`.
+
+    The order is that of `gres_per_node`, then of `gres_per_task`.
+
+    Args:
+        request: request of the job.
+        tasks: number of tasks of the job on the node.
+
+    Raises:
+        ResourceError: an amount is neither whole nor a share; see `thousandths`.
+    """
+    if request is None:
+        return []
+    return [
+        *(_demand(name, amount, 1) for name, amount in request.gres_per_node.items()),
+        *(_demand(name, amount, tasks) for name, amount in request.gres_per_task.items()),
+    ]
+
+
+def provides(device: str, wanted: str) -> bool:
+    """Return whether a resource `device` such as `gpu:a100` meets a request for `wanted`.
+
+    `gpu` is met by devices of any type, `gpu:a100` only by those of its type.
+    """
+    return device == wanted or (":" not in wanted and device.split(":", 1)[0] == wanted)
+
+
+def choose_devices(
+    request: JobRequest, tasks: Sequence[int], free: Sequence[Mapping[str, Sequence[int]]]
+) -> list[dict[str, list[int]]]:
+    """Return the devices that the server chooses for a job, on each of its nodes.
+
+    Whole devices have the lowest free numbers, in the platform's order of types. A share is on the
+    device with the least free part that is sufficient. Devices of `gres_per_job` are filled in the
+    order of the nodes, after those of the other requests.
+
+    Args:
+        request: request of the job.
+        tasks: number of tasks on each node.
+        free: for each node the free thousandths of each device, by name with type.
+
+    Returns:
+        For each node the device numbers by name with type. A device has one entry for each part.
+
+    Raises:
+        ResourceError: the free devices are not sufficient.
+    """
+    left = [{name: list(devices) for name, devices in node.items()} for node in free]
+    chosen: list[dict[str, list[int]]] = [{} for _ in free]
+    for place, tasks_here in enumerate(tasks):
+        for demand in gres_on(request, tasks_here):
+            missing = _take(demand, left[place], chosen[place])
+            if missing:
+                raise ResourceError(
+                    f"{_shown(demand)} needed on node {place} of the allocation, {missing} not free"
+                )
+    for name, amount in request.gres_per_job.items():
+        demand = _demand(name, amount, 1)
+        for place, devices in enumerate(left):
+            missing = _take(demand, devices, chosen[place])
+            demand = demand._replace(parts=missing)
+        if demand.parts:
+            raise ResourceError(
+                f"{name}: {amount:g} needed on all nodes together, {demand.parts} not free"
+            )
+    return chosen
+
+
+def partitions_of(platform: Platform, names: Iterable[str]) -> list[Partition]:
+    """Return the partitions in which a job may run, in the order that its user named them.
+
+    Args:
+        platform: the cluster.
+        names: names that the user stated; empty: the default partition.
+
+    Returns:
+        The partitions. Empty: the job may run on all nodes, because the platform has no partitions
+        or the job names none and there is no default.
+
+    Raises:
+        ResourceError: the platform has partitions, but none with such a name.
+    """
+    if not platform.partitions:
+        return []
+    named = list(names)
+    if not named:
+        return [each for each in platform.partitions if each.default][:1]
+    known = {each.name: each for each in platform.partitions}
+    for name in named:
+        if name not in known:
+            shown = ", ".join(list(known)[:20])
+            raise ResourceError(f"unknown partition {name!r}; the partitions are {shown}")
+    return [known[name] for name in named]
+
+
+def partition_nodes(platform: Platform, names: Iterable[str]) -> list[frozenset[int]]:
+    """Return the sets of nodes of which one must contain all nodes of a job.
+
+    Args:
+        platform: the cluster.
+        names: partitions that the user stated; empty: the default partition.
+
+    Raises:
+        ResourceError: the platform has partitions, but none with such a name.
+    """
+    partitions = partitions_of(platform, names)
+    if not partitions:
+        return [frozenset(range(platform.node_count))]
+    return [frozenset(numbers_in(each.nodes)) for each in partitions]
+
+
+def first_window(
+    reservation: NodeReservation, start_s: float, end_s: float
+) -> tuple[float, float] | None:
+    """Return the first window of a reservation that overlaps a time span; None: none does.
+
+    Args:
+        reservation: the reservation.
+        start_s: begin of the time span, s.
+        end_s: end of the time span, s. Spans and windows contain their begin but not their end.
+    """
+    repeat_s = reservation.repeat_s
+    shifts_s = [0.0]
+    if repeat_s is not None:
+        passed = max(math.floor(min((start_s - reservation.end_s) / repeat_s, 1e15)), 0)
+        shifts_s = [number * repeat_s for number in range(passed, passed + 3)]
+    for shift_s in shifts_s:
+        begin_s, over_s = reservation.start_s + shift_s, reservation.end_s + shift_s
+        if over_s > start_s:
+            return (begin_s, over_s) if begin_s < end_s or begin_s == start_s else None
+    return None
+
+
+def blocked_by_reservation(
+    platform: Platform, start_s: float, end_s: float, own: str = ""
+) -> list[tuple[NodeReservation, float, float]]:
+    """Return the reservations on whose nodes a job must not run in a time span.
+
+    Args:
+        platform: the cluster.
+        start_s: begin of the run, s.
+        end_s: end of the run by the requested time, s.
+        own: reservation in which the job runs (`JobRequest.reservation`); empty: none.
+
+    Returns:
+        Each such reservation with begin and end of its first window that overlaps, s.
+    """
+    found = []
+    for reservation in platform.reservations:
+        if reservation.name != own:
+            window = first_window(reservation, start_s, end_s)
+            if window is not None:
+                found.append((reservation, *window))
+    return found
+
+
+def may_use(reservation: NodeReservation, user: str, account: str) -> bool:
+    """Return whether a job of a user and an account may run in a reservation.
+
+    A reservation that names users and accounts is for those users with those accounts.
+    """
+    if not reservation.users and not reservation.accounts:
+        return False
+    return (not reservation.users or user in reservation.users) and (
+        not reservation.accounts or account in reservation.accounts
+    )
+
+
+def fits_in(reservation: NodeReservation, start_s: float, end_s: float) -> bool:
+    """Return whether a job may run in a time span as a job of the reservation.
+
+    Without `flex`, one window must contain the time span.
+    """
+    if "flex" in reservation.flags:
+        return True
+    window = first_window(reservation, start_s, end_s)
+    return window is not None and window[0] <= start_s and end_s <= window[1]
+
+
+def _demand(name: str, amount: float, times: int) -> DeviceDemand:
+    """Return an amount of devices, needed several times."""
+    total = thousandths(amount)
+    if total < WHOLE_DEVICE:
+        return DeviceDemand(name, total, times)
+    return DeviceDemand(name, WHOLE_DEVICE, total // WHOLE_DEVICE * times)
+
+
+def _take(demand: DeviceDemand, free: dict[str, list[int]], chosen: dict[str, list[int]]) -> int:
+    """Choose devices of a node for a demand, and return how many of its parts are missing."""
+    for missing in range(demand.parts, 0, -1):
+        fitting = [
+            (part, name, number)
+            for name, devices in free.items()
+            if provides(name, demand.name)
+            for number, part in enumerate(devices)
+            if part >= demand.thousandths
+        ]
+        if not fitting:
+            return missing
+        _, name, number = min(fitting, key=lambda each: each[0])  # of equal ones the first
+        free[name][number] -= demand.thousandths
+        chosen.setdefault(name, []).append(number)
+    return 0
+
+
+def _shown(demand: DeviceDemand) -> str:
+    """Return a demand for messages, such as `gpu: 2` or `gpu: 3 x 0.5`."""
+    if demand.thousandths == WHOLE_DEVICE:
+        return f"{demand.name}: {demand.parts}"
+    return f"{demand.name}: {demand.parts} x {demand.thousandths / WHOLE_DEVICE:g}"
