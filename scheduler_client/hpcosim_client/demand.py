@@ -111,7 +111,8 @@ class Demands:
         Args:
             job: the job.
             demand: its demand.
-            start_s, end_s: begin and end of the run, simulated seconds.
+            start_s: begin of the run, simulated seconds.
+            end_s: its end.
 
         Returns:
             bool[nodes]; None: all.

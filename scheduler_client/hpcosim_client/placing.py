@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,20 +25,32 @@ Devices = Sequence[Mapping[str, Sequence[int]]]
 """Numbers of devices on each node of an allocation, by name of the resource with its type."""
 
 
-def offered(job: Job, demand: Demand, choice: NodeChoice, amounts: Ints, slots: Slots) -> Ints:
-    """Return how many cores a job could use on each node, as far as one node decides.
+class Placing(NamedTuple):
+    """A job that looks for a place in one of its sets of nodes.
 
-    Args:
+    Attributes:
         job: a waiting job.
         demand: its demand.
         choice: one of the demand's sets of nodes.
         amounts: int64[slots], free amounts.
         slots: layout of the amounts.
+    """
+
+    job: Job
+    demand: Demand
+    choice: NodeChoice
+    amounts: Ints
+    slots: Slots
+
+
+def offered(placing: Placing) -> Ints:
+    """Return how many cores a job could use on each node, as far as one node decides.
 
     Returns:
         int64[nodes]; 0: none. A multiple of the cores of a task. Cores of whole nodes count only if
         tasks can use them.
     """
+    job, demand, choice, amounts, slots = placing
     request, free = demand.request, amounts[: slots.nodes]
     cores = np.where(choice.nodes, free, 0)
     if choice.whole:
@@ -45,7 +58,7 @@ def offered(job: Job, demand: Demand, choice: NodeChoice, amounts: Ints, slots: 
     if demand.node_cores:
         cores = np.minimum(cores, demand.node_cores)
     if demand.holds_memory:
-        cores = np.minimum(cores, _cores_by_memory(job, demand, amounts, slots))
+        cores = np.minimum(cores, _cores_by_memory(placing))
     for name, amount in request.gres_per_task.items():
         tasks = _parts(amounts[slots.devices(name)], thousandths(amount))
         cores = np.minimum(cores, tasks * request.cores_per_task)
@@ -57,60 +70,47 @@ def offered(job: Job, demand: Demand, choice: NodeChoice, amounts: Ints, slots: 
     return cores
 
 
-def place(
-    job: Job,
-    demand: Demand,
-    choice: NodeChoice,
-    order: Ints,
-    cores: Ints,
-    amounts: Ints,
-    slots: Slots,
-) -> Allocation | None:
+def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
     """Return the resources of a job that fills nodes in a given order; None: there are too few.
 
     The order is kept as far as required nodes, counts of features and the limits of the number of
     nodes permit.
 
     Args:
-        job, demand, choice, amounts, slots: see `offered`.
+        placing: the job.
         order: numbers of the nodes that the job may use, each once.
         cores: int64[nodes], the cores offered on each node.
     """
+    job, demand, _, amounts, slots = placing
     if any(amounts[slot] < count for slot, count in demand.licenses):
         return None
     order = order[cores[order] > 0]
-    first = _indispensable(demand, choice, order)
+    first = _indispensable(demand, placing.choice, order)
     if first is None:
         return None
     others = order[~np.isin(order, first)]
     devices = _devices_of_job(demand, amounts, slots)
     for sort in (None, cores, *(free for free, _ in devices)):
         rest = others if sort is None else others[np.argsort(-sort[others], kind="stable")]
-        nodes = _fewest(job, demand, np.concatenate([first, rest]), len(first), cores, devices)
+        nodes = _fewest(placing, np.concatenate([first, rest]), len(first), cores, devices)
         if nodes is not None:
             tasks = _filled(job.cores, cores[nodes], demand.request.cores_per_task)
-            return allocation_of(job, demand, choice, nodes, tasks, amounts, slots)
+            return allocation_of(placing, nodes, tasks)
     return None
 
 
 def allocation_of(
-    job: Job,
-    demand: Demand,
-    choice: NodeChoice,
-    nodes: Ints,
-    tasks: Ints,
-    amounts: Ints,
-    slots: Slots,
-    devices: Devices = (),
+    placing: Placing, nodes: Ints, tasks: Ints, devices: Devices = ()
 ) -> Allocation | None:
     """Return the allocation of stated nodes and cores; None: the free amounts are too small.
 
     Args:
-        job, demand, choice, amounts, slots: see `offered`.
+        placing: the job.
         nodes: int64[n], node numbers.
         tasks: int64[n], cores that the job requests on each node.
         devices: devices on each node; empty: those that the server would choose.
     """
+    job, demand, choice, amounts, slots = placing
     held = slots.capacity[nodes] if choice.whole else tasks
     taken: dict[int, int] = dict(demand.licenses)
     if slots.memory is not None and demand.holds_memory:
@@ -119,9 +119,10 @@ def allocation_of(
             memory_mb = memory_on(demand.request, job.memory_mb, cores, whole_mb)
             taken[slots.memory + node] = round(memory_mb * BYTES_PER_MB)
     if demand.needs_devices:
-        devices = _add_devices(demand.request, nodes, tasks, amounts, slots, devices, taken)
-        if devices is None:
+        found = _add_devices(placing, nodes, tasks, devices, taken)
+        if found is None:
             return None
+        devices = found
     where = np.fromiter(taken, np.int64, len(taken))
     held_there = np.fromiter(taken.values(), np.int64, len(taken))
     if (amounts[nodes] < held).any() or (amounts[where] < held_there).any():
@@ -131,18 +132,18 @@ def allocation_of(
 
 
 def _add_devices(
-    request: JobRequest,
-    nodes: Ints,
-    tasks: Ints,
-    amounts: Ints,
-    slots: Slots,
-    devices: Devices,
-    taken: dict[int, int],
+    placing: Placing, nodes: Ints, tasks: Ints, devices: Devices, taken: dict[int, int]
 ) -> Devices | None:
-    """Add what a job holds of devices to `taken`, and return the devices; None: too few.
+    """Add what a job holds of devices to `taken`, and return the devices; None: too few are free.
 
-    Args: see `allocation_of`.
+    Args:
+        placing: the job.
+        nodes: see `allocation_of`.
+        tasks: see `allocation_of`.
+        devices: see `allocation_of`.
+        taken: amount that the job holds of each slot.
     """
+    request, amounts, slots = placing.demand.request, placing.amounts, placing.slots
     counts = [tasks_on(request, cores) for cores in tasks.tolist()]
     if not devices:
         free = [
@@ -165,8 +166,9 @@ def _add_devices(
     return devices
 
 
-def _cores_by_memory(job: Job, demand: Demand, amounts: Ints, slots: Slots) -> Ints:
+def _cores_by_memory(placing: Placing) -> Ints:
     """Return how many cores the free memory of each node permits."""
+    job, demand, _, amounts, slots = placing
     assert slots.memory is not None
     nodes = slice(slots.memory, slots.memory + slots.nodes)
     free, request, every = amounts[nodes], demand.request, slots.capacity[: slots.nodes]
@@ -220,8 +222,7 @@ def _devices_of_job(demand: Demand, amounts: Ints, slots: Slots) -> list[tuple[I
 
 
 def _fewest(
-    job: Job,
-    demand: Demand,
+    placing: Placing,
     nodes: Ints,
     least: int,
     cores: Ints,
@@ -230,18 +231,19 @@ def _fewest(
     """Return the first nodes that are sufficient; None: the limits of their number are exceeded.
 
     Args:
-        job, demand: the job.
+        placing: the job.
         nodes: all nodes in order.
         least: least number of nodes.
         cores: int64[nodes of the cluster], offered cores.
         devices: see `_devices_of_job`.
     """
-    least = max(least, demand.request.nodes_min)
+    job, request = placing.job, placing.demand.request
+    least = max(least, request.nodes_min)
     for amounts, needed in ((cores, job.cores), *devices):
         least = max(least, int(amounts[nodes].cumsum().searchsorted(needed)) + 1)
-    most = job.cores // demand.request.cores_per_task
-    if demand.request.nodes_max:
-        most = min(most, demand.request.nodes_max)
+    most = job.cores // request.cores_per_task
+    if request.nodes_max:
+        most = min(most, request.nodes_max)
     return nodes[:least] if least <= min(most, len(nodes)) else None
 
 

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j
 from hpcosim_client.job import Allocation, Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.view import Policy, View
 
 JOB_KEYS: Mapping[str, orders.Key] = {

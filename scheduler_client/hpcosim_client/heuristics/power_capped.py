@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
 from hpcosim_client.heuristics.power_aware import a_moment_after, nothing_sleeps, with_boots
@@ -16,7 +17,6 @@ from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile
 from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.power_profile import ROUNDING
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.nodes import fill
 from hpcosim_client.view import View
 from hpcosim_protocol import Placement, PowerState
 

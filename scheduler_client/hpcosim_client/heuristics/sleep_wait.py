@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.power_profile import ROUNDING
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal
 from hpcosim_client.view import View
 
