@@ -19,6 +19,7 @@ from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import FILES, signals_of
+from hpcosim_scenarios.model.site import check_site_events
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.signals import Signal
@@ -191,6 +192,7 @@ def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenar
     start = section.start if section else None
     signals = signals_of(scenario.signals, folder, scenario.seed, rates, start)
     check_dates(scenario, series_of(scenario, rates, signals))
+    check_site_events(scenario, table)
     moved = moved_s(table, scenario.workload)
     return LoadedScenario(scenario, jobs, {}, None, economics, signals, moved)
 

@@ -29,6 +29,7 @@ from hpcosim_server.physics.allocation import (
     infeasibility,
     tasks_by_node,
 )
+from hpcosim_server.physics.grants import grant_of
 from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 
 MAX_POWER_CHANGES = 20_000_000
@@ -48,15 +49,24 @@ def carry_out(engine: Engine, decision: Decision) -> None:
 
 def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     job = engine.jobs.waiting_job(wanted.job_id)
-    engine.eligibility.check(job)
-    tasks = tasks_by_node(engine.cluster, job.spec, wanted)
+    if job.blocked:
+        raise engine.eligibility.rejection(job)
     engine.availability.check(wanted.nodes)
+    cluster, spec, grant = engine.cluster, job.spec, None
+    if spec.request is None and cluster.site.is_plain and not wanted.gres:
+        tasks = tasks_by_node(cluster, spec, wanted)
+    else:
+        grant = grant_of(cluster, engine.resources, spec, wanted, engine.now_s)
+        tasks = grant.tasks
     check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
-    engine.allocate(job, list(wanted.nodes), tasks)
+    engine.allocate(job, list(wanted.nodes), tasks, grant)
 
 
 def _reject_job(engine: Engine, wanted: RejectJob) -> None:
-    engine.end(engine.jobs.waiting_job(wanted.job_id), "rejected")
+    job = engine.jobs.waiting_job(wanted.job_id)
+    if wanted.reason:
+        engine.recording.declined.add(job.row)
+    engine.end(job, wanted.state, wanted.reason)
 
 
 def _kill_job(engine: Engine, wanted: KillJob) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from hpcosim_protocol import Dependency, Event, JobEligible, JobHeld, JobRequest
+from hpcosim_protocol import Event, JobEligible, JobHeld
 from hpcosim_server.engine.arrays import LimitedArray
 from hpcosim_server.engine.clock import Clock, Rank, Timer
-from hpcosim_server.engine.dependencies import NEVER, Histories, PendingDependency, met_at_s
+from hpcosim_server.engine.dependencies import Dependencies, Histories
 from hpcosim_server.engine.jobs import ARRAY, BEGIN, DEPENDENCY, HELD, JobRegister, SimulatedJob
 from hpcosim_server.errors import Rejection
-
-_NO_REQUEST = JobRequest()
 
 
 class Eligibility:
@@ -30,7 +28,7 @@ class Eligibility:
 
     Attributes:
         is_used: whether the simulation had a job with a request, or one that was held or requeued.
-            Until then, no other method than `check`, `enter` and those that set it need be called.
+            Until then, only the methods that set it need be called.
     """
 
     def __init__(
@@ -49,27 +47,21 @@ class Eligibility:
         self.is_used = False
         self._begin: dict[int, Timer] = {}
         self._arrays: dict[int, LimitedArray] = {}
-        self._dependencies: dict[int, list[PendingDependency]] = {}  # by waiting job
-        self._waiting_for: dict[int, list[PendingDependency]] = {}  # by other job
-        self._namesakes: dict[tuple[str, str], set[int]] | None = None  # known from first use
         self._impossible: deque[SimulatedJob] = deque()
         self._is_cancelling = False
+        self._dependencies = Dependencies(
+            clock,
+            jobs,
+            histories,
+            met=lambda job: self._unblock(job, DEPENDENCY),
+            impossible=self._impossible.append,
+        )
 
-    @property
-    def expects(self) -> bool:
-        """Whether a timer may make a waiting job eligible."""
-        return bool(self._begin)
-
-    def check(self, job: SimulatedJob) -> None:
-        """Check that a waiting job may be allocated.
-
-        Raises:
-            Rejection: the job is not eligible.
-        """
-        if job.blocked:
-            raise Rejection(
-                "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self._why(job)}"
-            )
+    def rejection(self, job: SimulatedJob) -> Rejection:
+        """Return the rejection of an allocation for a waiting job that is not eligible."""
+        return Rejection(
+            "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self._why(job)}"
+        )
 
     # Changes of jobs
 
@@ -78,8 +70,7 @@ class Eligibility:
 
         Call `settle` after the submission has been reported.
         """
-        if self._namesakes is not None:
-            self._namesakes.setdefault(_name_of(job), set()).add(job.spec.job_id)
+        self._dependencies.enter(job)
         request = job.spec.request
         if request is None:
             return
@@ -89,30 +80,27 @@ class Eligibility:
         self._set_begin(job, request.begin_s)
         if request.array_id is not None:
             self._enter_array(job, request.array_id, request.array_limit)
-        if request.dependencies:
-            self._depend(job, request)
+        if request.dependencies and not self._dependencies.depend(job, request):
+            job.blocked |= DEPENDENCY
 
     def started(self, job: SimulatedJob) -> None:
         """Note that a job started."""
-        if self._waiting_for:
-            self._reconsider(job.spec.job_id)
-            self.settle()
+        self._dependencies.reconsider(job.spec.job_id)
+        self.settle()
 
     def over(self, job: SimulatedJob) -> None:
         """Note that a job is over."""
         job_id, request = job.spec.job_id, job.spec.request
-        if self._namesakes is not None:
-            self._namesakes.get(_name_of(job), set()).discard(job_id)
-        self._dependencies.pop(job_id, None)
+        self._dependencies.leave(job)
         self._stop_begin(job_id)
         if request is not None and request.array_id in self._arrays:
             self._leave_array(job, request.array_id)
-        self._reconsider(job_id)
+        self._dependencies.reconsider(job_id)
         self.settle()
 
     def rejected(self, job_id: int) -> None:
         """Note that a job was rejected at its submission."""
-        self._reconsider(job_id)
+        self._dependencies.reconsider(job_id)
         self.settle()
 
     def requeued(
@@ -177,6 +165,29 @@ class Eligibility:
                 self._cancel(job, "has a dependency that can never be met")
         self._is_cancelling = False
 
+    def give_up(self) -> None:
+        """Cancel waiting jobs until one is eligible, or may become eligible at a set time.
+
+        Jobs that somebody holds are cancelled first, because others may wait for them.
+        """
+        if self._is_cancelling or not self._is_hopeless():
+            return
+        waiting = sorted(
+            self._jobs.waiting.values(), key=lambda job: (not job.blocked & HELD, job.row)
+        )
+        for job in waiting:
+            if job.state == "waiting" and job.blocked:
+                held = job.blocked & HELD
+                self._cancel(job, "is held for ever" if held else "waits for a job that waits")
+                if not self._is_hopeless():
+                    return
+
+    def _is_hopeless(self) -> bool:
+        """Return whether no waiting job is eligible or becomes eligible at a set time."""
+        if self._begin or self._dependencies.delays:
+            return False
+        return all(job.blocked for job in self._jobs.waiting.values())
+
     # Begin times
 
     def _set_begin(self, job: SimulatedJob, begin_s: float | None) -> None:
@@ -214,81 +225,6 @@ class Eligibility:
         if admitted is not None:
             self._unblock(admitted, ARRAY)
 
-    # Dependencies
-
-    def _depend(self, job: SimulatedJob, request: JobRequest) -> None:
-        job_id = job.spec.job_id
-        pending = []
-        for dependency in request.dependencies:
-            each = PendingDependency(job, dependency)
-            pending.append(each)
-            for other_id in self._others(job, dependency):
-                history = self._histories.of(other_id)
-                met_s = None if history is None else met_at_s(each.kind, history)
-                if history is not None and met_s is None:
-                    each.unmet += 1
-                    self._waiting_for.setdefault(other_id, []).append(each)
-                elif met_s is not None:
-                    each.met_s = max(each.met_s, met_s + each.delay_s)
-        job.blocked |= DEPENDENCY
-        self._dependencies[job_id] = pending
-        if self._decide(job):
-            job.blocked &= ~DEPENDENCY
-
-    def _others(self, job: SimulatedJob, dependency: Dependency) -> list[int]:
-        """Return the ids of the jobs that a dependency names."""
-        if dependency.kind != "singleton":
-            return list(dict.fromkeys(dependency.job_ids))
-        if self._namesakes is None:
-            self._namesakes = {}
-            for each in self._jobs.in_order():
-                self._namesakes.setdefault(_name_of(each), set()).add(each.spec.job_id)
-        return sorted(self._namesakes.get(_name_of(job), set()) - {job.spec.job_id})
-
-    def _reconsider(self, other_id: int) -> None:
-        """Reconsider the dependencies on a job that started or is over."""
-        pending = self._waiting_for.get(other_id)
-        history = self._histories.of(other_id) if pending else None
-        if not pending or history is None:
-            return
-        still = []
-        for each in pending:
-            met_s = met_at_s(each.kind, history)
-            if met_s is None:
-                still.append(each)
-                continue
-            each.unmet -= 1
-            each.met_s = max(each.met_s, met_s + each.delay_s)
-            if each.job.spec.job_id in self._dependencies and self._decide(each.job):
-                self._unblock(each.job, DEPENDENCY)
-        if still:
-            self._waiting_for[other_id] = still
-        else:
-            del self._waiting_for[other_id]
-
-    def _decide(self, job: SimulatedJob) -> bool:
-        """Return whether the dependencies of a job are met; set a timer if they will be."""
-        job_id, request = job.spec.job_id, job.spec.request or _NO_REQUEST
-        pending = self._dependencies[job_id]
-        combine = any if request.any_dependency else all
-        if not combine(each.met_s < NEVER for each in pending):
-            self._impossible.append(job)
-            return False
-        if not combine(each.unmet == 0 and each.met_s < NEVER for each in pending):
-            return False
-        known_s = [each.met_s for each in pending if each.unmet == 0 and each.met_s < NEVER]
-        met_s = min(known_s) if request.any_dependency else max(known_s)
-        if met_s <= self._clock.now:
-            del self._dependencies[job_id]
-            return True
-        self._clock.at(met_s, Rank.ELIGIBLE, self._on_delay, job)
-        return False
-
-    def _on_delay(self, timer: Timer) -> None:
-        job: SimulatedJob = timer.subject
-        if job.spec.job_id in self._dependencies and self._decide(job):
-            self._unblock(job, DEPENDENCY)
-
     # Events
 
     def _block(self, job: SimulatedJob, cause: int) -> None:
@@ -309,8 +245,3 @@ class Eligibility:
         if job.blocked & DEPENDENCY:
             return "a dependency is not met"
         return "the limit of its array is reached"
-
-
-def _name_of(job: SimulatedJob) -> tuple[str, str]:
-    request = job.spec.request
-    return job.spec.user, "" if request is None else request.name

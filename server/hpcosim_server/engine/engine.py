@@ -6,7 +6,6 @@ The engine does not advance time and does not call a scheduler. Its front ends d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,9 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
-    JobStarted,
     JobState,
-    JobSubmitted,
     NodeGroup,
     NoMoreJobs,
     Platform,
@@ -27,16 +24,20 @@ from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.dependencies import Histories
 from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
+from hpcosim_server.engine.job_actions import JobActions
+from hpcosim_server.engine.job_events import start_of, submission_of
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
+from hpcosim_server.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_server.engine.switching import Switching
 from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.execution import Execution
+from hpcosim_server.physics.grants import Grant
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.economics import UNKNOWN, Rates
@@ -60,6 +61,7 @@ class Engine:
             deviation; None selects a generator with seed 0.
         rates: price and carbon intensity of the energy; they have no effect on the simulation.
         signals: signals to report to the scheduler, by default none.
+        site_events: failures of nodes and actions on jobs, by default none.
 
     Attributes:
         rules: options of the simulation.
@@ -71,6 +73,7 @@ class Engine:
         resources: memory, devices and licences that jobs hold beside their cores.
         availability: nodes that failed or are drained.
         eligibility: which waiting jobs may be allocated.
+        actions: pending actions of users and administrators on jobs.
         recording: jobs and changes of state so far.
         jobs: the submitted jobs that are not over.
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
@@ -89,6 +92,7 @@ class Engine:
         rng: np.random.Generator | None = None,
         rates: Rates = UNKNOWN,
         signals: Iterable[Signal] = (),
+        site_events: SiteEvents = NO_SITE_EVENTS,
     ) -> None:
         self.rules = rules = rules or Rules()
         self.rates = rates
@@ -115,6 +119,7 @@ class Engine:
         self.eligibility = Eligibility(
             self.clock, self.jobs, histories, self.outbox.add, self._cancel
         )
+        self.actions = JobActions(self, site_events.job_actions)
         self._workload = jobs
         self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
@@ -177,26 +182,32 @@ class Engine:
             return
         job = SimulatedJob(spec, row)
         self.jobs.add(job)
-        event, eligibility = submission_of(spec), self.eligibility
-        if spec.request is None and not eligibility.is_used:
-            self.outbox.add(event)
+        if spec.request is None and not self.eligibility.is_used:
+            self.outbox.add(submission_of(spec))
             return
-        eligibility.enter(job)
-        event.eligible = not job.blocked
-        self.outbox.add(event)
-        eligibility.settle()
+        self.eligibility.enter(job)
+        self.outbox.add(submission_of(spec, eligible=not job.blocked))
+        self.eligibility.settle()
 
-    def allocate(self, job: SimulatedJob, nodes: list[int], tasks: list[int]) -> None:
+    def allocate(
+        self, job: SimulatedJob, nodes: list[int], tasks: list[int], grant: Grant | None = None
+    ) -> None:
         """Allocate nodes to a waiting job. It starts when all of them are on.
 
         Args:
             job: the job.
             nodes: distinct node numbers; none of the nodes is being switched off.
             tasks: number of tasks on each of `nodes`.
+            grant: what the job holds beside its tasks; None: what its placement implies.
         """
         spec, now_s = job.spec, self.clock.now
         job.nodes, job.tasks = nodes, tasks
-        job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        if grant is None:
+            job.held = self.cluster.hold(nodes, tasks, spec.placement == "whole_nodes")
+        else:
+            job.held = self.cluster.hold(nodes, tasks, grant.whole)
+            self.resources.hold(grant.resources)
+            job.resources = grant.resources
         job.allocated_s = now_s
         if self.power.are_on(nodes):
             self.start(job)
@@ -238,12 +249,21 @@ class Engine:
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
         if self.eligibility.is_used:
             self.eligibility.over(job)
+            self.drop_hopeless()
 
     def release_resources(self, job: SimulatedJob) -> None:
         """Release the memory, devices and licences of a job."""
         if job.resources is not None:
             self.resources.release(job.resources)
             job.resources = None
+
+    def drop_hopeless(self) -> None:
+        """Cancel waiting jobs that can never become eligible, once nothing else can happen.
+
+        Such jobs are held and never released, or depend on each other. The simulation ends.
+        """
+        if self.all_submitted and not self.jobs.has_placed and not self.actions.pending:
+            self.eligibility.give_up()
 
     def _cancel(self, job: SimulatedJob, reason: str) -> None:
         self.end(job, "cancelled", reason)
@@ -284,39 +304,5 @@ class Engine:
     def _on_submission(self, timer: Timer) -> None:
         self.submit(timer.subject)
         self._schedule_next_submission()
-
-
-def start_of(job: SimulatedJob) -> JobStarted:
-    """Return the event of the last start of a job."""
-    event = JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
-    if job.resources is not None and job.resources.devices:
-        event.gres = job.resources.device_numbers()
-    return event
-
-
-def submission_of(spec: JobSpec) -> JobSubmitted:
-    """Return the submission event of a job."""
-    event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
-    # The encoder omits fields that keep their default.
-    if spec.memory_mb:
-        event.memory_mb = spec.memory_mb
-    if spec.memory_volume_mb:
-        event.memory_volume_mb = spec.memory_volume_mb
-    if spec.max_energy_j < math.inf:
-        event.max_energy_j = spec.max_energy_j
-    if spec.profile:
-        event.profile = spec.profile
-    if spec.deadline_s < math.inf:
-        event.deadline_s = spec.deadline_s
-    if spec.user:
-        event.user = spec.user
-    if spec.group:
-        event.group = spec.group
-    if spec.account:
-        event.account = spec.account
-    if spec.qos:
-        event.qos = spec.qos
-    if spec.partition:
-        event.partitions = tuple(spec.partition.split(","))
-    event.request = spec.request
-    return event
+        if self.all_submitted and self.eligibility.is_used:
+            self.drop_hopeless()

@@ -154,6 +154,11 @@ class JobRegister:
         """Whether every submitted job is over."""
         return not (self.waiting or self.running or self.allocated)
 
+    @property
+    def has_placed(self) -> bool:
+        """Whether a job has an allocation."""
+        return any(jobs for stage, jobs in self._by_state.items() if stage != "waiting")
+
     def in_order(self) -> list[SimulatedJob]:
         """Return the jobs that are not over, in order of submission."""
         jobs = [job for held in self._by_state.values() for job in held.values()]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hpcosim_protocol import (
     Event,
     JobAllocated,
-    JobStarted,
     NodePowerChanged,
     NoMoreJobs,
     SimulationBegan,
 )
-from hpcosim_server.engine.engine import Engine, submission_of
+from hpcosim_server.engine.engine import Engine
+from hpcosim_server.engine.job_events import start_of, submission_of
 
 
 def snapshot_of(engine: Engine) -> list[Event]:
@@ -22,15 +22,15 @@ def snapshot_of(engine: Engine) -> list[Event]:
         for node, state in enumerate(power.state)
         if state != "on"
     ]
-    events += [submission_of(job.spec) for job in jobs.in_order()]
+    events += [
+        submission_of(job.spec, eligible=job.state != "waiting" or not job.blocked)
+        for job in jobs.in_order()
+    ]
     events += [
         JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
         for job in jobs.allocated.values()
     ]
-    events += [
-        JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
-        for job in jobs.running.values()
-    ]
+    events += [start_of(job) for job in jobs.running.values()]
     if engine.all_submitted:
         events.append(NoMoreJobs(engine.now_s))
     return events

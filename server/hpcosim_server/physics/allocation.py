@@ -14,6 +14,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.physics.feasibility import request_infeasibility
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_workloads.table import JobSpec
 
@@ -28,19 +29,19 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
             from the job's request.
     """
     nodes = wanted.nodes
-    _check_nodes(cluster, nodes)
+    check_nodes(cluster, nodes)
     if wanted.cores:
         tasks = list(wanted.cores)
-        _check_tasks(cluster, job, nodes, tasks)
+        check_tasks(cluster, job, nodes, tasks)
     else:
-        tasks = _filled_in_order(cluster, job, nodes)
+        tasks = filled_in_order(job, nodes, [cluster.free[node] for node in nodes])
     if job.placement == "one_node" and len(nodes) > 1:
         raise Rejection(
             "bad_allocation",
             f"job {job.job_id} has placement one_node; expected 1 node, got {len(nodes)}",
         )
     if job.placement == "whole_nodes":
-        _check_idle(cluster, job, nodes)
+        check_idle(cluster, nodes, f"job {job.job_id} has placement whole_nodes")
     return tasks
 
 
@@ -100,7 +101,7 @@ def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePowe
 def infeasibility(cluster: Cluster, job: JobSpec) -> str:
     """Return the reason why the job cannot run on the empty cluster; empty if it can.
 
-    The reason is a predicate of the job and contains no comma: `jobs.csv` stores it unquoted.
+    The reason is a predicate of the job.
     """
     if job.placement == "one_node" and job.cores > cluster.largest_node:
         return (
@@ -115,7 +116,9 @@ def infeasibility(cluster: Cluster, job: JobSpec) -> str:
                 f"has max_energy_j {job.max_energy_j}; "
                 f"the lowest energy estimate of any node is {least_j} J"
             )
-    return ""
+    if job.request is None and cluster.site.is_plain:
+        return ""
+    return request_infeasibility(cluster.site, job)
 
 
 def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
@@ -133,7 +136,12 @@ def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
     )
 
 
-def _check_nodes(cluster: Cluster, nodes: list[int]) -> None:
+def check_nodes(cluster: Cluster, nodes: list[int]) -> None:
+    """Check that the nodes of an allocation exist and are distinct.
+
+    Raises:
+        Rejection: they do not, or there are none.
+    """
     if not nodes:
         raise Rejection("bad_allocation", "allocate_job.nodes is empty; expected at least 1 node")
     count = len(cluster.free)
@@ -154,8 +162,18 @@ def _unknown_node(field: str, node: int, count: int) -> Rejection:
     )
 
 
-def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[int]:
-    tasks = [cluster.free[node] for node in nodes]
+def filled_in_order(job: JobSpec, nodes: list[int], room: list[int]) -> list[int]:
+    """Return the number of tasks on each node if they fill the nodes in order.
+
+    Args:
+        job: the job.
+        nodes: the nodes.
+        room: number of tasks that the job may have on each of `nodes`.
+
+    Raises:
+        Rejection: a node has no room, or the room is too small or too large.
+    """
+    tasks = list(room)
     if not all(tasks):
         node = nodes[tasks.index(0)]
         raise Rejection("node_busy", f"node {node} has no free core; expected at least 1")
@@ -174,7 +192,12 @@ def _filled_in_order(cluster: Cluster, job: JobSpec, nodes: list[int]) -> list[i
     return tasks
 
 
-def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[int]) -> None:
+def check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[int]) -> None:
+    """Check the numbers of tasks that an allocation states.
+
+    Raises:
+        Rejection: they differ from the job's request, or a node lacks free cores.
+    """
     if len(tasks) != len(nodes):
         raise Rejection(
             "bad_allocation",
@@ -198,10 +221,17 @@ def _check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[i
             )
 
 
-def _check_idle(cluster: Cluster, job: JobSpec, nodes: list[int]) -> None:
+def check_idle(cluster: Cluster, nodes: list[int], why: str) -> None:
+    """Check that no job holds cores of the nodes.
+
+    Args:
+        cluster: state of the nodes.
+        nodes: the nodes.
+        why: why the job needs whole nodes.
+
+    Raises:
+        Rejection: a job does.
+    """
     for node in nodes:
         if cluster.free[node] < cluster.capacity[node]:
-            raise Rejection(
-                "node_busy",
-                f"node {node} has an allocation; job {job.job_id} has placement whole_nodes",
-            )
+            raise Rejection("node_busy", f"node {node} has an allocation; {why}")

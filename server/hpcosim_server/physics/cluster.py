@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hpcosim_protocol import NodeGroup, Platform, PowerState, Processor
 from hpcosim_server.physics.power import GroupMeter
+from hpcosim_server.physics.site import Site
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class Cluster:
         kinds: node kinds.
         group_of: kind of each node, an index into `kinds`.
         meters: energy meter of each kind.
+        site: partitions, reservations and features of the platform.
         peak_w: greatest power of all nodes up to the last change, W. Power that is drawn for no
             time, between two changes of one instant, does not count.
     """
@@ -75,6 +77,7 @@ class Cluster:
         self.group_of = [i for i, group in enumerate(platform.nodes) for _ in range(group.count)]
         slots = max(len(group.processors) for group in platform.nodes)
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
+        self.site = Site(platform)
         self.peak_w = 0.0
         self._changed_s = start_s
 

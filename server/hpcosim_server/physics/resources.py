@@ -5,14 +5,11 @@ Amounts are integers, bytes and thousandths of a device, so that sums are exact.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpcosim_protocol import NodeGroup, Platform
-
-WHOLE = 1000
-"""Thousandths of a whole device."""
+from hpcosim_protocol.resources import WHOLE_DEVICE
 
 UNLIMITED = 2**62
 """Free memory of a node whose memory is unknown or not consumable, bytes."""
@@ -56,14 +53,17 @@ class Resources:
         free_devices: thousandths of each device that no job holds, by node and name of the
             resource, in the order of the platform.
         free_licenses: number of licences that no job holds, by name.
+        limits_memory: whether memory is consumable.
+        memory_mb: memory of each node, MB.
     """
 
     def __init__(self, platform: Platform) -> None:
         self.limits_memory = "memory" in platform.consumable
         groups = [group for group in platform.nodes for _ in range(group.count)]
+        self.memory_mb = [group.memory_mb for group in groups]
         self.free_memory = [self._memory_of(group) for group in groups]
         self.free_devices = [
-            {name: [WHOLE] * count for name, count in group.gres.items()} for group in groups
+            {name: [WHOLE_DEVICE] * count for name, count in group.gres.items()} for group in groups
         ]
         self.free_licenses = dict(platform.licenses)
 
@@ -94,58 +94,3 @@ class Resources:
 def bytes_of(memory_mb: float) -> int:
     """Return an amount of memory in whole bytes."""
     return int(memory_mb * 2**20)
-
-
-def thousandths_of(share: float) -> int:
-    """Return a share of a device, or a number of devices, in thousandths of a device."""
-    return round(share * WHOLE)
-
-
-def matches(held: str, wanted: str) -> bool:
-    """Return whether devices named `held` meet a request for `wanted`.
-
-    `gpu:a100` meets `gpu` and `gpu:a100`.
-    """
-    return held == wanted or held.startswith(f"{wanted}:")
-
-
-def whole_devices(free: Mapping[str, list[int]], wanted: str, count: int) -> DeviceShares | None:
-    """Return the free devices of lowest number that meet a request; None: there are too few.
-
-    Args:
-        free: free thousandths of each device of a node, by name of the resource.
-        wanted: name of the resource, with or without its type.
-        count: number of devices.
-    """
-    chosen: DeviceShares = {}
-    for name, devices in free.items():
-        if count and matches(name, wanted):
-            numbers = [number for number, left in enumerate(devices) if left == WHOLE][:count]
-            if numbers:
-                chosen[name] = [(number, WHOLE) for number in numbers]
-                count -= len(numbers)
-    return None if count else chosen
-
-
-def shared_device(free: Mapping[str, list[int]], wanted: str, share: int) -> DeviceShares | None:
-    """Return the fullest device that has a share free; None: there is none.
-
-    Among equally full devices, the first in the order of the platform.
-
-    Args:
-        free: free thousandths of each device of a node, by name of the resource.
-        wanted: name of the resource, with or without its type.
-        share: thousandths of the device.
-    """
-    left, place = WHOLE + 1, None
-    for name, devices in free.items():
-        if matches(name, wanted):
-            for number, thousandths in enumerate(devices):
-                if share <= thousandths < left:
-                    left, place = thousandths, (name, number)
-    return None if place is None else {place[0]: [(place[1], share)]}
-
-
-def count_whole(free: Mapping[str, list[int]], wanted: str) -> int:
-    """Return the number of devices of a node that meet a request and that no job holds."""
-    return sum(Counter(devices)[WHOLE] for name, devices in free.items() if matches(name, wanted))

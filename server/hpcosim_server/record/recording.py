@@ -51,7 +51,9 @@ class Recording:
         places: number of the job's entries in `nodes` and `tasks`, by row.
         nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
             consecutive.
-        reasons: reason of a rejection at submission, by row.
+        reasons: why a job did not run, by row: as the server said at its submission or at the end
+            of its dependencies, or as the scheduler said.
+        declined: rows whose reason is the scheduler's.
         explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
         changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
@@ -95,6 +97,7 @@ class Recording:
         self.kind_node = array("i")
         self.kind_number = array("i")
         self.reasons: dict[int, str] = {}
+        self.declined: set[int] = set()
         self.explanations = Explanations()
         self.over = 0
 
@@ -146,7 +149,7 @@ class Recording:
             row: row of the job.
             now_s: simulation time, s.
             state: final state.
-            reason: reason of a rejection at submission; empty otherwise.
+            reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
         if self.state[row] == 1:

@@ -73,7 +73,7 @@ def _jobs(record: RunRecord) -> Iterator[str]:
             f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
             f"{STATES[recording.state[row]]},{recording.cores[row]},"
             f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
-            f"{recording.reasons.get(row, '')},"
+            f"{_text(recording.reasons.get(row, ''))},"
             f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
             f"{_text(recording.user[row])},{_text(recording.group[row])},"
             f"{_text(recording.partition[row])}\n"
@@ -95,7 +95,8 @@ def _schedule(record: RunRecord) -> Iterator[str]:
             yield f"{recording.job_id[row]},{recording.start_s[row]},{numbers},{counts}\n"
     for row in range(len(recording)):
         rejected = STATES[recording.state[row]] == "rejected"
-        if rejected and row not in recording.reasons:  # by a decision
+        by_server = row in recording.reasons and row not in recording.declined
+        if rejected and not by_server:
             yield f"{recording.job_id[row]},,,\n"
 
 
@@ -145,7 +146,7 @@ JOBS = Table(
             "of its share of the static power of their processors; jobs on one processor share "
             "its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
         ),
-        Column("reason", TEXT, "reason of a rejection at submission; empty otherwise"),
+        Column("reason", TEXT, "why the job did not run, if the server or the scheduler stated it"),
         Column("requested_s", NUMBER, "requested run time, s"),
         Column("placement", TEXT, f"one of {', '.join(f'`{name}`' for name in PLACEMENTS)}"),
         Column("user", INTEGER, "number of the user who submitted the job; empty if unknown"),

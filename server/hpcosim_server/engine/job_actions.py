@@ -1,0 +1,100 @@
+"""What users and administrators do to jobs: cancel, hold, release, requeue, suspend, change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from hpcosim_protocol import JobRequest, JobUpdated
+from hpcosim_server.engine.clock import Rank, Timer
+from hpcosim_server.engine.jobs import HELD, SimulatedJob
+from hpcosim_server.engine.site_events import JobAction, JobActionKind
+
+if TYPE_CHECKING:
+    from hpcosim_server.engine.engine import Engine
+
+
+class JobActions:
+    """Carries out actions at their times.
+
+    An action on a job that is over, not submitted yet or in a state that does not permit it has no
+    effect.
+
+    Args:
+        engine: the engine.
+        actions: the actions, of any order. Actions of one time keep their order.
+
+    Attributes:
+        pending: number of actions whose time has not come.
+        ignored: number of actions without effect.
+    """
+
+    def __init__(self, engine: Engine, actions: Sequence[JobAction]) -> None:
+        self._engine = engine
+        self.pending = len(actions)
+        self.ignored = 0
+        clock = engine.clock
+        for action in sorted(actions, key=lambda action: action.at_s):
+            clock.at(max(action.at_s, clock.now), Rank.ACTION, self._on_action, action)
+
+    def _on_action(self, timer: Timer) -> None:
+        engine, action = self._engine, timer.subject
+        self.pending -= 1
+        job = engine.jobs.find(action.job_id)
+        if job is None or not _CARRY_OUT[action.kind](engine, job, action):
+            self.ignored += 1
+        engine.drop_hopeless()
+
+
+def _cancel(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    engine.end(job, "cancelled")
+    return True
+
+
+def _hold(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "waiting" or job.blocked & HELD:
+        return False
+    engine.eligibility.hold(job)
+    return True
+
+
+def _release(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "waiting" or not job.blocked & HELD:
+        return False
+    engine.eligibility.release(job)
+    return True
+
+
+def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    """Change a job; the begin time only while it waits."""
+    spec, request = job.spec, job.spec.request or JobRequest()
+    values: Mapping[str, Any] = {
+        "priority": action.priority,
+        "nice": action.nice,
+        "array_limit": action.array_limit,
+        "begin_s": action.begin_s if job.state == "waiting" else None,
+    }
+    changed = {name: value for name, value in values.items() if value is not None}
+    if not changed and action.requested_s is None:
+        return False
+    if changed:
+        job.spec = spec = spec._replace(request=replace(request, **changed))
+    if action.requested_s is not None:
+        job.spec = spec = spec._replace(requested_s=action.requested_s)
+        engine.recording.requested_s[job.row] = action.requested_s
+    engine.outbox.add(JobUpdated(engine.now_s, spec.job_id, spec.requested_s, spec.request))
+    if "begin_s" in changed:
+        engine.eligibility.begin_at(job, changed["begin_s"])
+    if "array_limit" in changed and request.array_id is not None:
+        engine.eligibility.limit_array(request.array_id, changed["array_limit"])
+    return True
+
+
+_CARRY_OUT: Mapping[JobActionKind, Callable[[Engine, SimulatedJob, JobAction], bool]] = {
+    "cancel": _cancel,
+    "hold": _hold,
+    "release": _release,
+    "update": _update,
+}

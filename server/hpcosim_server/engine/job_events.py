@@ -1,0 +1,46 @@
+"""Events of a job, made from its state."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_protocol import JobStarted, JobSubmitted
+from hpcosim_server.engine.jobs import SimulatedJob
+from hpcosim_workloads.table import JobSpec
+
+
+def start_of(job: SimulatedJob) -> JobStarted:
+    """Return the event of the last start of a job."""
+    event = JobStarted(job.started_s, job.spec.job_id, job.nodes, job.tasks)
+    if job.resources is not None and job.resources.devices:
+        event.gres = job.resources.device_numbers()
+    return event
+
+
+def submission_of(spec: JobSpec, *, eligible: bool = True) -> JobSubmitted:
+    """Return the submission event of a job, which may be allocated now or not."""
+    event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
+    # The encoder omits fields that keep their default.
+    if spec.memory_mb:
+        event.memory_mb = spec.memory_mb
+    if spec.memory_volume_mb:
+        event.memory_volume_mb = spec.memory_volume_mb
+    if spec.max_energy_j < math.inf:
+        event.max_energy_j = spec.max_energy_j
+    if spec.profile:
+        event.profile = spec.profile
+    if spec.deadline_s < math.inf:
+        event.deadline_s = spec.deadline_s
+    if spec.user:
+        event.user = spec.user
+    if spec.group:
+        event.group = spec.group
+    if spec.account:
+        event.account = spec.account
+    if spec.qos:
+        event.qos = spec.qos
+    if spec.partition:
+        event.partitions = tuple(spec.partition.split(","))
+    event.request = spec.request
+    event.eligible = eligible
+    return event
