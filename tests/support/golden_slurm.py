@@ -8,11 +8,16 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from hpcosim_client.slurm.policy import SlurmPolicy, slurm
+from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Partition, Platform, Processor, Switch
-from hpcosim_workloads.table import JobSpec
+from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 from support.paths import SHARED
+from support.simulating import simulate
 
 GOLDEN_SLURM = SHARED / "golden" / "slurm"
 
@@ -253,3 +258,104 @@ def _log(path: Path) -> Iterator[list[str]]:
         for line in file:
             if not line.startswith("#"):
                 yield line.split()
+
+
+OVERHEAD_S = 0.16
+"""Time by which a real job outlasts its own command, s: median of the recorded runs."""
+
+
+def job_table_of(jobs: list[JobSpec]) -> JobTable:
+    """Return the table of jobs, which may be in any order."""
+    jobs = sorted(jobs, key=lambda job: (job.submit_s, job.job_id))
+    columns: dict[str, Any] = {}
+    names = {}
+    for name in NAMED:
+        columns[name], names[name] = coded([getattr(job, name) for job in jobs])
+    plain = ("job_id", "submit_s", "run_s", "requested_s", "cores", "memory_mb", "fails")
+    for name in plain:
+        columns[name] = [getattr(job, name) for job in jobs]
+    return job_table(
+        names=names,
+        requests=tuple(job.request or JobRequest() for job in jobs),
+        request=list(range(len(jobs))),
+        placement=[PLACEMENTS.index(job.placement) for job in jobs],
+        **columns,
+    )
+
+
+def micro_settings(run: RecordedRun, **changes: Any) -> dict[str, Any]:
+    """Return the settings of UBCCR's micro cluster with the phase of a recorded run.
+
+    Args:
+        run: the run.
+        **changes: further settings, which replace those of the same name.
+    """
+    accounts: dict[str, Any] = {
+        f"account{number}": {"shares": 100, "users": {}} for number in range(3)
+    }
+    accounts["account0"]["users"]["admin"] = {"max_submit_jobs": 1000}
+    for user, account in USER_ACCOUNTS.items():
+        accounts[account]["users"][user] = {"max_submit_jobs": 1000}
+    start = datetime(1970, 1, 1) + timedelta(seconds=run.epoch_s)
+    return {
+        "accounts": accounts,
+        "qos": {"normal": {}, "supporters": {"priority": 100}},
+        "priority": {
+            "weight_fair_share": 50_000,
+            "weight_age": 50_000,
+            "weight_partition": 1_000_000,
+            "weight_job_size": 200_000,
+            "weight_qos": 20_000,
+            "max_age_s": 18_000,
+            "decay_half_life_s": 14_400,
+            "fair_share_dampening_factor": 5,
+            "start_time": start.isoformat(),
+        },
+        "scheduler": {
+            "bf_max_job_user": 200,
+            "bf_max_job_test": 1200,
+            "default_queue_depth": 1200,
+            "bf_continue": True,
+            "loop_s": 1.003,
+        },
+        "enforce": ["associations", "limits", "qos"],
+        "enforce_part_limits": "all",
+        "job_requeue": False,
+        "dtstart_s": -run.ctld_start_s,
+        **changes,
+    }
+
+
+def run_of_events(name: str, workload: str) -> tuple[RecordedRun, list[JobSpec]]:
+    """Return a recorded run and its jobs, submitted when they were."""
+    run = recorded_run(GOLDEN_SLURM / name)
+    jobs = [
+        job._replace(
+            submit_s=run.jobs[job.job_id].submit_s,
+            run_s=job.run_s if job.run_s == NEVER_S else job.run_s + OVERHEAD_S,
+        )
+        for job in events_jobs(GOLDEN_SLURM / "workload" / f"{workload}.events")
+    ]
+    return run, jobs
+
+
+def simulated(
+    run: RecordedRun, jobs: list[JobSpec], **changes: Any
+) -> tuple[dict[int, RecordedJob], SlurmPolicy]:
+    """Return what happens to jobs under the policy `slurm` with the settings of a recorded run."""
+    policy = slurm(parse_site(micro_settings(run, **changes)))
+    simulation = simulate(micro_cluster(), job_table_of(jobs), policy)
+    recording = simulation.recording
+    found = {}
+    for row, job_id in enumerate(recording.job_id):
+        nodes = recording.nodes_of(row)
+        found[job_id] = RecordedJob(
+            job_id,
+            float(recording.submit_s[row]),
+            float(recording.start_s[row]),
+            policy.started_by.get(job_id, ""),
+            tuple(NODES[node] for node in sorted(nodes)),
+            float(recording.end_s[row]),
+            "timelimit" if recording.state[row] == "timeout" else "exit",
+        )
+    return found, policy

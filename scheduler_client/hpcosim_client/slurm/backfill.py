@@ -161,7 +161,7 @@ class _Counts:
     def admit(self, candidate: Candidate) -> bool:
         """Count a job, and return whether the pass tests it."""
         parameters, job = self._parameters, candidate.job
-        partition = candidate.choices[0].partition if candidate.choices else ""
+        partition = candidate.partition
         limits = (
             ("user", job.user, parameters.bf_max_job_user),
             ("user_part", (job.user, partition), parameters.bf_max_job_user_part),
@@ -180,7 +180,7 @@ class _Counts:
     def reserves(self, candidate: Candidate) -> bool:
         """Return whether the plan reserves nodes for a job that it starts later."""
         most = self._parameters.bf_job_part_count_reserve
-        partition = candidate.choices[0].partition if candidate.choices else ""
+        partition = candidate.partition
         if most and self._reserved[partition] >= most:
             return False
         self._reserved[partition] += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
-from hpcosim_client.placing import offered
+from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
@@ -43,6 +43,7 @@ class Candidate:
         job: the job.
         demand: what it demands.
         choices: the sets of nodes of this partition, of which the job uses one.
+        partition: name of the partition; empty: none.
         kind: equal for jobs to which each node offers the same.
         suitable: nodes whose features, cores and memory suit the job, whatever is free.
         limit: time limit, s.
@@ -51,6 +52,7 @@ class Candidate:
     job: Job
     demand: Demand
     choices: tuple[NodeChoice, ...]
+    partition: str
     kind: object
     suitable: NodeSet
     limit: int
@@ -69,10 +71,18 @@ class Future:
     def __init__(
         self, amounts: Ints, running: Sequence[RunningEnd], slots: Slots, order: NodeOrder
     ) -> None:
-        self.ends = sorted(running, key=lambda each: each.end)
+        self._running = running
+        self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
         self._amounts = [amounts.copy()]
         self._offers: dict[tuple[object, int, int], Ints] = {}
+
+    @property
+    def ends(self) -> list[RunningEnd]:
+        """The running jobs in the order of their ends."""
+        if self._ends is None:
+            self._ends = sorted(self._running, key=lambda each: each.end)
+        return self._ends
 
     def amounts(self, ended: int) -> Ints:
         """Return int64[slots]: what is free once the first `ended` running jobs have ended."""
@@ -148,7 +158,8 @@ class Future:
         cores = self._offers.get(key)
         if cores is None:
             amounts = self.amounts(ended)
-            cores = offered(candidate.job, candidate.demand, choice, amounts, self._slots)
+            placing = Placing(candidate.job, candidate.demand, choice, amounts, self._slots)
+            cores = offered(placing)
             cores = usable_cores(candidate.demand, candidate.job, cores)
             self._offers[key] = cores
         return cores

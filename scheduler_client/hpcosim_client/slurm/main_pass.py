@@ -61,7 +61,7 @@ def main_pass(
     blocked: dict[str, Candidate] = {}
     tested: Counter[str] = Counter()
     for number, candidate in enumerate(queue):
-        partition = candidate.choices[0].partition if candidate.choices else ""
+        partition = candidate.partition
         if candidate.job.job_id in started or partition in blocked:
             continue
         if 0 < limits.jobs <= number or 0 < limits.starts <= len(started):
