@@ -7,12 +7,13 @@ select plugins. Placements of a real Slurm 22.05 are compared in docs/explanatio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice, in_ranges
-from hpcosim_client.job import Bools, Ints, Job
+from hpcosim_client.job import Ints, Job
 from hpcosim_client.slurm.settings import Selection
 from hpcosim_protocol import Platform
 
@@ -114,16 +115,30 @@ def choose_nodes(
     left[chosen] = 0
     parts = [chosen]
     candidates = left.nonzero()[0]
-    if order.weight is None:
-        parts += _of_same_weight(candidates, left, order, need)
-    else:
-        for weight in np.unique(order.weight[candidates]).tolist():
-            if need.met:
-                break
-            alike = candidates[order.weight[candidates] == weight]
-            parts += _of_same_weight(alike, left, order, need)
+    for alike in _by_weight(candidates, order):
+        if need.met:
+            break
+        begun = _leaves_of(parts, order)
+        parts += _of_same_weight(alike, left, order, need, begun)
     nodes: Ints = np.concatenate(parts)
     return nodes if need.cores <= 0 and len(nodes) >= least else None
+
+
+def _by_weight(nodes: Ints, order: NodeOrder) -> Iterator[Ints]:
+    """Yield nodes of equal weight, the least weight first."""
+    if order.weight is None:
+        yield nodes
+        return
+    weights = order.weight[nodes]
+    for weight in np.unique(weights).tolist():
+        yield nodes[weights == weight]
+
+
+def _leaves_of(parts: list[Ints], order: NodeOrder) -> Ints | None:
+    """Return the numbers of the leaf switches of chosen nodes; None: no topology."""
+    if order.leaf is None:
+        return None
+    return np.unique(order.leaf[np.concatenate(parts)])
 
 
 def least_nodes(job: Job, demand: Demand) -> int:
@@ -162,32 +177,47 @@ def _stated(
     return chosen
 
 
-def _of_same_weight(nodes: Ints, cores: Ints, order: NodeOrder, need: Need) -> list[Ints]:
+def _of_same_weight(
+    nodes: Ints, cores: Ints, order: NodeOrder, need: Need, begun: Ints | None
+) -> list[Ints]:
     if order.least_loaded:
         by_load = np.argsort(-cores[nodes] / order.capacity[nodes], kind="stable")
         return [need.take(nodes[by_load], cores)]
     if order.leaf is None:
         return _consecutive(nodes, cores, need)
-    return _of_leaves(nodes, cores, order.leaf, order.leaves, need)
+    return _of_leaves(nodes, cores, order.leaf[nodes], order.leaves, need, begun)
 
 
-def _of_leaves(nodes: Ints, cores: Ints, leaf: Ints, leaves: int, need: Need) -> list[Ints]:
+def _of_leaves(
+    nodes: Ints, cores: Ints, leaf: Ints, leaves: int, need: Need, begun: Ints | None
+) -> list[Ints]:
     """Take nodes switch by switch (`topology/tree`).
 
-    The next leaf switch is the one with the fewest free nodes among those with as many as the job
-    needs, or else the one with most. Of equal ones it is the first. Only the number of nodes
-    counts, not their cores: observed with Slurm 22.05.
+    Leaf switches of which the job has nodes come first. The next one is that with the fewest free
+    nodes among those with as many as the job needs, or else the one with most. Of equal ones it is
+    the first. Only the number of nodes counts, not their cores: observed with Slurm 22.05.
+
+    Args:
+        nodes: int64[n], numbers of free nodes.
+        cores: int64[nodes of the cluster], cores offered.
+        leaf: int64[n], leaf switch of each of `nodes`; -1: none.
+        leaves: number of leaf switches.
+        need: what is needed.
+        begun: leaf switches of which the job has nodes; None: none.
     """
     parts = []
-    of_node = leaf[nodes]
-    counts = np.bincount(of_node[of_node >= 0], minlength=leaves)
+    counts = np.bincount(leaf[leaf >= 0], minlength=leaves)
+    for switch in () if begun is None else begun.tolist():
+        if switch >= 0:
+            parts.append(need.take(nodes[leaf == switch], cores))
+            counts[switch] = 0
     while not need.met and need.most > 0 and counts.any():
         sufficient = counts >= max(need.nodes, 1)
         if sufficient.any():
-            best = int(np.where(sufficient, counts, len(leaf) + 1).argmin())
+            best = int(np.where(sufficient, counts, len(cores) + 1).argmin())
         else:
             best = int(counts.argmax())
-        parts.append(need.take(nodes[of_node == best], cores))
+        parts.append(need.take(nodes[leaf == best], cores))
         counts[best] = 0
     return parts
 
@@ -239,8 +269,3 @@ def usable_cores(demand: Demand, job: Job, cores: Ints) -> Ints:
         return cores
     least = min(limit * demand.request.cores_per_task, job.cores)
     return np.where(cores >= least, cores, 0)
-
-
-def in_set(cores: Ints, nodes: Bools) -> Ints:
-    """Return the offered cores on some nodes only."""
-    return np.where(nodes, cores, 0)
