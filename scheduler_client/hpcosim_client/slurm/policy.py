@@ -1,0 +1,170 @@
+"""The policy `slurm`: the main scheduler, backfilling and limits of Slurm together."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.job import Job
+from hpcosim_client.slurm.backfill import PassSettings, backfill
+from hpcosim_client.slurm.candidates import Candidates, nodes_available
+from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
+from hpcosim_client.slurm.future import Candidate, Found, Future
+from hpcosim_client.slurm.main_pass import MainLimits, main_pass
+from hpcosim_client.slurm.multifactor import Priorities
+from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
+from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.time_limits import TimeLimits
+from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
+from hpcosim_client.slurm.windows import ReservationWindows
+from hpcosim_client.view import View
+
+
+class SlurmPolicy:
+    """Schedules as slurmctld does, with its periodic work as alarms.
+
+    Args:
+        site: the settings of the site.
+
+    Attributes:
+        started_by: which scheduler started each job, `main` or `backfill`, by job id.
+    """
+
+    def __init__(self, site: SiteSettings) -> None:
+        self._site = site
+        self._alarm = PolicyAlarm()
+        self._ready = False
+        self.started_by: dict[int, str] = {}
+
+    def __call__(self, view: View) -> None:
+        """Do what is due, and set the alarm for what is due next."""
+        if not self._ready:
+            self._begin(view)
+        self._priorities.update(view)
+        self._note_changes(view)
+        now_s = view.now_s
+        self._limits.end_jobs(view)
+        if self._immediate or self._main_due_s(view) <= now_s + ROUNDING_S:
+            self._run_main(view)
+        if self._backfill.next_s(now_s) <= now_s + ROUNDING_S and self._site.scheduler.backfill:
+            self._run_backfill(view)
+        self._set_alarm(view)
+
+    def _begin(self, view: View) -> None:
+        site, parameters = self._site, self._site.scheduler
+        self._clock = SiteClock(site)
+        self._main = MainTimer(self._clock, parameters)
+        self._backfill = BackfillTimer(self._clock, parameters)
+        self._limits = TimeLimits(self._clock, site.over_time_limit_s)
+        self._priorities = Priorities(site, view.platform)
+        self._candidates = Candidates(view.platform, view.nodes)
+        self._order = NodeOrder.of(view.platform, site.selection)
+        reserved = bool(view.platform.reservations)
+        self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
+        self._stale = True  # whether a pass could start a job
+        self._immediate = False
+        self._calculation_s = self._priorities.next_s
+        self._ready = True
+
+    def _note_changes(self, view: View) -> None:
+        now_s = view.now_s
+        self._immediate = self._limits.note(view)
+        if view.arrived or view.left:
+            self._candidates.forget(view.left)
+            self._stale = True
+            self._main.request(now_s)
+            self._backfill.changed(now_s)
+        if self._priorities.next_s != self._calculation_s:
+            self._calculation_s = self._priorities.next_s
+            self._stale = True
+            if view.queue:
+                self._backfill.changed(now_s)
+
+    def _main_due_s(self, view: View) -> float:
+        waiting = bool(view.queue) and (self._stale or self._windows is not None)
+        return self._main.next_s(view.now_s, waiting=waiting)
+
+    def _run_main(self, view: View) -> None:
+        parameters, now_s = self._site.scheduler, view.now_s
+        if self._immediate:
+            full, self._immediate = False, False
+        else:
+            full = self._main.ran(now_s)
+        if full and view.queue:
+            self._backfill.changed(now_s)
+        self._stale = False
+        if not view.queue:
+            return
+        limits = MainLimits(
+            0 if full else parameters.default_queue_depth,
+            0 if full else parameters.partition_job_depth,
+            parameters.sched_max_job_start,
+        )
+        main_pass(
+            self._queue(view),
+            lambda: self._future(view),
+            lambda candidate, found: self._start(view, candidate, found, "main"),
+            lambda candidate, nodes: True,
+            self._windows,
+            self._available(view),
+            self._clock.second(now_s),
+            limits,
+        )
+
+    def _run_backfill(self, view: View) -> None:
+        now_s = view.now_s
+        self._backfill.ran(now_s, len(view.queue))
+        if not view.queue:
+            return
+        backfill(
+            self._queue(view),
+            lambda: self._future(view),
+            lambda candidate, found: self._start(view, candidate, found, "backfill"),
+            self._windows,
+            PassSettings(
+                self._site.scheduler,
+                self._clock.second(now_s),
+                int(self._site.kill_wait_s),
+                self._available(view),
+            ),
+        )
+
+    def _queue(self, view: View) -> list[Candidate]:
+        return self._candidates.ordered(self._priorities.ordered(view), self._priority)
+
+    def _priority(self, job: Job, partition: str) -> int:
+        return self._priorities.priority(job, partition)
+
+    def _available(self, view: View) -> NodeSet:
+        return nodes_available(view.nodes, view.nodes.unavailable())
+
+    def _future(self, view: View) -> Future:
+        return Future(view.nodes.amounts, self._limits.ends(), view.nodes.slots, self._order)
+
+    def _start(self, view: View, candidate: Candidate, found: Found, by: str) -> bool:
+        job = candidate.job
+        tasks = tasks_on_nodes(job, candidate.demand.request.cores_per_task, found.cores)
+        if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
+            return False
+        self._limits.started(job)
+        self._backfill.changed(view.now_s)
+        self._candidates.forget([job])
+        self.started_by[job.job_id] = by
+        return True
+
+    def _set_alarm(self, view: View) -> None:
+        now_s = view.now_s
+        next_s = self._limits.next_s(view)
+        if view.queue:
+            next_s = min(next_s, self._main_due_s(view), self._priorities.next_s)
+            if self._site.scheduler.backfill:
+                next_s = min(next_s, self._backfill.next_s(now_s))
+        if next_s <= now_s:
+            next_s = math.nextafter(now_s, math.inf)
+        self._alarm.set_or_cancel(view, next_s)
+
+
+def slurm(site: SiteSettings) -> SlurmPolicy:
+    """Return the policy of a site; see `SlurmPolicy`. Each simulation needs its own."""
+    return SlurmPolicy(site)
