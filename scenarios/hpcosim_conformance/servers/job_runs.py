@@ -139,7 +139,7 @@ def _dependents(session: OpenSession, kind: str) -> dict[int, int]:
     """Return a job that waits with this dependency for one other job, by the other job."""
     found = {}
     for number, job in session.later.items():
-        conditions = request_of(job).get("dependencies") or ()
+        conditions = request_of(job).get("dependencies") or []
         if len(conditions) == 1 and conditions[0]["kind"] == kind:
             others = conditions[0].get("job_ids", ())
             if len(others) == 1 and not conditions[0].get("delay_s"):
