@@ -50,7 +50,14 @@ class JobCheckpoints(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     restart_s: Seconds = 0.0
 
 
-class Requirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+class Requirements(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+):
     """What a job requires beyond cores and time. The names follow Slurm's `sbatch`.
 
     Attributes:
