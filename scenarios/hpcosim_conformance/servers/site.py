@@ -52,12 +52,12 @@ def devices(server: ServerUnderTest) -> None:
         if len(names) != 1 or offers[min(names)] < 2:
             continue
         name = names.pop()
-        events = session.decide(start_on(one, node))
+        again = start_on(other, node) | {"gres": [{name: [0]}]}
+        events = session.decide(start_on(one, node), again)
         gres = [event.get("gres") for event in of_kind(events, "job_started")]
         what = f"on the empty node {node}, job {one['job_id']} got the devices {gres}"
         expect(gres == [[{name: [0]}]], "R-gres-choice", what)
-        again = start_on(other, node) | {"gres": [{name: [0]}]}
-        code = (*rejection_codes(session.decide(again)), "")[0]
+        code = (*rejection_codes(events), "")[0]
         _expect_code(code, "insufficient_gres", "R-gres", "allocating a device a second time")
         return
     raise NotTriedError("no two waiting jobs need one device of the same node each")
