@@ -66,12 +66,12 @@ class Priority(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             usage reset needs; empty: 1970-01-01, a Thursday.
         favor_small: PriorityFavorSmall, whether small jobs have the greater job size factor.
         flags: PriorityFlags. `accrue_always`: age counts from submission instead of eligibility.
-            `calculate_running`: priorities of running jobs are calculated too. `depth_oblivious`:
-            classic fair-share whose factors do not shrink with the depth of the tree. `incr_only`:
-            priorities never fall. `max_tres`: billing is the greatest instead of the sum of the
-            weighted TRES on a node, plus the global ones. `no_fair_tree`: classic fair-share
-            instead of fair tree. `no_normal_...`: factors that are not divided by their greatest
-            value. `small_relative_to_time`: job size divided by the requested minutes.
+            `calculate_running`: no effect, because only waiting jobs have priorities here.
+            `depth_oblivious`: classic fair-share whose factors do not shrink with the depth of the
+            tree. `incr_only`: priorities never fall. `max_tres`: billing is the greatest instead of
+            the sum of the weighted TRES on a node, plus the global ones. `no_fair_tree`: classic
+            fair-share instead of fair tree. `no_normal_...`: factors that are not divided by their
+            greatest value. `small_relative_to_time`: job size divided by the requested minutes.
         fair_share_dampening_factor: FairShareDampeningFactor of classic fair-share.
         site_factors: site factor of jobs by account, for what a site's plugin would set.
     """
