@@ -93,10 +93,13 @@ def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
     if infeasible := summary["infeasible_jobs"]:
         named = ", ".join(map(str, summary["first_infeasible_jobs"]))
         more = ", ..." if infeasible > MOST_NAMED else ""
-        reasons = "; ".join(f"{n}: {reason}" for reason, n in summary["infeasible_reasons"].items())
+        reasons = "; ".join(
+            f"{reason} ({count} job{'s' * (count > 1)})"
+            for reason, count in summary["infeasible_reasons"].items()
+        )
         found.append(
             f"{infeasible} of {len(checked.jobs)} jobs can never run on the platform and will be "
-            f"rejected: {named}{more} ({reasons})"
+            f"rejected: {named}{more}: {reasons}"
         )
     return found
 

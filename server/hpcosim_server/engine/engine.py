@@ -13,6 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
+    JobStarted,
     JobState,
     NodeGroup,
     NoMoreJobs,
@@ -240,7 +241,11 @@ class Engine:
         job.started_s = now_s
         self.end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(start_of(job))
+        self.outbox.add(
+            JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks)
+            if job.resources is None
+            else start_of(job)
+        )
         if self.eligibility.is_used:
             self.eligibility.started(job)
 
@@ -275,10 +280,6 @@ class Engine:
             self.end_timers.cancel(job)
             self.cluster.vacate(self.clock.now, job.parts)
             self.cluster.release(job.nodes, job.held)
-        self.release_resources(job)
-
-    def release_resources(self, job: SimulatedJob) -> None:
-        """Release the memory, devices and licences of a job."""
         if job.resources is not None:
             self.resources.release(job.resources)
             job.resources = None

@@ -6,6 +6,7 @@ import difflib
 import functools
 import math
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from hpcosim_protocol import Placement
@@ -24,6 +25,12 @@ from hpcosim_workloads.logs.requirements import NodesOf, memory_per_core_mb, req
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 T = TypeVar("T")
+
+OWN = ("name", "priority", "nice", "hold", "begin_s", "reservation", "array_id")
+"""Fields of a job line that a request has under the same name, and a profile has not."""
+
+own_of = attrgetter(*OWN)
+NOTHING_OWN = ("", None, 0, False, None, "", None)
 
 
 class JobLines:
@@ -137,8 +144,9 @@ class JobLines:
 
 def _own(line: JobLine) -> dict[str, Any]:
     """Return the attributes of a request that a job has itself, not by its profile."""
-    names = ("name", "priority", "nice", "hold", "begin_s", "reservation", "array_id")
-    own = {name: value for name in names if (value := getattr(line, name))}
+    if own_of(line) == NOTHING_OWN:  # fast path: most jobs
+        return {}
+    own = {name: value for name in OWN if (value := getattr(line, name))}
     if line.priority == 0:
         own["priority"] = 0  # Slurm's priority of a held job
     if line.array_id is not None:

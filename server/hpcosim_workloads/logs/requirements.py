@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -49,7 +50,14 @@ class JobCheckpoints(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     restart_s: Seconds = 0.0
 
 
-class Requirements(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+class Requirements(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+):
     """What a job requires beyond cores and time. The names follow Slurm's `sbatch`.
 
     Attributes:
@@ -107,6 +115,8 @@ MEMORY = ("memory_mb", "memory_per_node_mb", "memory_per_job_mb", "all_memory")
 SHARED = tuple(
     name for name in Requirements.__struct_fields__ if name in JobRequest.__struct_fields__
 )
+stated = attrgetter(*Requirements.__struct_fields__)
+NOTHING = (None,) * len(Requirements.__struct_fields__)
 NO_REQUEST = JobRequest()
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
@@ -130,6 +140,8 @@ def request_of(
     Raises:
         LineError: the requirements contradict each other.
     """
+    if not own and stated(line) == NOTHING == stated(profile):  # fast path: most jobs
+        return None
     values = dict(own)
     for name in SHARED:
         value = getattr(line, name)
@@ -162,6 +174,9 @@ def memory_per_core_mb(line: Requirements, profile: Requirements, cores: int) ->
     Raises:
         LineError: the line or the profile states the memory twice.
     """
+    if stated(line) == NOTHING == stated(profile):  # fast path: most jobs
+        own_mb = getattr(line, "memory_mb", None)
+        return float(getattr(profile, "memory_mb", None) or 0.0 if own_mb is None else own_mb)
     source = _memory_source(line, profile)
     if source is None:
         return 0.0
