@@ -108,13 +108,17 @@ class Charges:
         The QOS flag `over_part_qos` of the job's own QOS reverses the order
         (https://slurm.schedmd.com/resource_limits.html, "Hierarchy").
         """
-        number = self.association(job, partition)
-        own = job.qos if number is None else self.associations.qos_of(job, number)
+        own = self.own_qos(job, partition)
         of_part = self._part_qos.get(partition or self.tres_of.partitions_of(job)[0], "")
         known = [name for name in (of_part, own) if name in self.site.qos]
         if len(known) == 2 and "over_part_qos" in self.site.qos[own].flags:
             known.reverse()
         return tuple(dict.fromkeys(known))
+
+    def own_qos(self, job: Job, partition: str = "") -> str:
+        """Return the name of a job's QOS, whatever that of its partition."""
+        number = self.association(job, partition)
+        return job.qos if number is None else self.associations.qos_of(job, number)
 
     def _start(self, job: Job) -> None:
         self._charged[job.job_id] = job
@@ -123,9 +127,7 @@ class Charges:
         rows = [self.qos_rows[name] for name in self.qos_of(job)]
         if number is not None:
             rows += [self.rows[each] for each in self.associations.ancestors(number)]
-            own = self.associations.qos_of(job, number)
-        else:
-            own = job.qos
+        own = self.own_qos(job)
         factor = self.site.qos[own].usage_factor if own in self.site.qos else 1.0
         rates = [tres["billing"], 1.0, *(tres.get(name, 0.0) for name in self.tres)]
         self.usage.start(job.job_id, rows, [factor * rate for rate in rates], job.start_s)

@@ -1,0 +1,272 @@
+"""Limits of associations, QOS and partitions: which of them holds a job, by Slurm's name.
+
+See https://slurm.schedmd.com/resource_limits.html. Limits of associations and QOS hold only if
+`SiteSettings.enforce` has `limits` or `safe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcosim_client.job import Job
+from hpcosim_client.slurm import limit_checks as checks
+from hpcosim_client.slurm import limit_reasons as reasons
+from hpcosim_client.slurm.accounts import Association, Qos
+from hpcosim_client.slurm.charges import BILLING, WALL, Charges
+from hpcosim_client.slurm.group_limits import GroupKey, Groups
+from hpcosim_client.slurm.limit_checks import Check, Wanted
+from hpcosim_client.slurm.partition_limits import PartitionLimits
+from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.tres import NO_REQUEST
+from hpcosim_client.view import View
+from hpcosim_protocol import Platform
+
+SCALED = frozenset({"grp_tres", "max_tres", "max_node_tres"})
+"""The limits of associations that `Qos.limit_factor` scales."""
+
+
+class Limits:
+    """Tells which limit refuses a job at its submission, or holds a waiting job.
+
+    A limit is taken from the first source that has it: the QOS of the partition, the QOS of the
+    job, the association. Limits for all jobs of an account together (`grp_...`) hold at each
+    account above the job ("Hierarchy" of https://slurm.schedmd.com/resource_limits.html).
+
+    Call `update` at every call of the policy, and `start` for each job that starts.
+
+    Args:
+        site: the settings.
+        platform: the cluster.
+        charges: usage and associations, with the TRES of `counted_tres`.
+    """
+
+    def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
+        self._site, self._charges = site, charges
+        self._partitions = PartitionLimits(site, platform, charges)
+        self._active = not {"limits", "safe"}.isdisjoint(site.enforce)
+        self._safe = "safe" in site.enforce
+        self._groups = Groups()
+        self._counted: set[int] = set()
+        self._running: set[int] = set()
+
+    def update(self, view: View) -> None:
+        """Count the jobs that started, ended or wait again since the last call."""
+        if not self._active:
+            return
+        for job in view.left:
+            self._running.discard(job.job_id)
+            if job.allocation is None and job.start_s != job.start_s:  # it waits again
+                self._groups.stop(job.job_id)
+            else:
+                self._leave(job.job_id)
+        present = view.running.keys()
+        for job_id in self._running - present:  # starts that were rejected, and suspended jobs
+            if job_id in view.queue:
+                self._groups.stop(job_id)
+                self._running.discard(job_id)
+        for job_id in present - self._running:
+            self.submit(view.running[job_id])
+            self.start(view.running[job_id])
+
+    def refusal(self, job: Job, view: View) -> str:
+        """Return the reason for which a job is refused at its submission; empty: none.
+
+        Args:
+            job: a job that was just submitted.
+            view: the view.
+        """
+        association = self._charges.association(job)
+        if association is None:
+            return "InvalidAccount"
+        if self._wrong_qos(job, association):
+            return "InvalidQOS"
+        if reason := self._partitions.refusal(job):
+            return reason
+        if not self._active:
+            return ""
+        if any(check.holds for check in self._submitted(job, association)):
+            self._forget_cancelled(view)
+        for check in self._submitted(job, association):
+            if check.holds:
+                return check.reason
+        if any("deny_on_limit" in self._site.qos[name].flags for name in self._charges.qos_of(job)):
+            for check in self._checks(job, view.now_s, ""):
+                if check.denies:
+                    return check.reason
+        return ""
+
+    def submit(self, job: Job) -> None:
+        """Count a job that was not refused; a job that is counted already is not again."""
+        if self._active and job.job_id not in self._counted:
+            self._counted.add(job.job_id)
+            self._groups.submit(job.job_id, self._keys(job, ""))
+
+    def start(self, job: Job) -> None:
+        """Count a job that starts."""
+        if self._active:
+            self._running.add(job.job_id)
+            tres = self._charges.tres_of.of_job(job)
+            self._groups.start(job.job_id, tres, job.start_s + job.requested_s)
+
+    def held(self, job: Job, now_s: float, partition: str = "") -> str:
+        """Return Slurm's name of the limit that holds a waiting job; empty: none.
+
+        Args:
+            job: a job of the queue.
+            now_s: simulated time, s.
+            partition: the partition that is tried; empty: the job's first.
+        """
+        if reason := self._partitions.held(job, partition):
+            return reason
+        if self._active:
+            for check in self._checks(job, now_s, partition):
+                if check.holds:
+                    return check.reason
+        return ""
+
+    def _checks(self, job: Job, now_s: float, partition: str) -> Iterator[Check]:
+        """Yield the limits of a job, the first source of each limit only."""
+        tres = self._charges.tres_of.of_job(job, partition)
+        wanted = Wanted(tres, job.requested_s, now_s, self._safe)
+        seen: set[tuple[str, ...]] = set()
+        for name in self._charges.qos_of(job, partition):
+            found = list(self._of_qos(name, job, wanted))
+            yield from (check for check in found if check.name not in seen)
+            seen |= {check.name for check in found}
+        association = self._charges.association(job, partition)
+        if association is None:
+            return
+        own = self._site.qos.get(self._charges.own_qos(job))
+        factor = own.limit_factor if own is not None and own.limit_factor else 1.0
+        for check in self._of_associations(association, wanted):
+            if check.name not in seen:
+                scaled = factor if check.name[0] in SCALED else 1.0
+                yield check._replace(limit=check.limit * scaled)
+
+    def _of_qos(self, name: str, job: Job, wanted: Wanted) -> Iterator[Check]:
+        """Yield the limits of a QOS."""
+        qos, group = self._site.qos[name], self._groups["qos", name]
+        used = self._used(self._charges.qos_rows[name])
+        yield from checks.jobs("grp_jobs", "QOSGrpJobsLimit", len(group.ends_s), qos.grp_jobs)
+        user = self._groups["qos", name, "user", job.user]
+        account = self._groups["qos", name, "account", job.account]
+        running = len(account.ends_s)
+        most = qos.max_jobs_per_account
+        yield from checks.jobs("max_jobs_per_account", "MaxJobsPerAccount", running, most)
+        running, most = len(user.ends_s), qos.max_jobs_per_user
+        yield from checks.jobs("max_jobs", "QOSMaxJobsPerUserLimit", running, most)
+        if "enforce_usage_threshold" in qos.flags and qos.usage_threshold is not None:
+            association = self._charges.association(job)
+            factor = 0.0 if association is None else self._charges.fair_share()[association]
+            yield Check(("thres",), "QOSUsageThreshold", -factor, -qos.usage_threshold, -1.0)
+        yield from checks.of_group("QOS", qos, group, used, wanted)
+        yield from checks.of_one_job("QOS", qos, wanted)
+        reason_of = {each: reasons.per_account(each) for each in qos.max_tres_per_account}
+        yield from checks.sums("account_tres", qos.max_tres_per_account, reason_of, account, wanted)
+        reason_of = {each: reasons.per_user(each) for each in qos.max_tres_per_user}
+        yield from checks.sums("user_tres", qos.max_tres_per_user, reason_of, user, wanted)
+        for of, members, minutes in (
+            ("Account", account, qos.max_tres_run_mins_per_account),
+            ("User", user, qos.max_tres_run_mins_per_user),
+        ):
+            reason_of = {each: reasons.run_minutes(of, each) for each in minutes}
+            yield from checks.run_minutes(f"{of}_mins", minutes, reason_of, members, wanted)
+        yield from checks.least(qos, wanted)
+
+    def _of_associations(self, association: int, wanted: Wanted) -> Iterator[Check]:
+        """Yield the limits of an association and of the accounts above it."""
+        effective = self._charges.associations.effective(association)
+        running = len(self._groups["assoc", association].ends_s)
+        yield from checks.jobs("max_jobs", "AssocMaxJobsLimit", running, effective.max_jobs)
+        yield from checks.of_one_job("Assoc", effective, wanted)
+        for number in self._charges.associations.ancestors(association):
+            rules = self._charges.associations.nodes[number].rules
+            group, used = self._groups["assoc", number], self._used(self._charges.rows[number])
+            running = len(group.ends_s)
+            yield from checks.jobs("grp_jobs", "AssocGrpJobsLimit", running, rules.grp_jobs)
+            yield from checks.of_group("Assoc", rules, group, used, wanted)
+
+    def _submitted(self, job: Job, association: int) -> Iterator[Check]:
+        """Yield the limits on the number of waiting and running jobs."""
+        seen: set[tuple[str, ...]] = set()
+        for name in self._charges.qos_of(job):
+            qos = self._site.qos[name]
+            found = [
+                *self._submit("grp", "QOSGrpSubmitJobsLimit", ("qos", name), qos.grp_submit_jobs),
+                *self._submit(
+                    "account",
+                    "MaxSubmitJobsPerAccount",
+                    ("qos", name, "account", job.account),
+                    qos.max_submit_jobs_per_account,
+                ),
+                *self._submit(
+                    "max",
+                    "QOSMaxSubmitJobPerUserLimit",
+                    ("qos", name, "user", job.user),
+                    qos.max_submit_jobs_per_user,
+                ),
+            ]
+            yield from (check for check in found if check.name not in seen)
+            seen |= {check.name for check in found}
+        of_associations = list(self._submitted_of_associations(association))
+        yield from (check for check in of_associations if check.name not in seen)
+
+    def _submitted_of_associations(self, association: int) -> Iterator[Check]:
+        effective = self._charges.associations.effective(association)
+        most = effective.max_submit_jobs
+        yield from self._submit("max", "AssocMaxSubmitJobLimit", ("assoc", association), most)
+        for number in self._charges.associations.ancestors(association):
+            most = self._charges.associations.nodes[number].rules.grp_submit_jobs
+            yield from self._submit("grp", "AssocGrpSubmitJobsLimit", ("assoc", number), most)
+
+    def _submit(self, name: str, reason: str, key: GroupKey, limit: int | None) -> Iterator[Check]:
+        return checks.jobs(name, reason, self._groups[key].submitted, limit)
+
+    def _keys(self, job: Job, partition: str) -> Iterator[GroupKey]:
+        """Yield the groups of a job."""
+        association = self._charges.association(job, partition)
+        if association is not None:
+            for number in self._charges.associations.ancestors(association):
+                yield ("assoc", number)
+        for name in self._charges.qos_of(job, partition):
+            yield ("qos", name)
+            yield ("qos", name, "user", job.user)
+            yield ("qos", name, "account", job.account)
+
+    def _used(self, row: int) -> dict[str, float]:
+        """Return the decayed usage of a row by TRES, in seconds."""
+        amounts = self._charges.usage.amounts[row].tolist()
+        named = zip(self._charges.tres, amounts[WALL + 1 :], strict=True)
+        return {"billing": amounts[BILLING], "wall": amounts[WALL], **dict(named)}
+
+    def _wrong_qos(self, job: Job, association: int) -> bool:
+        """Return whether a job may not use its QOS, or must name a reservation for it."""
+        name = self._charges.own_qos(job)
+        qos = self._site.qos.get(name)
+        reserved = (job.request or NO_REQUEST).reservation
+        if qos is not None and "requires_reservation" in qos.flags and not reserved:
+            return True
+        allowed = self._charges.associations.effective(association).qos
+        return "qos" in self._site.enforce and allowed is not None and name not in allowed
+
+    def _leave(self, job_id: int) -> None:
+        self._groups.leave(job_id)
+        self._counted.discard(job_id)
+
+    def _forget_cancelled(self, view: View) -> None:
+        """Count no more the jobs that were cancelled while they waited."""
+        suspended = getattr(view, "suspended", {})
+        pending = getattr(view, "pending", {})
+        present = {*view.queue, *view.running, *suspended, *pending}
+        for job_id in self._counted - present:
+            self._leave(job_id)
+
+
+def counted_tres(site: SiteSettings) -> tuple[str, ...]:
+    """Return the TRES whose past usage a limit concerns, for `Priorities` and `Charges`."""
+    rules: list[Association | Qos] = [*site.qos.values()]
+    for account in site.accounts.values():
+        rules += [account, *account.users.values()]
+        rules += [part for user in account.users.values() for part in user.partitions.values()]
+    found = {name for each in rules for name in each.grp_tres_mins}
+    return tuple(sorted(found - {"billing"}))
