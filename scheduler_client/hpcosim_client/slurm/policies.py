@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -35,7 +36,7 @@ def multifactor(site: SiteSettings) -> Policy:
     Args:
         site: settings of the site. Without any weight, `EXAMPLE` is used.
     """
-    if not _weights(site.priority):
+    if site.priority.type == "multifactor" and not _weights(site.priority):
         site = replace(site, priority=with_weights(site.priority, EXAMPLE))
     return _Prioritised(site)
 
@@ -48,13 +49,13 @@ def fairshare(site: SiteSettings) -> Policy:
     Args:
         site: settings of the site; the weights have no effect.
     """
-    weights = Priority(weight_fair_share=FAIR_SHARE)
-    return _Prioritised(replace(site, priority=with_weights(site.priority, weights)))
+    priority = with_weights(site.priority, Priority(weight_fair_share=FAIR_SHARE))
+    return _Prioritised(replace(site, priority=replace(priority, type="multifactor")))
 
 
 def with_weights(settings: Priority, weights: Priority) -> Priority:
     """Return settings with the weights of other settings."""
-    return replace(settings, type="multifactor", **_weights(weights, every=True))
+    return replace(settings, **_weights(weights, every=True))
 
 
 def _weights(settings: Priority, *, every: bool = False) -> dict[str, object]:
@@ -102,7 +103,7 @@ class _Prioritised:
         self._explained = set(held)
 
     def _start_jobs(
-        self, view: View, jobs: list[Job], limits: Limits
+        self, view: View, jobs: Iterable[Job], limits: Limits
     ) -> tuple[Job | None, dict[Job, str]]:
         """Start jobs in this order with EASY backfilling.
 
@@ -113,6 +114,8 @@ class _Prioritised:
         held: dict[Job, str] = {}
         for job in jobs:
             if head is not None and job.cores > view.nodes.free_cores:
+                if not view.nodes.free_cores and not view.explains:
+                    break
                 continue
             if reason := _held(limits, job, view):
                 held[job] = reason
