@@ -164,11 +164,9 @@ def test_a_silent_server_fails_only_the_first_check() -> None:
 def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
     """`hpcosim serve` passes all checks that apply to its scenario, and continues to serve."""
     server = Server(processes, SCENARIO, SITE, NO_POWER, out=tmp_path / "out")
-    not_there = {
-        "conformance": {*AT_A_SITE} - {"workload_manager"},
-        "conformance-site": {"allocation_of_a_sleeping_node", "signals"},
-        "demo": {*AT_A_SITE, "allocation_of_a_sleeping_node", "signals"} - {"workload_manager"},
-    }
+    power, site = {"allocation_of_a_sleeping_node", "signals"}, {*AT_A_SITE}
+    site -= {"workload_manager", "suspension"}  # these need no special jobs
+    not_there = {"conformance": site, "conformance-site": power, "demo": power | site}
     for scenario, not_tried in not_there.items():
         verdicts = list(try_server(server.address, scenario=scenario))
         assert [v for v in verdicts if v.outcome == "failed"] == []

@@ -10,6 +10,7 @@ from hpcosim_conformance.clients.replies import Map
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.errors import BrokenRuleError, expect
 from hpcosim_protocol import (
+    WORKLOAD_MANAGER_EVENTS,
     AllocateJob,
     ClientMessage,
     Decision,
@@ -35,15 +36,6 @@ BROKEN_BY_CODE: Mapping[str, str] = {
     "node_busy": "R-count-cores",
     "bad_reason": "R-reason",
     "job_not_eligible": "R-eligible",
-}
-NEW_KINDS = {
-    "job_eligible",
-    "job_held",
-    "job_updated",
-    "job_suspended",
-    "job_resumed",
-    "job_requeued",
-    "node_drained",
 }
 
 
@@ -156,7 +148,7 @@ class SimulatedServer:
         self.explanations += explained
         what = "the client sent explain although the option explain is not true"
         expect(not explained or self._script.explains, "R-explain-option", what)
-        new = sorted(NEW_KINDS.intersection(message.wake_on or ()))
+        new: list[str] = sorted(WORKLOAD_MANAGER_EVENTS.intersection(message.wake_on or ()))
         new += [type(each).__name__ for each in message.decisions if _needs_the_option(each)]
         what = f"the client sent {new[:3]} although the option workload_manager is not true"
         expect(self._manages or not new, "R-workload-manager-option", what)

@@ -17,7 +17,7 @@ from hpcosim_protocol import (
     Processor,
 )
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NO_SITE_EVENTS, JobAction, NodeChange, SiteEvents
+from hpcosim_server.engine.site_events import NO_SITE_EVENTS, JobAction, SiteEvents
 from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_workloads.table import PLACEMENTS, job_table
@@ -178,16 +178,21 @@ CANCELLED = SmallScenario(
     ),
 )
 
-# Node 0 fails while jobs 1 and 2 run there, as on any node with a lower number than others.
+# Users requeue job 1, which runs, with a later begin for its next run, and hold job 3 for a while.
 REQUEUED = SmallScenario(
     jobs=(
         SmallJob(1, 0.0, 30.0, 7),
         SmallJob(2, 5.0, 10.0, 2),
         SmallJob(3, 6.0, 10.0, 7),
+        SmallJob(4, 60.0, 10.0, 5),
     ),
     platform=MIXED,
-    requests={number: JobRequest(requeue=True) for number in (1, 2, 3)},
+    requests={1: JobRequest(requeue=True)},
     site_events=SiteEvents(
-        node_changes=(NodeChange(10.0, (0,), "fail"), NodeChange(11.0, (0,), "repair"))
+        job_actions=(
+            JobAction(at_s=10.0, job_id=1, kind="requeue", begin_s=50.0),
+            JobAction(at_s=11.0, job_id=3, kind="hold"),
+            JobAction(at_s=40.0, job_id=3, kind="release"),
+        )
     ),
 )

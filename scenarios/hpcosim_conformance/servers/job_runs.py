@@ -8,16 +8,8 @@ from hpcosim_conformance.errors import NotTriedError, expect
 from hpcosim_conformance.servers.server import ServerUnderTest
 from hpcosim_conformance.servers.session import Map, OpenSession, of_kind, rejection_codes
 from hpcosim_conformance.servers.site import request_of, site_session, start_on
+from hpcosim_protocol import WORKLOAD_MANAGER_EVENTS
 
-NEW_KINDS = {
-    "job_eligible",
-    "job_held",
-    "job_updated",
-    "job_suspended",
-    "job_resumed",
-    "job_requeued",
-    "node_drained",
-}
 LATER_S = 50.0
 
 
@@ -90,23 +82,37 @@ def requeue(server: ServerUnderTest) -> None:
 def node_failure(server: ServerUnderTest) -> None:
     """Jobs on a node that fails are requeued or end, and nothing starts there until its repair."""
     session = site_session(server)
-    running = _start_one_on_each_node(session)
-    failed: Map = session.advance_until(
-        lambda: next(iter(of_kind(session.log, "node_failed")), None), "a node fails", idle=True
-    )
-    node, at_s = failed["node"], failed["time_s"]
-    job = running.get(node)
-    if job is not None and not _has_ended(session, job, before=failed):
-        after = session.log[session.log.index(failed) :]
-        ends = [each for each in after if each.get("job_id") == job["job_id"]]
-        got = [(each["type"], each["time_s"]) for each in ends[:1]]
-        kind = "job_requeued" if request_of(job).get("requeue") else "job_completed"
-        what = f"job {job['job_id']} on the failed node {node} got {got}; expected {kind}"
-        expect(got == [(kind, at_s)], "R-node-failed", what)
-    number = _first(session, lambda job: job["cores"] <= session.capacity[node])
-    codes = rejection_codes(session.decide(start_on(session.waiting[number], node)))
-    what = f"allocating the failed node {node} led to the codes {codes}"
-    expect(codes == ["node_unavailable"], "R-node-unavailable", what)
+    running: dict[int, dict[int, int]] = {}
+
+    def failure() -> Map | None:
+        events = of_kind(session.log, "node_failed")
+        if not events:
+            running.clear()
+            running.update(session.running)
+        return next(iter(events), None)
+
+    failed = session.advance_until(failure, "a node fails")
+    for number, place in running.items():
+        if failed["node"] in place:
+            _check_end_of_run(session, number, failed)
+    job = next(iter(session.waiting.values()), None)
+    if job is not None and job["cores"] <= session.capacity[failed["node"]]:
+        codes = rejection_codes(session.decide(start_on(job, failed["node"])))
+        what = f"allocating the failed node {failed['node']} led to the codes {codes}"
+        expect(codes == ["node_unavailable"], "R-node-unavailable", what)
+
+
+def _check_end_of_run(session: OpenSession, number: int, failed: Map) -> None:
+    """Check what the server reported of a job on a node that failed."""
+    place = session.log.index(failed)
+    if any(each["job_id"] == number for each in of_kind(session.log[:place], "job_completed")):
+        return
+    events = [each for each in session.log[place:] if each.get("job_id") == number]
+    got = [(each["type"], each["time_s"]) for each in events[:1]]
+    requeues = request_of(session.started[number]).get("requeue")
+    kind = "job_requeued" if requeues else "job_completed"
+    what = f"job {number} on the failed node {failed['node']} got {got}; expected {kind}"
+    expect(got == [(kind, failed["time_s"])], "R-node-failed", what)
 
 
 def earlier_editions(server: ServerUnderTest) -> None:
@@ -119,7 +125,7 @@ def earlier_editions(server: ServerUnderTest) -> None:
     ]
     what = f"job {number} was submitted at {times_s} s; it is eligible from {begin_s} s on"
     expect(times_s == [begin_s], "R-translated", what)
-    newer = sorted({each["type"] for each in session.log} & NEW_KINDS)
+    newer = sorted({each["type"] for each in session.log} & WORKLOAD_MANAGER_EVENTS)
     what = f"a session without workload_manager got the events {newer}"
     expect(not newer, "R-translated", what)
 
@@ -159,25 +165,6 @@ def _start(session: OpenSession, number: int) -> Map:
     """Return the decision that starts a job on the node with the most cores."""
     node = max(range(len(session.capacity)), key=session.capacity.__getitem__)
     return start_on(session.waiting[number], node)
-
-
-def _start_one_on_each_node(session: OpenSession) -> dict[int, Map]:
-    """Start a simple job on each node, as far as there are such jobs; return the jobs by node."""
-    jobs = [
-        job
-        for job in session.waiting.values()
-        if not job.get("partitions") and set(request_of(job)) <= {"requeue"}
-    ]
-    started = dict(zip(range(len(session.capacity)), jobs, strict=False))
-    session.decide(*(start_on(job, node) for node, job in started.items()))
-    for job in started.values():
-        session.waiting.pop(job["job_id"], None)
-    return started
-
-
-def _has_ended(session: OpenSession, job: Map, before: Map) -> bool:
-    earlier = session.log[: session.log.index(before)]
-    return any(each["job_id"] == job["job_id"] for each in of_kind(earlier, "job_completed"))
 
 
 def _wait(session: OpenSession, until_s: float) -> None:

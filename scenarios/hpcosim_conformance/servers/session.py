@@ -40,6 +40,7 @@ class OpenSession:
         free: number of free cores of each node.
         metrics: metrics of the simulation; None: it has not ended.
         log: all events so far.
+        started: events `job_submitted` of the jobs that `step` started, by job number.
         pauses: whether an allocation of `step` was rejected and nothing has become free since.
     """
 
@@ -54,7 +55,7 @@ class OpenSession:
     metrics: Map | None = None
     log: list[Map] = field(default_factory=list)
     pauses: bool = False
-    _started: dict[int, Map] = field(default_factory=dict)  # by `step`, as in `waiting`
+    started: dict[int, Map] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now_s = self.welcome.get("now_s", 0.0)
@@ -148,13 +149,16 @@ class OpenSession:
             self.waiting.pop(event["job_id"], None)
             self.later.pop(event["job_id"], None)
             self._release(event["job_id"])
+        elif kind == "job_requeued" and number in self.running:
+            self.later[event["job_id"]] = self.started[event["job_id"]]
+            self._release(event["job_id"])
         elif (kind, event.get("decision")) == ("decision_rejected", "allocate_job"):
             self._wait_on(event.get("job_id"))
 
     def _wait_on(self, number: int | None) -> None:
         """Note that an allocation was rejected; a job of `step` waits on."""
         if number is not None and number in self.running:
-            self.waiting[number] = self._started[number]
+            self.waiting[number] = self.started[number]
             self._release(number)
             self.pauses = True
 
@@ -173,7 +177,7 @@ class OpenSession:
                 break
             for node, cores in place.items():
                 self.free[node] -= cores
-            self._started[job_id] = self.waiting.pop(job_id)
+            self.started[job_id] = self.waiting.pop(job_id)
             self.running[job_id] = place
             decisions.append(_allocate(job, place))
         return self.decide(*decisions)
