@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -41,6 +43,10 @@ class Pseudonyms:
             return name
         known = self._known[kind]
         return known.setdefault(name, f"{'job' if kind == 'name' else kind}{len(known) + 1}")
+
+    def line(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a job line with replaced names."""
+        return {key: self.of(key, each) if key in KINDS else each for key, each in line.items()}
 
     def content(self) -> dict[Path, bytes]:
         """Return the file to write, by path; empty: the names are not kept."""

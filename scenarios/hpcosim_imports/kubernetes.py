@@ -28,19 +28,13 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from hpcosim_client.heuristics.recorded import recorded_path
-from hpcosim_imports.anonymous import KINDS, Pseudonyms
+from hpcosim_imports.anonymous import Pseudonyms
 from hpcosim_imports.errors import FieldError, InputError
-from hpcosim_imports.output import (
-    RecordedRun,
-    json_lines,
-    recorded_runs,
-    write_files,
-)
+from hpcosim_imports.output import RecordedRun, write_jobs
 from hpcosim_imports.readable import readable
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.tables import Row, read_table
-from hpcosim_imports.times import as_text, moments_of, zone_of
+from hpcosim_imports.times import as_text, moments_of, origin_of, zone_of
 from hpcosim_imports.units import is_unknown, shown
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -62,7 +56,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 NEEDED = ("submit", "end")
 ADVICE = "name the column with --column FIELD=COLUMN"
-MOST_S = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +111,7 @@ def import_kubernetes(
     report, zone = ImportReport(), zone_of(options.time_zone)
     own = _own_columns(options.columns)
     pods = sorted(_pods(path, own, zone, report), key=lambda pod: pod.submit_s)
-    origin_s = _origin(options.start, zone, pods)
+    origin_s = origin_of(options.start, zone, pods[0].submit_s if pods else 0.0)
     kept = [pod for pod in pods if pod.submit_s >= origin_s]
     if len(kept) < len(pods):
         report.add("dropped", "pods submitted before --start", count=len(pods) - len(kept))
@@ -129,9 +122,6 @@ def import_kubernetes(
         pod.job |= {"job_id": number, "submit_s": pod.submit_s - origin_s}
     lines = readable((pod.job for pod in kept), [pod.line for pod in kept], report)
     written = {line["job_id"] for line in lines}
-    names = Pseudonyms(options.names) if options.anonymize else None
-    if names is not None:
-        lines = [_anonymous(line, names) for line in lines]
     runs = [
         RecordedRun(
             pod.job["job_id"],
@@ -144,14 +134,12 @@ def import_kubernetes(
         for pod in kept
         if pod.node and pod.start_s is not None and pod.job["job_id"] in written
     ]
-    files = {jobs: json_lines(lines)}
-    report.written = [f"{jobs}: {len(lines):,} jobs"]
-    if runs:
-        files[recorded_path(jobs)] = recorded_runs(runs)
-        report.written.append(f"{recorded_path(jobs)}: {len(runs):,} runs")
-    write_files(files, force=options.force)
-    if names is not None:
-        write_files(names.content(), force=True)
+    private: Mapping[Path, bytes] = {}
+    if options.anonymize:
+        names = Pseudonyms(options.names)
+        lines = [names.line(line) for line in lines]
+        private = names.content()
+    report.written = write_jobs(jobs, lines, runs, private, force=options.force)
     report.facts["second 0 of the simulation"] = (
         f"{origin_s:g} s" if origin_s < 1e8 else as_text(origin_s)
     )
@@ -244,19 +232,10 @@ def _gpus(values: Mapping[str, str], row: Row, report: ImportReport) -> dict[str
 
 
 def _time(values: Mapping[str, str], field: str, zone: ZoneInfo) -> float | None:
-    text = values.get(field, "")
-    if is_unknown(text):
-        return None
     try:
-        number = float(text)
-    except ValueError:
-        try:
-            return next(iter(moments_of(text, zone)), None)
-        except FieldError as error:
-            raise FieldError(f"{field}: {error}") from None
-    if not 0 <= number <= MOST_S:
-        raise FieldError(f"{field}: expected a time, got {shown(text)}")
-    return number
+        return next(iter(moments_of(values.get(field, ""), zone)), None)
+    except FieldError as error:
+        raise FieldError(f"{field}: {error}") from None
 
 
 def _number(values: Mapping[str, str], field: str) -> float | None:
@@ -283,19 +262,3 @@ def _own_columns(texts: tuple[str, ...]) -> dict[str, str]:
             )
         found[field] = column
     return found
-
-
-def _origin(start: str, zone: ZoneInfo, pods: list[_Pod]) -> float:
-    if not start:
-        return pods[0].submit_s if pods else 0.0
-    try:
-        time_s = _time({"--start": start}, "--start", zone)
-    except FieldError as error:
-        raise InputError(str(error)) from None
-    if time_s is None:
-        raise InputError(f"--start: expected a time, got {start!r:.60}")
-    return time_s
-
-
-def _anonymous(line: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
-    return {key: names.of(key, value) if key in KINDS else value for key, value in line.items()}

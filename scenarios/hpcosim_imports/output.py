@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hpcosim_client.heuristics.recorded import COLUMNS
+from hpcosim_client.heuristics.recorded import COLUMNS, recorded_path
 from hpcosim_imports.errors import InputError
 
 
@@ -52,6 +52,39 @@ def recorded_runs(runs: Iterable[RecordedRun]) -> bytes:
             (run.job_id, _number(run.submit_s), _number(run.start_s), end_s, run.nodes, run.state)
         )
     return text.getvalue().encode()
+
+
+def write_jobs(
+    jobs: Path,
+    lines: Collection[Mapping[str, Any]],
+    runs: Collection[RecordedRun],
+    private: Mapping[Path, bytes],
+    *,
+    force: bool,
+) -> list[str]:
+    """Write jobs and, if there are any, their recorded runs beside them.
+
+    Args:
+        jobs: the file of jobs.
+        lines: the jobs.
+        runs: the recorded runs.
+        private: further files, which replace existing ones.
+        force: replace files of jobs and runs that exist.
+
+    Returns:
+        What was written, for the report.
+
+    Raises:
+        InputError: as `write_files`.
+    """
+    files = {jobs: json_lines(lines)}
+    written = [f"{jobs}: {len(lines):,} jobs"]
+    if runs:
+        files[recorded_path(jobs)] = recorded_runs(runs)
+        written.append(f"{recorded_path(jobs)}: {len(runs):,} runs")
+    write_files(files, force=force)
+    write_files(private, force=True)
+    return written
 
 
 def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:

@@ -64,6 +64,27 @@ def moments_of(text: str, zone: ZoneInfo) -> tuple[float, ...]:
     return _bounded((first, second), text)
 
 
+def origin_of(start: str, zone: ZoneInfo, first_s: float) -> float:
+    """Return the Unix time of simulated second 0, s.
+
+    Args:
+        start: value of the option `--start`; empty: the first submission.
+        zone: time zone of local times.
+        first_s: first submission, Unix time, s.
+
+    Raises:
+        InputError: the value of the option is no time.
+    """
+    if not start:
+        return first_s
+    try:
+        return moments_of(start, zone)[0]
+    except IndexError:
+        raise InputError(f"--start: expected a time, got {shown(start)}") from None
+    except FieldError as error:
+        raise InputError(f"--start: {error}") from None
+
+
 def is_skipped(time: datetime, zone: ZoneInfo) -> bool:
     """Return whether a local time does not exist, because clocks are set forward over it."""
     there = time.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)

@@ -6,17 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from hpcosim_client.heuristics.recorded import recorded_path
-from hpcosim_imports.anonymous import KINDS, Pseudonyms
-from hpcosim_imports.errors import FieldError, InputError
-from hpcosim_imports.output import (
-    RecordedRun,
-    json_lines,
-    recorded_runs,
-    write_files,
-)
+from hpcosim_imports.anonymous import Pseudonyms
+from hpcosim_imports.errors import InputError
+from hpcosim_imports.output import RecordedRun, write_jobs
 from hpcosim_imports.readable import readable
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.sacct.history import histories
@@ -28,7 +21,7 @@ from hpcosim_imports.sacct.selection import (
     job_numbers,
     started_records,
 )
-from hpcosim_imports.times import as_text, moments_of, zone_of
+from hpcosim_imports.times import as_text, origin_of, zone_of
 
 History = Sequence[Record]
 
@@ -75,9 +68,10 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     report = ImportReport()
     zone = zone_of(options.time_zone)
     limits: dict[int, int] = {}
-    found = histories(started_records(path, zone, limits, report), report)
-    origin_s = _origin(options.start, zone, found)
-    found = _from(origin_s, found, report)
+    jobs_found = histories(started_records(path, zone, limits, report), report)
+    first_s = min((runs[0].submit_s for runs in jobs_found), default=0.0)
+    origin_s = origin_of(options.start, zone, first_s)
+    found = _from(origin_s, jobs_found, report)
     if not found:
         what = "no job that started was found"
         raise InputError(f"{what}; {report.summary('dropped') or 'the file has no records'}", path)
@@ -89,33 +83,30 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
         array_tasks(found, numbers),
         options.anonymize,
     )
-    pairs = zip(found, numbers, strict=True)
-    lines = readable(
-        (job_line(runs, number, settings, report) for runs, number in pairs),
-        [runs[0].line for runs in found],
-        report,
-    )
+    lines = _lines(found, numbers, settings, report)
     written = {line["job_id"] for line in lines}
     runs = [run for run in _recorded(found, numbers, origin_s) if run.job_id in written]
-    _write(jobs, lines, runs, options)
-    recorded = recorded_path(jobs)
-    report.written = [f"{jobs}: {len(lines):,} jobs", f"{recorded}: {len(runs):,} runs"]
+    private: Mapping[Path, bytes] = {}
+    if options.anonymize:
+        names = Pseudonyms(options.names)
+        lines = [names.line(line) for line in lines]
+        private = names.content()
+    report.written = write_jobs(jobs, lines, runs, private, force=options.force)
     report.facts["second 0 of the simulation"] = as_text(origin_s)
     report.facts["time zone of local times"] = options.time_zone
     return report
 
 
-def _origin(start: str, zone: ZoneInfo, found: Sequence[History]) -> float:
-    """Return the Unix time of simulated second 0."""
-    if not start:
-        return min((runs[0].submit_s for runs in found), default=0.0)
-    try:
-        times = moments_of(start, zone)
-    except FieldError as error:
-        raise InputError(f"--start: {error}") from None
-    if not times:
-        raise InputError(f"--start: expected a time such as 2026-11-22T00:00:00, got {start!r:.60}")
-    return times[0]
+def _lines(
+    found: Sequence[History],
+    numbers: Sequence[int],
+    settings: JobLinesSettings,
+    report: ImportReport,
+) -> list[dict[str, Any]]:
+    """Return the jobs as lines that the reader of workloads accepts."""
+    pairs = zip(found, numbers, strict=True)
+    lines = (job_line(runs, number, settings, report) for runs, number in pairs)
+    return readable(lines, [runs[0].line for runs in found], report)
 
 
 def _from(origin_s: float, found: Sequence[History], report: ImportReport) -> list[History]:
@@ -138,23 +129,3 @@ def _recorded(
             end_s = None if run.end_s is None else run.end_s - origin_s
             times_s = (runs[0].submit_s - origin_s, run.start_s - origin_s, end_s)
             yield RecordedRun(number, *times_s, run.nodes, run.state)
-
-
-def _write(
-    jobs: Path,
-    lines: list[dict[str, Any]],
-    runs: Sequence[RecordedRun],
-    options: SacctOptions,
-) -> None:
-    private: Mapping[Path, bytes] = {}
-    if options.anonymize:
-        names = Pseudonyms(options.names)
-        lines = [_anonymous(line, names) for line in lines]
-        private = names.content()
-    files = {jobs: json_lines(lines), recorded_path(jobs): recorded_runs(runs)}
-    write_files(files, force=options.force)
-    write_files(private, force=True)
-
-
-def _anonymous(line: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
-    return {key: names.of(key, value) if key in KINDS else value for key, value in line.items()}

@@ -64,9 +64,10 @@ def _numbers(job: str, corresponding: bool, index: int | None, tasks: Tasks) -> 
         raise FieldError(f"expected a job number such as 1001 or 1001_3, got {shown(job)}")
     number, task, delay = int(match[1]), match[2], match[3] or ""
     known = tasks.get(number, {})
-    chosen = known.values()
     if task not in (None, "*"):
         chosen = [known[int(task)]] if int(task) in known else []
-    elif corresponding and index in known:
+    elif corresponding and index is not None and index in known:
         chosen = [known[index]]
+    else:
+        chosen = list(known.values())
     return [f"{each}{delay}" for each in chosen]

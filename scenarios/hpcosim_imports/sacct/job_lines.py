@@ -114,13 +114,13 @@ def _may_requeue(
 
 
 def _array(first: Record, settings: JobLinesSettings) -> dict[str, Any]:
-    if first.named.index is None:
+    if first.named.task is None:
         return {}
     array_id = first.named.job_id
     tasks = settings.tasks[array_id]
     return {
         "array_id": min(tasks.values()) if settings.anonymize else array_id,
-        "array_index": first.named.index,
+        "array_index": first.named.task,
         "array_limit": settings.limits.get(array_id, 0),
     }
 
@@ -205,7 +205,7 @@ def _waits(
     """Return what a job waits for before it is eligible."""
     if options.get("dependency"):
         try:
-            text = dependency_of(options["dependency"], first.named.index, settings.tasks)
+            text = dependency_of(options["dependency"], first.named.task, settings.tasks)
         except FieldError:
             text = ""
         if text:

@@ -52,14 +52,14 @@ class JobId(NamedTuple):
 
     Attributes:
         job_id: the number before `_`, `+` and `.`: a job, an array or a heterogeneous job.
-        index: index of a task of an array; None: the record is not of one task.
+        task: index of a task of an array; None: the record is not of one task.
         tasks: indices of array tasks that waited together, such as `3-7%2`; empty: none.
         part: component of a heterogeneous job; None: the job is not heterogeneous.
         step: step of the job, such as `batch` or `0`; empty: the job itself.
     """
 
     job_id: int
-    index: int | None = None
+    task: int | None = None
     tasks: str = ""
     part: int | None = None
     step: str = ""
@@ -76,7 +76,7 @@ class Record:
         raw_id: number of the job, of which each task of an array has its own.
         named: the identifier with array index and component.
         name, user, group, account, partition, qos: names; empty: unknown.
-        reservation, constraints, reason, nodes, submit_line: text; empty: unknown. `nodes` is a
+        reservation, constraints, nodes, submit_line: text; empty: unknown. `nodes` is a
             host list.
         state: one of `STATES`.
         submit_s, eligible_s, start_s, end_s: times.
@@ -84,7 +84,7 @@ class Record:
         run_s: run time without suspension, s; None: unknown.
         limit_s: requested run time, s; None: unlimited or unknown.
         unlimited: whether the requested run time is unlimited.
-        requested, allocated: trackable resources; memory in MB.
+        requested: trackable resources; memory in MB.
         memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
         node_count: number of allocated nodes; 0: unknown.
     """
@@ -100,7 +100,6 @@ class Record:
     qos: str
     reservation: str
     constraints: str
-    reason: str
     nodes: str
     submit_line: str
     state: str
@@ -113,7 +112,6 @@ class Record:
     limit_s: float | None
     unlimited: bool
     requested: dict[str, float]
-    allocated: dict[str, float]
     memory_per_node_mb: float
     node_count: int
 
@@ -178,11 +176,30 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
         return "" if is_unknown(value) else value
 
     return Record(
-        *(row.line, raw_id, named, text("JobName"), text("User"), text("Group")),
-        *(text("Account"), text("Partition"), text("QOS"), text("Reservation")),
-        *(text("Constraints"), text("Reason"), text("NodeList"), values.get("SubmitLine", "")),
-        *(_state(values["State"]), submit_s, eligible_s, start_s, end_s, ambiguous, run_s),
-        *(limit_s, unlimited, requested, _field(values, "AllocTRES", tres_of) or {}, per_node_mb),
+        line=row.line,
+        raw_id=raw_id,
+        named=named,
+        name=text("JobName"),
+        user=text("User"),
+        group=text("Group"),
+        account=text("Account"),
+        partition=text("Partition"),
+        qos=text("QOS"),
+        reservation=text("Reservation"),
+        constraints=text("Constraints"),
+        nodes=text("NodeList"),
+        submit_line=values.get("SubmitLine", ""),
+        state=_state(values["State"]),
+        submit_s=submit_s,
+        eligible_s=eligible_s,
+        start_s=start_s,
+        end_s=end_s,
+        ambiguous=ambiguous,
+        run_s=run_s,
+        limit_s=limit_s,
+        unlimited=unlimited,
+        requested=requested,
+        memory_per_node_mb=per_node_mb,
         node_count=_count(values, ("NNodes", "AllocNodes")),
     )
 
@@ -235,10 +252,10 @@ def _requested(values: dict[str, str]) -> tuple[dict[str, float], float]:
             found[name] = float(count)
     allocated = dict(_field(values, "AllocTRES", tres_of) or {})
     if not found.get("cpu"):
-        count = allocated.get("cpu") or _count(values, ("AllocCPUS", "NCPUS"))
-        if not count:
+        cores = allocated.get("cpu") or float(_count(values, ("AllocCPUS", "NCPUS")))
+        if not cores:
             raise FieldError("ReqTRES: expected a number of cores, cpu=..., above 0, got none")
-        found["cpu"] = float(count)
+        found["cpu"] = cores
     memory = _field(values, "ReqMem", memory_of)
     if memory is None or memory.per == "job":
         if memory is not None:

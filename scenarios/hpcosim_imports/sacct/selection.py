@@ -79,7 +79,7 @@ def array_limits(jobs: Sequence[Sequence[Record]], limits: dict[int, int]) -> di
     found = dict(limits)
     for first, *_ in jobs:
         array_id = first.named.job_id
-        if first.named.index is None or array_id in found:
+        if first.named.task is None or array_id in found:
             continue
         match = _LIMIT.fullmatch(options_of(first.submit_line).get("array", ""))
         if match is not None:
@@ -120,10 +120,10 @@ def array_tasks(
     tasks: dict[int, dict[int, int]] = {}
     for (first, *_), number in zip(jobs, numbers, strict=True):
         named = first.named
-        if named.index is None:
+        if named.task is None:
             tasks.setdefault(first.raw_id, {}).setdefault(0, number)
         else:
-            tasks.setdefault(named.job_id, {})[named.index] = number
+            tasks.setdefault(named.job_id, {})[named.task] = number
     return tasks
 
 

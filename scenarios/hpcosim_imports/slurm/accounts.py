@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from hpcosim_imports.anonymous import Pseudonyms
 from hpcosim_imports.errors import FieldError, InputError
-from hpcosim_imports.report import ImportReport
+from hpcosim_imports.report import ImportReport, Kind
 from hpcosim_imports.slurm.values import names, optional_seconds, optional_whole, tres_limits
 from hpcosim_imports.tables import lines_of, read_table
 from hpcosim_imports.units import shown
@@ -226,7 +226,7 @@ def _attributes(
             if value not in (None, {}, [], ""):
                 found[name] = value
         elif key not in readers and text:
-            kind = "no effect" if key in DESCRIPTIVE else "not modelled"
+            kind: Kind = "no effect" if key in DESCRIPTIVE else "not modelled"
             report.add(kind, f"sacctmgr: {key}", f"{path.name}:{entry.line}")
     return found
 

@@ -238,7 +238,7 @@ def _text(scenario: Mapping[str, Any], report: ImportReport) -> str:
     for kind in kinds:
         if summary := report.summary(kind):
             lines += ["#", *(f"# {part}" for part in summary.split("; "))]
-    body = yaml.safe_dump(
+    body: str = yaml.safe_dump(
         dict(scenario), sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True
     )
     return "\n".join(lines) + "\n" + body

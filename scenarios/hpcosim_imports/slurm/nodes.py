@@ -65,9 +65,6 @@ def node_groups(
                 what = f"a second node has the name {name!r}; the first is in {known[name].place}"
                 raise statement.error(what)
             known[name] = statement
-        if merged.get("state", "").upper() in NOT_UP:
-            what = f"nodes that slurm.conf states as {merged['state'].upper()}: they are up"
-            report.add("guessed", what, statement.place, len(hosts))
         groups += _groups(hosts, merged, types, power, statement)
     if not groups:
         path = statements[0].path if statements else None

@@ -92,7 +92,7 @@ def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
         if len(begun) > LONGEST_LINE:
             raise InputError(f"expected lines of up to {LONGEST_LINE} characters", path, number)
         if text.endswith("\\"):
-            begun += text[:-1] + " "
+            begun += text[:-1]
             continue
         if (begun + text).strip():
             yield first, begun + text
