@@ -135,9 +135,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of `start` and `box`."""
-    ended = np.flatnonzero(~np.isnan(jobs["start_s"]) & ~np.isnan(jobs["end_s"]))
+    end_s = jobs["end_s"][starts.job]
+    ended = np.flatnonzero(~np.isnan(end_s))
     try:
-        return boxes_of(lanes, starts, Ends(ended, jobs["end_s"][ended]))
+        return boxes_of(lanes, starts, Ends(starts.period[ended], end_s[ended]))
     except LayoutError as error:  # row i of the file has start i
         what = f"job {jobs['job_id'][starts.job[error.start]]}: {error}; {MIXED}"
         raise located(path, error.start, what) from None

@@ -174,7 +174,10 @@ def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
     first = np.concatenate([[0], np.cumsum(whole["nodes"][started])])
     job = job[started]
     all_cores = jobs["placement"][job] == WHOLE_NODES
-    return Starts(job, whole["start_s"][started], all_cores, first, whole["node"], whole["count"])
+    period = np.arange(len(job))
+    return Starts(
+        period, job, whole["start_s"][started], all_cores, first, whole["node"], whole["count"]
+    )
 
 
 def _is_repeated(job: Ints) -> NDArray[np.bool_]:

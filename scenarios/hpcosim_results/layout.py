@@ -27,9 +27,10 @@ class LayoutError(ReadResultsError):
 
 
 class Starts(NamedTuple):
-    """Starts of jobs in chronological order.
+    """Begins of computing periods in chronological order.
 
     Attributes:
+        period: number of the period.
         job: row of the job.
         time_s: start time, s.
         whole: whether the job holds all cores of its nodes.
@@ -38,6 +39,7 @@ class Starts(NamedTuple):
         tasks: number of tasks on each node.
     """
 
+    period: Ints
     job: Ints
     time_s: Floats
     whole: NDArray[np.bool_]
@@ -47,22 +49,22 @@ class Starts(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Ends of jobs that have started: row of the job, and time, s."""
+    """Ends of computing periods: number of the period, and time, s."""
 
-    job: Ints
+    period: Ints
     time_s: Floats
 
 
 def boxes_of(lanes: Lanes, starts: Starts, ends: Ends) -> dict[str, Any]:
     """Return the columns of `start` and `box`.
 
-    At one instant jobs that started earlier end first. A job that runs for no time ends directly
-    after its start.
+    At one instant periods that began earlier end first. A period that lasts no time ends directly
+    after its begin.
 
     Args:
         lanes: the free cores.
         starts: the starts.
-        ends: the ends of jobs of these starts or of starts before.
+        ends: the ends of these periods or of periods before.
 
     Raises:
         LayoutError: a job takes cores that are not free.
@@ -70,7 +72,7 @@ def boxes_of(lanes: Lanes, starts: Starts, ends: Ends) -> dict[str, Any]:
     count = len(starts.job)
     boxes: list[tuple[int, int]] = []
     boxes_of_start = np.zeros(count, np.int64)
-    first, job, ended = starts.first.tolist(), starts.job.tolist(), ends.job.tolist()
+    first, period, ended = starts.first.tolist(), starts.period.tolist(), ends.period.tolist()
     for event in _in_order(starts, ends).tolist():
         if event >= count:
             lanes.release(ended[event - count])
@@ -81,7 +83,7 @@ def boxes_of(lanes: Lanes, starts: Starts, ends: Ends) -> dict[str, Any]:
         if len(nodes) < MANY_NODES:
             nodes, tasks = starts.nodes[part].tolist(), starts.tasks[part].tolist()
         try:
-            taken = lanes.take(job[event], nodes, None if starts.whole[event] else tasks)
+            taken = lanes.take(period[event], nodes, None if starts.whole[event] else tasks)
         except ReadResultsError as error:
             raise LayoutError(event, str(error)) from None
         boxes_of_start[event] = len(taken)
@@ -100,17 +102,17 @@ def _in_order(starts: Starts, ends: Ends) -> Ints:
     """Return starts and ends in order: start i as i, end j as j + number of starts."""
     count = len(starts.job)
     number = np.arange(count)
-    by_job = np.argsort(starts.job, kind="stable")
-    sorted_jobs = starts.job[by_job]
-    at = np.searchsorted(sorted_jobs, ends.job)
+    by_period = np.argsort(starts.period, kind="stable")
+    sorted_periods = starts.period[by_period]
+    at = np.searchsorted(sorted_periods, ends.period)
     among = at < count
-    among[among] = sorted_jobs[at[among]] == ends.job[among]
-    start = np.full(len(ends.job), -1, np.int64)  # the start of each job that ends
-    start[among] = by_job[at[among]]
+    among[among] = sorted_periods[at[among]] == ends.period[among]
+    start = np.full(len(ends.period), -1, np.int64)  # the start of each period that ends
+    start[among] = by_period[at[among]]
     instant = among.copy()
     instant[among] = starts.time_s[start[among]] == ends.time_s[among]
     time_s = np.concatenate([starts.time_s, ends.time_s])
-    group = np.concatenate([np.ones(count), instant])  # ends of earlier jobs precede starts
+    group = np.concatenate([np.ones(count), instant])  # ends of earlier periods precede starts
     order = np.concatenate([number, start])
-    is_end = np.arange(count + len(ends.job)) >= count
+    is_end = np.arange(count + len(ends.period)) >= count
     return np.lexsort((is_end, order, group, time_s))

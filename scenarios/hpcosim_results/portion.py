@@ -21,17 +21,17 @@ class Rows(NamedTuple):
 
     Attributes:
         jobs: number of jobs.
-        places: number of entries of `nodes` and `tasks`.
+        periods: number of computing periods.
         changes: number of changes of jobs and nodes.
-        not_started: number of jobs that were over before a start.
+        ended_idle: number of jobs that were over while none of their tasks ran.
         explanations: number of explanations.
         reasons: number of different reasons of explanations.
     """
 
     jobs: int = 0
-    places: int = 0
+    periods: int = 0
     changes: Position = BEGIN
-    not_started: int = 0
+    ended_idle: int = 0
     explanations: int = 0
     reasons: int = 0
 
@@ -52,9 +52,9 @@ def rows_of(of: Recording) -> Rows:
     """Return the numbers of all rows so far."""
     return Rows(
         len(of),
-        len(of.nodes),
+        len(of.periods),
         position_of(of),
-        len(of.not_started),
+        len(of.ended_idle),
         len(of.explanations),
         len(of.explanations.reasons),
     )
@@ -78,12 +78,12 @@ def portion_of(of: Recording, seen: Rows, work: int) -> Portion:
         bisect_right(of.power_s, until_s, seen.changes.power),
         bisect_right(of.kind_s, until_s, seen.changes.kinds),
     )
-    started = (row for row in of.changes[seen.changes.changes : changes.changes] if row >= 0)
+    codes = of.changes[seen.changes.changes : changes.changes]
     rows = Rows(
         bisect_right(of.submit_s, until_s, seen.jobs),
-        seen.places + sum(of.places[row] for row in started),
+        seen.periods + sum(code >= 0 for code in codes),
         changes,
-        bisect_right(of.not_started, until_s, seen.not_started, key=of.end_s.__getitem__),
+        bisect_right(of.ended_idle, until_s, seen.ended_idle, key=of.end_s.__getitem__),
         bisect_right(of.explanations.time_s, until_s, seen.explanations),
         everything.reasons,
     )
@@ -94,8 +94,8 @@ def _limits_s(of: Recording, seen: Rows, work: int) -> Iterator[float]:
     """Yield the time, s, at which each column with more rows than the limit must end."""
     next_codes = of.changes[seen.changes.changes : seen.changes.changes + work]
     codes = np.array(next_codes, np.int64)
-    rows = np.where(codes < 0, ~codes, codes).tolist()
-    costs = np.cumsum([PLACES_OF_A_CHANGE + of.places[row] for row in rows])
+    periods = np.where(codes < 0, ~codes, codes).tolist()
+    costs = np.cumsum([PLACES_OF_A_CHANGE + of.periods.places[period] for period in periods])
     last = int(np.searchsorted(costs, work * PLACES_OF_A_CHANGE))
     if last < len(codes):
         yield _time_s(of, next_codes[last])
@@ -111,4 +111,4 @@ def _limits_s(of: Recording, seen: Rows, work: int) -> Iterator[float]:
 
 def _time_s(of: Recording, code: int) -> float:
     """Return the time of an entry of `changes`, s."""
-    return of.start_s[code] if code >= 0 else of.end_s[~code]
+    return of.periods.start_s[code] if code >= 0 else of.periods.end_s[~code]

@@ -21,6 +21,7 @@ from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, Starts, boxes_of
 from hpcosim_results.portion import Portion, Rows, portion_of, rows_of
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.periods import FIRST_FINAL
 from hpcosim_server.record.recording import POWER_STATES, Recording
 from hpcosim_server.record.replay import (
     Change,
@@ -151,8 +152,9 @@ class RecordingReader:
         """Return the new columns of `start`, `box` and `end`."""
         new = self._seen
         starts, ends = _starts_and_ends(of, seen, new)
-        never = of.not_started[seen.not_started : new.not_started]
-        over = np.concatenate([ends.job, np.array(never, np.int64)])
+        final = ends.period[_values(of.periods.why, ends.period) >= FIRST_FINAL]
+        idle = of.ended_idle[seen.ended_idle : new.ended_idle]
+        over = np.concatenate([_values(of.periods.row, final), np.array(idle, np.int64)])
         time_s = _values(of.end_s, over)
         order = np.lexsort((over, time_s))
         return {
@@ -229,17 +231,20 @@ def recorded_boxes(platform: Platform, recording: Recording) -> dict[str, Any]:
 def _starts_and_ends(of: Recording, seen: Rows, new: Rows) -> tuple[Starts, Ends]:
     """Return the starts and ends of jobs after some rows, up to others."""
     changes = np.array(of.changes[seen.changes.changes : new.changes.changes], np.int64)
-    places = slice(seen.places, new.places)
-    started, ended = changes[changes >= 0], ~changes[changes < 0]
+    periods, ended = of.periods, ~changes[changes < 0]
+    begun = slice(seen.periods, new.periods)
+    job = np.array(periods.row[begun], np.int64)
+    places, nodes, tasks = periods.placements(seen.periods, new.periods)
     starts = Starts(
-        started,
-        _values(of.start_s, started),
-        _values(of.placement, started) == WHOLE_NODES,
-        np.concatenate([[0], np.cumsum(_values(of.places, started), dtype=np.int64)]),
-        np.array(of.nodes[places], np.int64),
-        np.array(of.tasks[places], np.int64),
+        np.arange(seen.periods, new.periods),
+        job,
+        np.array(periods.start_s[begun]),
+        _values(of.placement, job) == WHOLE_NODES,
+        np.concatenate([[0], np.cumsum(places, dtype=np.int64)]),
+        nodes.astype(np.int64),
+        tasks.astype(np.int64),
     )
-    return starts, Ends(ended, _values(of.end_s, ended))
+    return starts, Ends(ended, _values(periods.end_s, ended))
 
 
 def _columns(of: object, columns: dict[str, str], rows: slice) -> dict[str, Any]:

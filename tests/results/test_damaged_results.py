@@ -71,7 +71,7 @@ def replace(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replace("jobs.csv", "0.0,0.0,10.0", "0.0,nan,10.0"), "out/jobs.csv:2: start_s: expected"),
         (replace("jobs.csv", "0.0,0.0,10.0", "0.0,1e400,10.0"), "out/jobs.csv:2: start_s: exp"),
         (replace("jobs.csv", "0.0,0.0,10.0", "0.0,20.0,10.0"), "out/jobs.csv:2: job 1 has state"),
-        (replace("jobs.csv", ",completed,3,", ",completed,3,,"), "out/jobs.csv:2: expected 14 cel"),
+        (replace("jobs.csv", ",completed,3,", ",completed,3,,"), "out/jobs.csv:2: expected 20 cel"),
         (replace("jobs.csv", "\n2,", "\n1,"), "out/jobs.csv:3: job 1 is there a second time"),
         (replace("jobs.csv", "\n2,", '\n"2,'), "out/jobs.csv: after row 0: damaged"),
         (edit("jobs.csv", lambda text: text[: text.index("3,2")]), "out/jobs.csv: 2 jobs, but"),

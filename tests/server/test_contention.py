@@ -101,7 +101,7 @@ def test_ends_of_jobs_match_the_oracle(scene: Scene) -> None:
     ended = {
         job_id: recording.end_s[row]
         for row, job_id in enumerate(recording.job_id)
-        if recording.first_place[row] >= 0
+        if recording.nodes_of(row)
     }
     assert slow.finish_s == pytest.approx(ended, rel=1e-9, abs=1e-9)
     for row, job in enumerate(scene.jobs.rows()):

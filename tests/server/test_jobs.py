@@ -18,11 +18,18 @@ LEGAL = {
     ("allocated", "running"),
     ("allocated", "over"),
     ("running", "over"),
+    ("running", "suspended"),
+    ("suspended", "running"),
+    ("suspended", "over"),
+    ("allocated", "waiting"),
+    ("running", "waiting"),
+    ("suspended", "waiting"),
 }
 WAY: dict[JobStage, tuple[JobStage, ...]] = {
     "waiting": (),
     "allocated": ("allocated",),
     "running": ("running",),
+    "suspended": ("running", "suspended"),
     "over": ("over",),
 }
 
@@ -42,7 +49,7 @@ def one_job(state: JobStage) -> tuple[JobRegister, SimulatedJob]:
 @pytest.mark.parametrize("after", TRANSITIONS)
 @pytest.mark.parametrize("before", TRANSITIONS)
 def test_transitions(before: JobStage, after: JobStage) -> None:
-    """The six legal transitions succeed; others raise an error and leave the state unchanged."""
+    """The legal transitions succeed; others raise an error and leave the state unchanged."""
     register, job = one_job(before)
     if (before, after) in LEGAL:
         register.move(job, after)
@@ -61,6 +68,7 @@ def test_job_is_in_the_collection_of_its_state_only(state: JobStage) -> None:
         "waiting": register.waiting,
         "allocated": register.allocated,
         "running": register.running,
+        "suspended": register.suspended,
     }
     found = [name for name, jobs in collections.items() if job in jobs.values()]
     assert found == ([] if state == "over" else [state])

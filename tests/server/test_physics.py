@@ -220,10 +220,12 @@ def test_same_seed_same_bytes(scene: Scene) -> None:
 def columns(simulation: Simulation) -> dict[str, list[Any]]:
     """Return all columns of the recording, with NaN as None."""
     recording = simulation.recording
-    names = ("job_id", "submit_s", "start_s", "end_s", "state", "nodes", "tasks", "changes")
+    names = ("job_id", "submit_s", "start_s", "end_s", "state", "changes")
+    found = {name: getattr(recording, name) for name in names}
+    found |= {name: getattr(recording.periods, name) for name in ("nodes", "tasks")}
     return {
-        name: [None if value != value else value for value in getattr(recording, name)]
-        for name in names
+        name: [None if value != value else value for value in column]
+        for name, column in found.items()
     }
 
 

@@ -329,7 +329,7 @@ def test_a_job_killed_before_it_starts_in_the_files(tmp_path: Path) -> None:
         Run(hpcosim="0", scenario="power", scheduler="by hand", seed=1),
     )
     lines = (tmp_path / "out/jobs.csv").read_text().splitlines()
-    assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,,5.0,cores,,,"
+    assert lines[1] == "1,0.0,,20.0,killed,1,,0.0,,5.0,cores,,,,,,,0,0.0,0.0"
     metrics = measure(simulation.record())
     assert (metrics["jobs_killed"], metrics["mean_wait_s"]) == (1, 0.0)
 
@@ -420,7 +420,7 @@ def unknown(node: int) -> str:
 BUSY = "node {} is allocated to a job; expected a node without allocation"
 FULL = "node {} has no free core; expected at least 1"
 ALLOCATED = "job 2 is allocated (its nodes are being switched on); expected a waiting job"
-OVER = "job 1 is over; expected a running or allocated job"
+OVER = "job 1 is over; expected a running, suspended or allocated job"
 ALWAYS_ON = "node 6 is always on: its node group has no power_states"
 NOT_ON = "allocate_job.nodes: node {} is {}; expected {}"
 REFUSED: list[tuple[Decision, RejectionCode, str]] = [

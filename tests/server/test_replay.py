@@ -43,10 +43,10 @@ def test_changes_of_nodes_and_jobs_are_in_order() -> None:
     recording.started(1, 5.0, [1], [1])
     recording.powered(7.0, 0, "sleeping")
     assert list(changes_of(recording)) == [
-        JobChange(0.0, 0, True),
-        JobChange(5.0, 0, False),
+        JobChange(0.0, 0, True, 0),
+        JobChange(5.0, 0, False, 0),
         PowerChange(5.0, [0], "switching_off"),
-        JobChange(5.0, 1, True),
+        JobChange(5.0, 1, True, 1),
         PowerChange(7.0, [0], "sleeping"),
     ]
 
@@ -62,7 +62,7 @@ def test_equal_changes_at_one_instant_are_merged() -> None:
     assert list(changes_of(recording)) == [
         PowerChange(1.0, [2, 0], "switching_off"),
         PowerChange(1.0, [1], "switching_on"),
-        JobChange(1.0, 0, True),
+        JobChange(1.0, 0, True, 0),
         PowerChange(1.0, [4], "switching_on"),
     ]
 

@@ -54,11 +54,11 @@ def small_run(steps: int = 9) -> Simulation:
 
 
 JOBS = """\
-job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition
-1,0.5,0.5,4.5,completed,2,0 2,700.0,,4.0,cores,,,
-2,1.0,4.5,6.0,completed,1,0,165.0,,1.5,cores,,,
-3,2.0,6.0,7.0,completed,3,1-2,180.0,,1.0,cores,,,
-4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,
+job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition,account,qos,name,runs,suspended_s,lost_core_s
+1,0.5,0.5,4.5,completed,2,0 2,700.0,,4.0,cores,,,,,,,1,0.0,0.0
+2,1.0,4.5,6.0,completed,1,0,165.0,,1.5,cores,,,,,,,1,0.0,0.0
+3,2.0,6.0,7.0,completed,3,1-2,180.0,,1.0,cores,,,,,,,1,0.0,0.0
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,,,,,0,0.0,0.0
 """
 NODES = """\
 start_s,end_s,nodes,state,power_w
@@ -71,11 +71,11 @@ start_s,end_s,nodes,state,power_w
 6.0,7.0,2,computing,70.0
 """
 JOBS_HALFWAY = """\
-job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition
-1,0.5,0.5,,running,2,0 2,262.5,,4.0,cores,,,
-2,1.0,,,waiting,1,,0.0,,1.5,cores,,,
-3,2.0,,,waiting,3,,0.0,,1.0,cores,,,
-4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,
+job_id,submit_s,start_s,end_s,state,cores,nodes,energy_j,reason,requested_s,placement,user,group,partition,account,qos,name,runs,suspended_s,lost_core_s
+1,0.5,0.5,,running,2,0 2,262.5,,4.0,cores,,,,,,,1,0.0,0.0
+2,1.0,,,waiting,1,,0.0,,1.5,cores,,,,,,,0,0.0,0.0
+3,2.0,,,waiting,3,,0.0,,1.0,cores,,,,,,,0,0.0,0.0
+4,2.0,,2.0,rejected,9,,0.0,requests 9 cores; the platform has 4,1.0,cores,,,,,,,0,0.0,0.0
 """
 NODES_HALFWAY = """\
 start_s,end_s,nodes,state,power_w

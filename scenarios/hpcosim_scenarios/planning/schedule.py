@@ -39,7 +39,7 @@ def schedule_of(simulation: Simulation) -> Schedule:
         end_s=simulation.now_s,
         job_start_s=start_s[ran],
         job_end_s=np.array(recording.end_s)[ran],
-        job_nodes=np.array(recording.places, dtype=np.int64)[ran],
+        job_nodes=np.array([len(recording.nodes_of(row)) for row in ran.tolist()], np.int64),
     )
 
 

@@ -114,6 +114,7 @@ class EnergyLog:
         on, asleep = self._pstates_of_kind[self._kind_of[node]]
         numbers = {
             "on": on,
+            "down": on,
             "sleeping": asleep,
             "switching_on": SWITCHING_ON,
             "switching_off": SWITCHING_OFF,

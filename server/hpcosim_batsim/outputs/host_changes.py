@@ -12,11 +12,20 @@ from itertools import accumulate, chain
 
 from hpcosim_batsim.outputs.model import HostState, StateChange
 from hpcosim_protocol import Platform
+from hpcosim_server.physics.power import RecordedState
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, PowerChange, changes_of
 
 Hosts = Sequence[range]
 """Hosts of each node."""
+
+HOST_STATES: Mapping[RecordedState, HostState] = {
+    "on": "idle",
+    "sleeping": "sleeping",
+    "switching_on": "switching_on",
+    "switching_off": "switching_off",
+    "down": "unavailable",
+}
 
 
 def hosts_by_node(platform: Platform) -> Hosts:
@@ -35,9 +44,11 @@ def hosts_of_jobs(recording: Recording, hosts: Hosts) -> dict[int, array[int]]:
     """Return the hosts of each job that started, by row."""
     free = [list(of_node) for of_node in hosts]
     allocated: dict[int, array[int]] = {}
+    periods = recording.periods
     for code in recording.changes:
-        row = code if code >= 0 else ~code
-        places = zip(recording.nodes_of(row), recording.tasks_of(row), strict=True)
+        period = code if code >= 0 else ~code
+        row = periods.row[period]
+        places = zip(periods.nodes_of(period), periods.tasks_of(period), strict=True)
         if code >= 0:
             allocated[row] = of_job = array("i")
             for node, count in places:
@@ -66,5 +77,5 @@ def state_changes(
             state = "computing" if change.starts else "idle"
             yield StateChange(change.time_s, allocated[change.row], state)
         elif isinstance(change, PowerChange):
-            state = "idle" if change.state == "on" else change.state
+            state = HOST_STATES[change.state]
             yield StateChange(change.time_s, hosts_of_nodes(hosts, change.nodes), state)

@@ -82,7 +82,8 @@ def _jobs(
     """Return the jobs that have ended, in the order in which they ended."""
     recording = record.recording
     energies_j = record.job_energies_j if energy else None
-    place = {~code: place for place, code in enumerate(recording.changes) if code < 0}
+    row_of = recording.periods.row
+    place = {row_of[~code]: place for place, code in enumerate(recording.changes) if code < 0}
     ended = [row for row in range(len(recording)) if not math.isnan(recording.end_s[row])]
     ended.sort(key=lambda row: (recording.end_s[row], place.get(row, len(recording.changes))))
     jobs = []

@@ -17,11 +17,23 @@ from hpcosim_protocol import (
     Explain,
     KillJob,
     RejectJob,
+    RequeueJob,
+    ResumeJob,
     SetAlarm,
+    SetCheckpoint,
     SetNodePower,
     SubmitJob,
+    SuspendJob,
 )
 from hpcosim_server.engine.engine import Engine
+from hpcosim_server.engine.job_runs import (
+    check_resume,
+    is_requeueable,
+    requeue,
+    resume,
+    suspend,
+)
+from hpcosim_server.engine.progress import Progress
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.allocation import (
     check_power,
@@ -51,12 +63,13 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     job = engine.jobs.waiting_job(wanted.job_id)
     if job.blocked:
         raise engine.eligibility.rejection(job)
-    engine.availability.check(wanted.nodes)
-    cluster, spec, grant = engine.cluster, job.spec, None
-    if spec.request is None and cluster.site.is_plain and not wanted.gres:
-        tasks = tasks_by_node(cluster, spec, wanted)
+    if not engine.availability.are_all:
+        engine.availability.check(wanted.nodes)
+    cluster, grant = engine.cluster, None
+    if job.spec.request is None and cluster.site.is_plain and not wanted.gres:
+        tasks = tasks_by_node(cluster, job.spec, wanted)
     else:
-        grant = grant_of(cluster, engine.resources, spec, wanted, engine.now_s)
+        grant = grant_of(cluster, engine.resources, job.spec, wanted, engine.now_s)
         tasks = grant.tasks
     check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
     engine.allocate(job, list(wanted.nodes), tasks, grant)
@@ -70,11 +83,66 @@ def _reject_job(engine: Engine, wanted: RejectJob) -> None:
 
 
 def _kill_job(engine: Engine, wanted: KillJob) -> None:
-    engine.end(engine.jobs.placed_job(wanted.job_id), "killed")
+    job = engine.jobs.placed_job(wanted.job_id)
+    _check_grace(engine, "kill_job", wanted.grace_s)
+    engine.graces.set(job, wanted.grace_s, lambda job: engine.end(job, wanted.state))
+
+
+def _requeue_job(engine: Engine, wanted: RequeueJob) -> None:
+    job, begin_s = engine.jobs.placed_job(wanted.job_id), wanted.begin_s
+    if not is_requeueable(job):
+        raise Rejection(
+            "not_requeueable",
+            f"requeue_job: job {wanted.job_id} does not permit it; expected a job with "
+            "request.requeue: true",
+        )
+    _check_grace(engine, "requeue_job", wanted.grace_s)
+    if begin_s is not None and not abs(begin_s) <= MAX_TIME_S:
+        raise Rejection(
+            "bad_time", f"requeue_job.begin_s is {begin_s}; expected at most {MAX_TIME_S}"
+        )
+    engine.graces.set(job, wanted.grace_s, lambda job: requeue(engine, job, "decision", begin_s))
+
+
+def _suspend_job(engine: Engine, wanted: SuspendJob) -> None:
+    suspend(engine, engine.jobs.running_job(wanted.job_id))
+
+
+def _resume_job(engine: Engine, wanted: ResumeJob) -> None:
+    job = engine.jobs.suspended_job(wanted.job_id)
+    check_resume(engine, job)
+    resume(engine, job)
+
+
+def _set_checkpoint(engine: Engine, wanted: SetCheckpoint) -> None:
+    job, interval_s = engine.jobs.waiting_job(wanted.job_id), wanted.interval_s
+    checkpointing = None if job.spec.request is None else job.spec.request.checkpointing
+    if checkpointing is None:
+        raise Rejection(
+            "not_allowed",
+            f"set_checkpoint: job {wanted.job_id} writes no checkpoints; expected a job with "
+            "request.checkpointing",
+        )
+    if not 0.0 < interval_s <= MAX_TIME_S:
+        raise Rejection(
+            "bad_time",
+            f"set_checkpoint.interval_s is {interval_s}; expected above 0 and at most {MAX_TIME_S}",
+        )
+    job.progress = job.progress or Progress(checkpointing)
+    job.progress.interval_s = interval_s
+
+
+def _check_grace(engine: Engine, decision: str, grace_s: float) -> None:
+    if not 0.0 <= grace_s <= MAX_TIME_S - engine.now_s:
+        raise Rejection(
+            "bad_time",
+            f"{decision}.grace_s is {grace_s}; expected 0 to {MAX_TIME_S - engine.now_s}",
+        )
 
 
 def _set_node_power(engine: Engine, wanted: SetNodePower) -> None:
     check_switch(engine.cluster, engine.power.state, wanted)
+    _check_switchable(engine, wanted.node)
     if len(engine.recording.power_s) >= MAX_POWER_CHANGES:
         raise Rejection(
             "not_allowed",
@@ -83,6 +151,19 @@ def _set_node_power(engine: Engine, wanted: SetNodePower) -> None:
     engine.switching.switch(
         wanted.node, "switching_on" if wanted.state == "on" else "switching_off"
     )
+
+
+def _check_switchable(engine: Engine, node: int) -> None:
+    """Check that a node without allocated cores may be switched."""
+    if node in engine.availability.failed:
+        raise Rejection(
+            "node_unavailable", f"set_node_power: node {node} failed; expected a node in operation"
+        )
+    for job in engine.jobs.suspended.values():
+        if node in job.nodes:
+            raise Rejection(
+                "node_busy", f"node {node} is allocated to the suspended job {job.spec.job_id}"
+            )
 
 
 def _set_alarm(engine: Engine, wanted: SetAlarm) -> None:
@@ -143,6 +224,10 @@ _CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
     AllocateJob: _allocate_job,
     RejectJob: _reject_job,
     KillJob: _kill_job,
+    RequeueJob: _requeue_job,
+    SuspendJob: _suspend_job,
+    ResumeJob: _resume_job,
+    SetCheckpoint: _set_checkpoint,
     SetNodePower: _set_node_power,
     SetAlarm: _set_alarm,
     CancelAlarm: _cancel_alarm,

@@ -11,6 +11,7 @@ from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.physics.site import NO_REQUEST
 from hpcosim_server.record.recording import STATES, Recording
+from hpcosim_workloads.table import JobTable
 
 NEVER = math.inf
 """Time at which a condition is met that can never be met."""
@@ -76,15 +77,14 @@ class Histories:
     Args:
         jobs: the jobs that are not over.
         recording: the submitted jobs.
-        is_expected: whether a job id belongs to a job of the workload.
+        workload: the jobs that have been or will be submitted.
     """
 
-    def __init__(
-        self, jobs: JobRegister, recording: Recording, is_expected: Callable[[int], bool]
-    ) -> None:
+    def __init__(self, jobs: JobRegister, recording: Recording, workload: JobTable) -> None:
         self._jobs = jobs
         self._recording = recording
-        self._is_expected = is_expected
+        self._workload = workload
+        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
 
     def of(self, job_id: int) -> JobHistory | None:
         """Return the history of a job; None: the run has no job with this id."""
@@ -94,7 +94,9 @@ class Histories:
             return JobHistory(job.started_s) if has_started else JobHistory()
         row = self._jobs.row_of(job_id)
         if row is None:
-            return JobHistory() if self._is_expected(job_id) else None
+            if self._expected is None:
+                self._expected = frozenset(self._workload.job_id.tolist())
+            return JobHistory() if job_id in self._expected else None
         recording = self._recording
         return JobHistory(
             recording.start_s[row], recording.end_s[row], STATES[recording.state[row]]

@@ -182,9 +182,14 @@ class Eligibility:
                 if not self._is_hopeless():
                     return
 
+    @property
+    def expects(self) -> bool:
+        """Whether a waiting job becomes eligible at a set time."""
+        return bool(self._begin or self._dependencies.delays)
+
     def _is_hopeless(self) -> bool:
         """Return whether no waiting job is eligible or becomes eligible at a set time."""
-        if self._begin or self._dependencies.delays:
+        if self.expects:
             return False
         return all(job.blocked for job in self._jobs.waiting.values())
 

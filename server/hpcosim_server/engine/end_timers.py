@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from hpcosim_protocol import JobState
 from hpcosim_server.engine.clock import Clock, Rank, Timer
-from hpcosim_server.engine.jobs import SimulatedJob
+from hpcosim_server.engine.jobs import EMPTY, SimulatedJob
+from hpcosim_server.engine.progress import LeftAt, Progress
 from hpcosim_server.physics.contention import SharedProcessor
 from hpcosim_server.physics.execution import Execution
 
@@ -38,22 +39,47 @@ class EndTimers:
         self._end = end
 
     def begin(self, job: SimulatedJob) -> None:
-        """Set the timers of a job whose tasks occupy their cores from now on."""
-        spec, now_s = job.spec, self._clock.now
-        limit_s = spec.requested_s if self._kill_at_walltime else math.inf
-        if not self._execution.is_shared(spec, job.parts):
-            run_s = self._execution.run_time_s(spec, job.parts)
-            call = self._on_end
-            if run_s > limit_s:
-                run_s, call = limit_s, self._on_walltime
-            job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, call, job)
-            return
-        job.shared = self._execution.start(now_s, job, spec, job.parts)
-        job.shares_left = len(job.shared)
-        for processor in job.shared:
-            self._set_share_timer(processor)
-        if limit_s < math.inf:
-            job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
+        """Set the timers of a job that starts a run now."""
+        request = job.spec.request
+        if request is not None and request.checkpointing is not None:
+            if job.progress is None:
+                job.progress = Progress(request.checkpointing)
+            job.progress.begin(self._clock.now, self._execution.run_time_s(job.spec, job.parts))
+        self._set_timers(job)
+
+    def suspend(self, job: SimulatedJob) -> None:
+        """Cancel the timers of a running job and note how far it is."""
+        self._progress_of(job).suspend(self._clock.now, self._left_at(job))
+        self.cancel(job)
+
+    def set_again(self, job: SimulatedJob) -> None:
+        """Set the timers of a running job again after a change of its requested time."""
+        if self._kill_at_walltime:
+            self.suspend(job)
+            self.resume(job)
+
+    def resume(self, job: SimulatedJob) -> None:
+        """Set the timers of a suspended job that runs again now."""
+        alone_s = self._execution.run_time_s(job.spec, job.parts)
+        self._progress_of(job).resume(self._clock.now, alone_s)
+        self._set_timers(job)
+
+    def interrupt(self, job: SimulatedJob, is_suspended: bool) -> float:
+        """Note that the run of a job ends before the job, and keep its checkpoints.
+
+        Args:
+            job: the job; its timers are still set.
+            is_suspended: whether the job was suspended.
+
+        Returns:
+            Run time that is lost, s.
+        """
+        left_at = {} if is_suspended else self._left_at(job)
+        lost_s = self._progress_of(job).interrupt(self._clock.now, left_at, is_suspended)
+        request = job.spec.request
+        if request is None or request.checkpointing is None:
+            job.progress = None
+        return lost_s
 
     def cancel(self, job: SimulatedJob) -> None:
         """Cancel the pending timers of a job that ends now and remove its processor shares."""
@@ -63,9 +89,48 @@ class EndTimers:
         for processor in job.shared:
             processor.remove(self._clock.now, job)
             self._set_share_timer(processor)
+        job.shared = EMPTY
+
+    def _set_timers(self, job: SimulatedJob) -> None:
+        spec, now_s, progress = job.spec, self._clock.now, job.progress
+        limit_s = spec.requested_s if self._kill_at_walltime else math.inf
+        if progress is not None:
+            limit_s = max(limit_s - progress.used_s(now_s), 0.0)
+        if not self._execution.is_shared(spec, job.parts):
+            run_s = (
+                self._execution.run_time_s(spec, job.parts) if progress is None else progress.left_s
+            )
+            call = self._on_end
+            if run_s > limit_s:
+                run_s, call = limit_s, self._on_walltime
+            job.end = self._clock.at(now_s + run_s, Rank.COMPLETION, call, job)
+            return
+        left_on = None if progress is None else progress.left_on
+        job.shared = self._execution.start(now_s, job, spec, job.parts, left_on)
+        job.shares_left = len(job.shared)
+        for processor in job.shared:
+            self._set_share_timer(processor)
+        if limit_s < math.inf:
+            job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
+
+    def _progress_of(self, job: SimulatedJob) -> Progress:
+        """Return the progress of a job, from now on recorded."""
+        if job.progress is None:
+            job.progress = Progress(None)
+            alone_s = self._execution.run_time_s(job.spec, job.parts)
+            job.progress.begin(job.started_s, alone_s)
+        return job.progress
+
+    def _left_at(self, job: SimulatedJob) -> LeftAt:
+        if not job.shared:
+            return {}
+        return self._execution.left_at(self._clock.now, job, job.spec, job.parts)
 
     def _on_end(self, timer: Timer) -> None:
-        self._end(timer.subject, "completed")
+        self._complete(timer.subject)
+
+    def _complete(self, job: SimulatedJob) -> None:
+        self._end(job, "failed" if job.spec.fails else "completed")
 
     def _on_walltime(self, timer: Timer) -> None:
         self._end(timer.subject, "timeout")
@@ -77,7 +142,7 @@ class EndTimers:
             job: SimulatedJob = share.job
             job.shares_left -= 1
             if not job.shares_left:
-                self._end(job, "completed")
+                self._complete(job)
         self._set_share_timer(processor)
 
     def _set_share_timer(self, processor: SharedProcessor) -> None:

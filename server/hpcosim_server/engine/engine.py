@@ -13,6 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
+    JobStarted,
     JobState,
     NodeGroup,
     NoMoreJobs,
@@ -20,19 +21,22 @@ from hpcosim_protocol import (
     SimulationBegan,
 )
 from hpcosim_server.engine.alarms import Alarms
+from hpcosim_server.engine.availability_changes import change_node
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.dependencies import Histories
 from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.job_actions import JobActions
 from hpcosim_server.engine.job_events import start_of, submission_of
-from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
+from hpcosim_server.engine.job_runs import LOST, Graces, lost_work
+from hpcosim_server.engine.jobs import JobRegister, JobStage, SimulatedJob
+from hpcosim_server.engine.node_changes import NodeChanges
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
 from hpcosim_server.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_server.engine.switching import Switching
-from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
+from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs, check_resources
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
@@ -62,6 +66,8 @@ class Engine:
         rates: price and carbon intensity of the energy; they have no effect on the simulation.
         signals: signals to report to the scheduler, by default none.
         site_events: failures of nodes and actions on jobs, by default none.
+        failure_rng: generator for random failures and repairs; None selects a generator with
+            seed 0.
 
     Attributes:
         rules: options of the simulation.
@@ -80,6 +86,9 @@ class Engine:
         alarms: the pending alarms.
         switching: the pending transitions of power states.
         signals: the signals.
+        end_timers: timers for the ends of running jobs.
+        graces: jobs that end after a time of grace.
+        node_changes: failures, drains and repairs of nodes.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -93,6 +102,7 @@ class Engine:
         rates: Rates = UNKNOWN,
         signals: Iterable[Signal] = (),
         site_events: SiteEvents = NO_SITE_EVENTS,
+        failure_rng: np.random.Generator | None = None,
     ) -> None:
         self.rules = rules = rules or Rules()
         self.rates = rates
@@ -111,20 +121,25 @@ class Engine:
             self.clock, self.power, self.recording, self.outbox.add, self.start
         )
         execution = Execution(platform, rules.reference_ghz)
-        self._end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
+        self.end_timers = EndTimers(self.clock, execution, rules.kill_at_walltime, self.end)
         self._future_jobs = jobs.rows()
         self.resources = Resources(platform)
         self.availability = Availability()
-        histories = Histories(self.jobs, self.recording, self._is_expected)
+        histories = Histories(self.jobs, self.recording, jobs)
         self.eligibility = Eligibility(
             self.clock, self.jobs, histories, self.outbox.add, self._cancel
         )
+        self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
-        self._workload = jobs
-        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
+        self.node_changes = NodeChanges(
+            self.clock,
+            site_events,
+            failure_rng or np.random.default_rng(0),
+            lambda kind, node: change_node(self, kind, node),
+        )
         self._schedule_next_submission()
 
     @property
@@ -160,6 +175,7 @@ class Engine:
             InvariantError: an invariant is violated; the simulator has a bug.
         """
         check_cores(self.cluster, self.jobs)
+        check_resources(self.resources, self.jobs)
         check_jobs(self.jobs, self.recording, self.power, self.now_s)
         check_energy(self.cluster, self.recording, self.start_s, self.now_s)
 
@@ -222,14 +238,18 @@ class Engine:
         self.jobs.move(job, "running")
         job.parts = self.cluster.occupy(now_s, job.nodes, job.tasks)
         job.started_s = now_s
-        self._end_timers.begin(job)
+        self.end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(start_of(job))
+        self.outbox.add(
+            JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks)
+            if job.resources is None
+            else start_of(job)
+        )
         if self.eligibility.is_used:
             self.eligibility.started(job)
 
     def end(self, job: SimulatedJob, final_state: JobState, reason: str = "") -> None:
-        """End a waiting, allocated or running job and release what it holds.
+        """End a job that is not over and release what it holds.
 
         Args:
             job: the job.
@@ -237,22 +257,28 @@ class Engine:
             reason: reason of the end, for the results; empty: none.
         """
         now_s = self.clock.now
-        if job.state == "allocated":
-            self.switching.cancel_wait(job)
+        before = job.state
         self.jobs.move(job, "over")
         if job.nodes:
-            self._end_timers.cancel(job)
-            self.cluster.vacate(now_s, job.parts)
-            self.cluster.release(job.nodes, job.held)
-            self.release_resources(job)
+            if final_state in LOST:
+                self.recording.lost(job.row, lost_work(self, job, before))
+            self.leave(job, before)
         self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
         if self.eligibility.is_used:
             self.eligibility.over(job)
             self.drop_hopeless()
 
-    def release_resources(self, job: SimulatedJob) -> None:
-        """Release the memory, devices and licences of a job."""
+    def leave(self, job: SimulatedJob, before: JobStage) -> None:
+        """Release everything that a job held in the state `before`, which it has left."""
+        if self.graces:
+            self.graces.drop(job)
+        if before == "allocated":
+            self.switching.cancel_wait(job)
+        if before != "suspended":
+            self.end_timers.cancel(job)
+            self.cluster.vacate(self.clock.now, job.parts)
+            self.cluster.release(job.nodes, job.held)
         if job.resources is not None:
             self.resources.release(job.resources)
             job.resources = None
@@ -267,12 +293,6 @@ class Engine:
 
     def _cancel(self, job: SimulatedJob, reason: str) -> None:
         self.end(job, "cancelled", reason)
-
-    def _is_expected(self, job_id: int) -> bool:
-        """Return whether the workload has a job with this id."""
-        if self._expected is None:
-            self._expected = frozenset(self._workload.job_id.tolist())
-        return job_id in self._expected
 
     # Nodes
 

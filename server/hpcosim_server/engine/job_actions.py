@@ -9,8 +9,16 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import JobRequest, JobUpdated
 from hpcosim_server.engine.clock import Rank, Timer
+from hpcosim_server.engine.job_runs import (
+    check_resume,
+    is_requeueable,
+    requeue,
+    resume,
+    suspend,
+)
 from hpcosim_server.engine.jobs import HELD, SimulatedJob
 from hpcosim_server.engine.site_events import JobAction, JobActionKind
+from hpcosim_server.errors import Rejection
 
 if TYPE_CHECKING:
     from hpcosim_server.engine.engine import Engine
@@ -67,6 +75,31 @@ def _release(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
     return True
 
 
+def _requeue(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state == "waiting" or not is_requeueable(job):
+        return False
+    requeue(engine, job, "user", action.begin_s, hold=action.hold)
+    return True
+
+
+def _suspend(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "running":
+        return False
+    suspend(engine, job)
+    return True
+
+
+def _resume(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "suspended":
+        return False
+    try:
+        check_resume(engine, job)
+    except Rejection:  # its cores are not free
+        return False
+    resume(engine, job)
+    return True
+
+
 def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
     """Change a job; the begin time only while it waits."""
     spec, request = job.spec, job.spec.request or JobRequest()
@@ -84,6 +117,8 @@ def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
     if action.requested_s is not None:
         job.spec = spec = spec._replace(requested_s=action.requested_s)
         engine.recording.requested_s[job.row] = action.requested_s
+        if job.state == "running":
+            engine.end_timers.set_again(job)
     engine.outbox.add(JobUpdated(engine.now_s, spec.job_id, spec.requested_s, spec.request))
     if "begin_s" in changed:
         engine.eligibility.begin_at(job, changed["begin_s"])
@@ -96,5 +131,8 @@ _CARRY_OUT: Mapping[JobActionKind, Callable[[Engine, SimulatedJob, JobAction], b
     "cancel": _cancel,
     "hold": _hold,
     "release": _release,
+    "requeue": _requeue,
+    "suspend": _suspend,
+    "resume": _resume,
     "update": _update,
 }

@@ -3,13 +3,18 @@
 A job changes its state along these arrows:
 
     waiting -> allocated -> running -> over
-       |           |                    ^
+       |           |         |   ^      ^
+       |           |         v   |      |
+       |           |       suspended ---|
        |-> running |--------------------|
        |--------------------------------|
+
+A requeue moves an allocated, running or suspended job back to `waiting`.
 
 * `waiting`: the job is submitted and has no allocation.
 * `allocated`: the job has an allocation, and at least one of its nodes is not on yet.
 * `running`: the tasks of the job run on its nodes.
+* `suspended`: the job keeps its nodes, and its tasks have freed their cores.
 * `over`: the job has ended or was rejected. The recording stores its final state, a `JobState` of
   the protocol such as `completed`.
 """
@@ -22,6 +27,7 @@ from typing import Any, Literal
 
 from hpcosim_protocol import RejectionCode
 from hpcosim_server.engine.clock import Timer
+from hpcosim_server.engine.progress import Progress
 from hpcosim_server.errors import IllegalTransition, Rejection
 from hpcosim_server.physics.cluster import AllocationPart
 from hpcosim_server.physics.contention import SharedProcessor
@@ -29,12 +35,13 @@ from hpcosim_server.physics.resources import HeldResources
 from hpcosim_server.record.recording import Recording
 from hpcosim_workloads.table import JobSpec
 
-JobStage = Literal["waiting", "allocated", "running", "over"]
+JobStage = Literal["waiting", "allocated", "running", "suspended", "over"]
 
 TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
     "waiting": frozenset({"allocated", "running", "over"}),
-    "allocated": frozenset({"running", "over"}),
-    "running": frozenset({"over"}),
+    "allocated": frozenset({"running", "waiting", "over"}),
+    "running": frozenset({"suspended", "waiting", "over"}),
+    "suspended": frozenset({"running", "waiting", "over"}),
     "over": frozenset(),
 }
 """The states that may follow each state."""
@@ -42,12 +49,13 @@ TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
 # Causes for which a waiting job is not eligible: bits of `SimulatedJob.blocked`.
 HELD, BEGIN, DEPENDENCY, ARRAY = 1, 2, 4, 8
 
-_EMPTY: list[Any] = []  # shared initial value of all jobs: replaced, never mutated
+EMPTY: list[Any] = []  # shared initial value of all jobs: replaced, never mutated
 
 _STATE_TEXT: Mapping[JobStage, str] = {
     "waiting": "waiting",
     "allocated": "allocated (its nodes are being switched on)",
     "running": "running",
+    "suspended": "suspended",
 }
 
 
@@ -70,6 +78,7 @@ class SimulatedJob:
         shares_left: number of `shared` on which the job has operations left.
         blocked: causes for which the job is not eligible; 0: it is eligible while it waits.
         resources: memory, devices and licences that the job holds; None: none.
+        progress: how far the job is; None: it was not suspended and writes no checkpoints.
     """
 
     __slots__ = (
@@ -80,6 +89,7 @@ class SimulatedJob:
         "nodes",
         "nodes_off",
         "parts",
+        "progress",
         "resources",
         "row",
         "shared",
@@ -96,16 +106,17 @@ class SimulatedJob:
         self.state: JobStage = "waiting"
         self.allocated_s = math.nan
         self.started_s = math.nan
-        self.nodes: list[int] = _EMPTY
-        self.tasks: list[int] = _EMPTY
-        self.held: list[int] = _EMPTY
-        self.parts: list[AllocationPart] = _EMPTY
+        self.nodes: list[int] = EMPTY
+        self.tasks: list[int] = EMPTY
+        self.held: list[int] = EMPTY
+        self.parts: list[AllocationPart] = EMPTY
         self.nodes_off = 0
         self.end: Timer | None = None
-        self.shared: list[SharedProcessor] = _EMPTY
+        self.shared: list[SharedProcessor] = EMPTY
         self.shares_left = 0
         self.blocked = 0
         self.resources: HeldResources | None = None
+        self.progress: Progress | None = None
 
 
 class JobRegister:
@@ -115,18 +126,20 @@ class JobRegister:
         recording: holds the job ids of all submitted jobs.
 
     Attributes:
-        waiting, allocated, running: the jobs in each state by job id, in the order in which they
-            entered the state.
+        waiting, allocated, running, suspended: the jobs in each state by job id, in the order in
+            which they entered the state.
     """
 
     def __init__(self, recording: Recording) -> None:
         self.waiting: dict[int, SimulatedJob] = {}
         self.allocated: dict[int, SimulatedJob] = {}
         self.running: dict[int, SimulatedJob] = {}
+        self.suspended: dict[int, SimulatedJob] = {}
         self._by_state: Mapping[JobStage, dict[int, SimulatedJob]] = {
             "waiting": self.waiting,
             "allocated": self.allocated,
             "running": self.running,
+            "suspended": self.suspended,
         }
         self._recording = recording
         self._rows: dict[int, int] = {}  # updated lazily by `row_of`
@@ -152,7 +165,7 @@ class JobRegister:
     @property
     def is_empty(self) -> bool:
         """Whether every submitted job is over."""
-        return not (self.waiting or self.running or self.allocated)
+        return not (self.waiting or self.running or self.allocated or self.suspended)
 
     @property
     def has_placed(self) -> bool:
@@ -181,9 +194,31 @@ class JobRegister:
         Raises:
             Rejection: the job is unknown, waiting or over.
         """
-        job = self.running.get(job_id) or self.allocated.get(job_id)
+        for jobs in (self.running, self.allocated, self.suspended):
+            if job_id in jobs:
+                return jobs[job_id]
+        raise self._wrong_state(job_id, "job_not_running", "a running, suspended or allocated job")
+
+    def running_job(self, job_id: int) -> SimulatedJob:
+        """Return a running job.
+
+        Raises:
+            Rejection: the job is unknown or in another state.
+        """
+        job = self.running.get(job_id)
         if job is None:
-            raise self._wrong_state(job_id, "job_not_running", "a running or allocated job")
+            raise self._wrong_state(job_id, "job_not_running", "a running job")
+        return job
+
+    def suspended_job(self, job_id: int) -> SimulatedJob:
+        """Return a suspended job.
+
+        Raises:
+            Rejection: the job is unknown or in another state.
+        """
+        job = self.suspended.get(job_id)
+        if job is None:
+            raise self._wrong_state(job_id, "job_not_suspended", "a suspended job")
         return job
 
     def was_submitted(self, job_id: int) -> bool:

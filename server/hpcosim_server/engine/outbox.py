@@ -16,6 +16,10 @@ from hpcosim_protocol import (
     DecisionRejected,
     Event,
     EventKind,
+    NodeDrained,
+    NodeFailed,
+    NodePowerChanged,
+    NodeRepaired,
     SignalChanged,
 )
 from hpcosim_protocol.events import snake_case
@@ -28,7 +32,11 @@ REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
 MAX_REPLACED = 1000
 """Number of replaced events of signals that an outbox keeps until it removes them."""
 
-SIGNALS_ONLY = _BIT_OF_TYPE[SignalChanged]
+QUIET = sum(
+    _BIT_OF_TYPE[kind]
+    for kind in (SignalChanged, NodeFailed, NodeDrained, NodeRepaired, NodePowerChanged)
+)
+"""Kinds of events that may go on for ever while no job can start."""
 
 
 def mask_of(kinds: Iterable[EventKind]) -> int:

@@ -9,7 +9,7 @@ from hpcosim_protocol import Decision, DecisionRejected, Event, EventKind
 from hpcosim_protocol.events import snake_case
 from hpcosim_server.engine.decisions import carry_out
 from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.outbox import DEFAULT_MASK, REJECTIONS_ONLY, SIGNALS_ONLY, mask_of
+from hpcosim_server.engine.outbox import DEFAULT_MASK, QUIET, REJECTIONS_ONLY, mask_of
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.snapshot import snapshot_of
 from hpcosim_server.errors import Rejection, SimulationStuck
@@ -21,7 +21,7 @@ MAX_REJECTED_IN_A_ROW = 1000
 """Livelock limit: consecutive batches at one instant that contain only rejected decisions."""
 
 MAX_SIGNALS_IN_A_ROW = 10_000
-"""Limit of events of signals in a row while jobs wait and nothing else can happen."""
+"""Limit of changes of signals and nodes in a row while jobs wait and nothing else can happen."""
 
 
 class Batch(NamedTuple):
@@ -52,7 +52,7 @@ class Simulation(Engine):
 
     requests = decisions = rejected = 0
     _rejected_in_a_row = 0
-    _signals_before = 0  # number of events of signals at the last other event
+    _quiet_before = 0  # `_quiet_events` at the last other event
 
     def advance(
         self,
@@ -94,8 +94,10 @@ class Simulation(Engine):
                 self._reject(seq, index, decision, rejection)
         self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
         self._check_livelock(before_s)
-        if self.outbox.kinds != SIGNALS_ONLY:
-            self._signals_before = self.signals.count
+        if self.outbox.kinds & ~QUIET:
+            self._quiet_before = self._quiet_events
+        else:
+            self._check_quiet()
         events = self.outbox.take()
         if self.rules.validate:
             self.validate()
@@ -122,11 +124,11 @@ class Simulation(Engine):
                 if not outbox.events:
                     raise self._stuck(
                         "no job runs, no alarm is set, no node is being switched, no signal "
-                        "changes any more and no submission is left"
+                        "changes any more and no submission is left" + self._suspended_text()
                     )
                 return
-            if outbox.kinds == SIGNALS_ONLY:
-                self._check_signals()
+            if not outbox.kinds & ~QUIET:
+                self._check_quiet()
 
     def _advance_to(self, until_s: float) -> None:
         clock = self.clock
@@ -165,16 +167,26 @@ class Simulation(Engine):
                 f"the last because: {last.reason}"
             )
 
-    def _check_signals(self) -> None:
-        """Raise SimulationStuck after more than `MAX_SIGNALS_IN_A_ROW` events of signals."""
-        in_a_row = self.signals.count - self._signals_before
+    @property
+    def _quiet_events(self) -> int:
+        """Number of changes of signals and nodes so far."""
+        return self.signals.count + self.node_changes.count
+
+    def _check_quiet(self) -> None:
+        """Raise SimulationStuck after more than `MAX_SIGNALS_IN_A_ROW` such changes."""
+        in_a_row = self._quiet_events - self._quiet_before
         if in_a_row <= MAX_SIGNALS_IN_A_ROW or self.jobs.running or self.jobs.allocated:
             return
-        if self.all_submitted and not self.alarms:
+        may_come = self.alarms or self.eligibility.expects or self.actions.pending
+        if self.all_submitted and not may_come:
             raise self._stuck(
                 f"no job runs, no alarm is set, no submission is left and the last {in_a_row} "
-                "events were changes of signals"
+                f"events were changes of signals{' or nodes' if self.node_changes.count else ''}"
             )
+
+    def _suspended_text(self) -> str:
+        count = len(self.jobs.suspended)
+        return f"; {count} suspended jobs are not resumed" if count else ""
 
     def _stuck(self, why: str) -> SimulationStuck:
         waiting = self.jobs.waiting

@@ -5,6 +5,9 @@ from __future__ import annotations
 from hpcosim_protocol import (
     Event,
     JobAllocated,
+    JobSuspended,
+    NodeDrained,
+    NodeFailed,
     NodePowerChanged,
     NoMoreJobs,
     SimulationBegan,
@@ -30,7 +33,11 @@ def snapshot_of(engine: Engine) -> list[Event]:
         JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
         for job in jobs.allocated.values()
     ]
-    events += [start_of(job) for job in jobs.running.values()]
+    events += [start_of(job) for job in (*jobs.running.values(), *jobs.suspended.values())]
+    since_s = engine.recording.suspended_since_s
+    events += [JobSuspended(since_s[job.row], job.spec.job_id) for job in jobs.suspended.values()]
+    events += [NodeFailed(at_s, node) for node, at_s in engine.availability.failed.items()]
+    events += [NodeDrained(at_s, node) for node, at_s in engine.availability.drained.items()]
     if engine.all_submitted:
         events.append(NoMoreJobs(engine.now_s))
     return events

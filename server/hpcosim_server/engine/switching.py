@@ -37,6 +37,7 @@ class Switching:
         self._emit = emit
         self._start = start
         self._waiting_for: dict[int, list[SimulatedJob]] = {}
+        self._timers: dict[int, Timer] = {}  # of nodes in transitional states
 
     def switch(self, node: int, after: PowerState) -> None:
         """Move a node to a power state and set the timer that ends a transitional state."""
@@ -46,7 +47,13 @@ class Switching:
         self._emit(NodePowerChanged(now_s, node, after))
         if lasts_s < math.inf:
             end = (node, NEXT[after])
-            self._clock.at(now_s + lasts_s, Rank.POWER, self._on_switched, end)
+            self._timers[node] = self._clock.at(now_s + lasts_s, Rank.POWER, self._on_switched, end)
+
+    def cancel(self, node: int) -> None:
+        """Cancel the transition of a node, for which no job waits; nothing happens without one."""
+        timer = self._timers.pop(node, None)
+        if timer is not None:
+            self._clock.cancel(timer)
 
     def switch_on_for(self, job: SimulatedJob) -> None:
         """Switch on the sleeping nodes of an allocated job and start it when all are on."""
@@ -66,6 +73,7 @@ class Switching:
 
     def _on_switched(self, timer: Timer) -> None:
         node, after = timer.subject
+        del self._timers[node]
         self.switch(node, after)
         if after == "on":
             for job in self._waiting_for.pop(node, ()):

@@ -11,6 +11,7 @@ from hpcosim_server.errors import InvariantError
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import record_of
 from hpcosim_server.record.timeline import node_spans
@@ -45,6 +46,25 @@ def check_cores(cluster: Cluster, jobs: JobRegister) -> None:
         )
 
 
+def check_resources(resources: Resources, jobs: JobRegister) -> None:
+    """Check that free and held memory, devices and licences sum to what the cluster has.
+
+    Raises:
+        InvariantError: the check fails; the message names the node or the licence.
+    """
+    held: Counter[tuple[object, ...]] = Counter()
+    for job in jobs.in_order():
+        if job.resources is not None:
+            _require(job.state != "waiting", f"job {job.spec.job_id} waits, but holds resources")
+            held.update(job.resources.amounts())
+    for key, total, free in resources.balance():
+        _require(
+            free >= 0 and free + held.pop(key, 0) == total,
+            f"{key}: of {total}, {free} are free, and the rest is not what jobs hold",
+        )
+    _require(not held, f"jobs hold what the cluster lacks: {dict(held)}")
+
+
 def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s: float) -> None:
     """Check that each job has one state, the resources of that state, and times in order.
 
@@ -55,6 +75,7 @@ def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s:
         ("waiting", jobs.waiting),
         ("allocated", jobs.allocated),
         ("running", jobs.running),
+        ("suspended", jobs.suspended),
     ):
         for job in held.values():
             _require(
@@ -64,11 +85,11 @@ def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s:
     states = Counter(STATES[code] for code in recording.state)
     _require(
         states["waiting"] == len(jobs.waiting) + len(jobs.allocated)
-        and states["running"] == len(jobs.running)
+        and states["running"] == len(jobs.running) + len(jobs.suspended)
         and states.total() - states["waiting"] - states["running"] == recording.over,
         f"the recording counts {dict(states)} and {recording.over} jobs that are over; "
-        f"the engine has {len(jobs.waiting)} waiting, {len(jobs.allocated)} allocated and "
-        f"{len(jobs.running)} running jobs",
+        f"the engine has {len(jobs.waiting)} waiting, {len(jobs.allocated)} allocated, "
+        f"{len(jobs.running)} running and {len(jobs.suspended)} suspended jobs",
     )
     for row in range(len(recording)):
         _check_row(recording, row, now_s)

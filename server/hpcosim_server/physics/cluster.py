@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpcosim_protocol import NodeGroup, Platform, PowerState, Processor
-from hpcosim_server.physics.power import GroupMeter
+from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_server.physics.power import GroupMeter, RecordedState
 from hpcosim_server.physics.site import Site
 
 
@@ -171,7 +171,7 @@ class Cluster:
             computing = -self._count_idle(part.nodes)
             part.meter.change(now_s, computing, active, [-sum(column) for column in columns])
 
-    def switch(self, now_s: float, node: int, before: PowerState, after: PowerState) -> None:
+    def switch(self, now_s: float, node: int, before: RecordedState, after: RecordedState) -> None:
         """Move a node without tasks from one power state to another."""
         self._note_peak(now_s)
         self.meters[self.group_of[node]].switch(now_s, before, after)
@@ -180,7 +180,7 @@ class Cluster:
         """Return for each of `nodes` the number of tasks on each of its processors."""
         return list(zip(*([busy[node] for node in nodes] for busy in self._tasks), strict=True))
 
-    def power_w(self, node: int, power: PowerState, level: tuple[int, ...]) -> float:
+    def power_w(self, node: int, power: RecordedState, level: tuple[int, ...]) -> float:
         """Return the power of a node, W.
 
         Args:

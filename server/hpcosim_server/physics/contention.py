@@ -99,6 +99,13 @@ class SharedProcessor:
         self._shares = [share for share in self._shares if share.job is not job]
         self._set_speeds(now_s)
 
+    def left_s(self, now_s: float, job: Any) -> float:
+        """Return the remaining work of each task of a job, in seconds at full speed."""
+        share = next(share for share in self._shares if share.job is job)
+        if not share.has_work_left(now_s):
+            return 0.0
+        return max(share.left_s - share.speed * (now_s - share.since_s), 0.0)
+
     def end_due(self, now_s: float) -> list[ProcessorShare]:
         """Mark the shares that end by `now_s` as done and return them.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hpcosim_protocol import Platform, bandwidth_mbps
 from hpcosim_server.physics.cluster import AllocationPart, places
 from hpcosim_server.physics.contention import ProcessorShare, SharedProcessor, check_contention
 from hpcosim_workloads.table import JobSpec
+
+Place = tuple[int, int, int]
+"""Slot of a processor, node, and number of tasks there."""
 
 
 class Execution:
@@ -53,9 +57,23 @@ class Execution:
         )
 
     def start(
-        self, now_s: float, job: Any, spec: JobSpec, parts: list[AllocationPart]
+        self,
+        now_s: float,
+        job: Any,
+        spec: JobSpec,
+        parts: list[AllocationPart],
+        left_on: Callable[[Place, float], float] | None = None,
     ) -> list[SharedProcessor]:
-        """Start a job for which `is_shared` is true and return its processors."""
+        """Start a job for which `is_shared` is true and return its processors.
+
+        Args:
+            now_s: simulation time, s.
+            job: the job, for the shares of the processors.
+            spec: the job as the workload describes it.
+            parts: placement of the tasks.
+            left_on: returns the work on a place whose cores need a time for the whole job, s;
+                None: the whole job.
+        """
         touched = []
         for slot, processor, node, tasks in places(parts):
             shared = self._processors.get((slot, node))
@@ -63,9 +81,27 @@ class Execution:
                 shared = self._processors[slot, node] = SharedProcessor(processor)
             alone_s = self._alone_s(spec, processor.ops_per_s)
             mbps = bandwidth_mbps(spec.memory_volume_mb, alone_s)
-            shared.add(now_s, ProcessorShare(job, tasks, alone_s, mbps))
+            left_s = alone_s if left_on is None else left_on((slot, node, tasks), alone_s)
+            shared.add(now_s, ProcessorShare(job, tasks, left_s, mbps))
             touched.append(shared)
         return touched
+
+    def left_at(
+        self, now_s: float, job: Any, spec: JobSpec, parts: list[AllocationPart]
+    ) -> dict[Place, tuple[float, float]]:
+        """Return the work that is left of a job that `start` started.
+
+        Returns:
+            Remaining work, s at full speed, and run time of the whole job on cores of this speed,
+            s, by place.
+        """
+        return {
+            (slot, node, tasks): (
+                self._processors[slot, node].left_s(now_s, job),
+                self._alone_s(spec, processor.ops_per_s),
+            )
+            for slot, processor, node, tasks in places(parts)
+        }
 
     def _alone_s(self, job: JobSpec, ops_per_s: float) -> float:
         """Return the run time of a task at full speed on a core of this speed, s."""

@@ -28,7 +28,7 @@ class NodePower:
         rng: generator for the durations of transitions that have a standard deviation.
 
     Attributes:
-        state: power state of each node.
+        state: power state of each node; of a failed node, the state before the failure.
         since_s: simulation time at which each node entered its state, s; -infinity: the node has
             been in it from the start.
         nodes_off: number of nodes that are not on.
@@ -74,6 +74,18 @@ class NodePower:
         self.since_s[node] = now_s
         self.nodes_off += (before == "on") - (after == "on")
         return self._duration_s(cluster.kinds[group], after)
+
+    def fail(self, now_s: float, node: int) -> None:
+        """Note that a node without tasks failed. It draws no power until `repair`."""
+        self._cluster.switch(now_s, node, self.state[node], "down")
+
+    def repair(self, now_s: float, node: int) -> None:
+        """Note that a failed node is repaired. It is on."""
+        self._cluster.switch(now_s, node, "down", "on")
+        if self.state[node] != "on":
+            self.nodes_off -= 1
+            self.state[node] = "on"
+            self.since_s[node] = now_s
 
     def _duration_s(self, group: NodeGroup, state: PowerState) -> float:
         times = group.power_states

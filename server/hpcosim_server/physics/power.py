@@ -8,11 +8,19 @@ from typing import Literal, get_args
 
 from hpcosim_protocol import NodeGroup, PowerState
 
-NodeState = Literal["computing", "idle", "sleeping", "switching_on", "switching_off"]
-"""State of a node for energy accounting. A node that is on is computing while it has tasks."""
+NodeState = Literal["computing", "idle", "sleeping", "switching_on", "switching_off", "down"]
+"""State of a node for energy accounting. A node that is on is computing while it has tasks.
+
+A node that failed is `down` until its repair and draws no power.
+"""
 
 NODE_STATES: tuple[NodeState, ...] = get_args(NodeState)
 COMPUTING, IDLE = 0, 1
+
+RecordedState = PowerState | Literal["down"]
+"""Power state of a node, or `down` while it has failed."""
+
+RECORDED_STATES: tuple[RecordedState, ...] = (*get_args(PowerState), "down")
 
 
 class GroupMeter:
@@ -121,9 +129,10 @@ class GroupMeter:
         self._nodes[IDLE] += idle_nodes
         self._sum_power()
 
-    def switch(self, now_s: float, before: PowerState, after: PowerState) -> None:
+    def switch(self, now_s: float, before: RecordedState, after: RecordedState) -> None:
         """Move one node without tasks from one power state to another."""
         self.settle(now_s)
+        self._never_off = False
         self._nodes[_state_of(before)] -= 1
         self._nodes[_state_of(after)] += 1
         self._sum_power()
@@ -132,11 +141,11 @@ class GroupMeter:
         resting_w: float = sum(map(mul, self._node_w[IDLE:], self._nodes[IDLE:]))
         self.power_w = self._computing_w + resting_w
 
-    def node_power_w(self, power: PowerState, tasks: tuple[int, ...]) -> float:
+    def node_power_w(self, power: RecordedState, tasks: tuple[int, ...]) -> float:
         """Return the power of one node, W.
 
         Args:
-            power: power state of the node.
+            power: power state of the node, or `down`.
             tasks: number of tasks on each of its processors.
         """
         if power != "on":
@@ -147,7 +156,7 @@ class GroupMeter:
         )
 
 
-def _state_of(power: PowerState) -> int:
+def _state_of(power: RecordedState) -> int:
     return IDLE if power == "on" else NODE_STATES.index(power)
 
 
@@ -155,5 +164,5 @@ def _power_off_w(group: NodeGroup) -> list[float]:
     """Return the power of a node in the states after `idle`, in the order of `NODE_STATES`, W."""
     states = group.power_states
     if states is None:
-        return [0.0, 0.0, 0.0]
-    return [states.sleep_w, states.switch_on_w, states.switch_off_w]
+        return [0.0, 0.0, 0.0, 0.0]
+    return [states.sleep_w, states.switch_on_w, states.switch_off_w, 0.0]

@@ -19,16 +19,16 @@ Ints = NDArray[np.intc]  # 32 bits: a run may have many placements
 
 
 class _Placements(NamedTuple):
-    """Placements: a job has tasks on a processor from its start to its end. One entry each.
+    """Placements: a job has tasks on a processor in a computing period. One entry each.
 
     Attributes:
-        row: intc[placements], row of the job in the recording.
+        period: intc[placements], number of the computing period.
         processor: intc[placements], number of the processor; nodes number their processors
             consecutively, from node 0.
         tasks: intc[placements], number of tasks of the job on the processor.
     """
 
-    row: Ints
+    period: Ints
     processor: Ints
     tasks: Ints
 
@@ -51,41 +51,38 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     """
     if recording.kind_at:
         return _energies_by_replay(platform, recording, end_s)
-    changes = np.array(recording.changes)
+    periods, changes = recording.periods, np.array(recording.changes)
     starts = changes >= 0
-    rows = np.where(starts, changes, ~changes)
-    start_s, ended_s = np.array(recording.start_s), np.array(recording.end_s)
+    of = np.where(starts, changes, ~changes)
+    start_s, ended_s = np.array(periods.start_s), np.array(periods.end_s)
     # Times of all changes; the last element is the end of jobs that are still running.
-    times_s = np.append(np.where(starts, start_s[rows], ended_s[rows]), end_s)
-    first = np.zeros(len(recording), np.intc)
-    last = np.full(len(recording), len(changes), np.intc)
-    first[rows[starts]] = np.flatnonzero(starts)
-    last[rows[~starts]] = np.flatnonzero(~starts)
+    times_s = np.append(np.where(starts, start_s[of], ended_s[of]), end_s)
+    first = np.flatnonzero(starts).astype(np.intc)  # periods are numbered in order of their starts
+    last = np.full(len(periods), len(changes), np.intc)
+    last[of[~starts]] = np.flatnonzero(~starts)
 
-    row, processor, tasks = _placements(platform, recording, rows[starts])
-    begin, end = first[row], last[row]
+    period, processor, tasks = _placements(platform, recording)
+    begin, end = first[period], last[period]
     run_s = times_s[end] - times_s[begin]
     static_w, dynamic_w, cores = _processors(platform)
     energies_j = dynamic_w[processor] * tasks * run_s
     shared = tasks < cores[processor]  # a job that fills a processor has it alone
     run_s[shared] = _share_s(processor[shared], begin[shared], end[shared], times_s)
     energies_j += static_w[processor] * run_s
+    row = np.array(periods.row)[period]
     return array("d", np.bincount(row, energies_j, len(recording)).tobytes())
 
 
-def _placements(
-    platform: Platform, recording: Recording, started: NDArray[np.int64]
-) -> _Placements:
+def _placements(platform: Platform, recording: Recording) -> _Placements:
     """Return the placements of all jobs.
 
     Args:
         platform: description of the cluster.
         recording: the recording of the run.
-        started: int64[jobs], rows of the jobs in order of their start.
     """
     if all(len(group.processors) == 1 for group in platform.nodes):
-        row = np.repeat(started.astype(np.intc), np.array(recording.places)[started])
-        return _Placements(row, np.array(recording.nodes), np.array(recording.tasks))
+        counts, nodes, tasks = recording.periods.placements()
+        return _Placements(np.repeat(np.arange(len(counts), dtype=np.intc), counts), nodes, tasks)
     # With several processors per node, the placement of tasks depends on the earlier tasks.
     slots = [len(group.processors) for group in platform.nodes for _ in range(group.count)]
     first_of_node = (np.cumsum(slots) - slots).tolist()
@@ -96,7 +93,7 @@ def _placements(
             replay.apply(change)
             if isinstance(change, JobChange) and change.starts:
                 for slot, _, node, tasks in places(replay.parts[change.row]):
-                    yield change.row, first_of_node[node] + slot, tasks
+                    yield change.period, first_of_node[node] + slot, tasks
 
     return _Placements(*np.fromiter(found(), np.dtype((np.intc, 3))).T)
 
@@ -131,7 +128,7 @@ def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats
 
 def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
     """Return `job_energies_j` for a run in which nodes, with one processor each, changed kind."""
-    replay = Replay(platform, recording)
+    replay, periods = Replay(platform, recording), recording.periods
     cluster = replay.cluster
     energies_j = array("d", bytes(8 * len(recording)))
     tasks_of: list[dict[int, int]] = [{} for _ in cluster.capacity]  # by node, then by row
@@ -150,7 +147,8 @@ def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) 
                 charge(node, change.time_s)
         elif isinstance(change, JobChange):
             row = change.row
-            for node, tasks in zip(recording.nodes_of(row), recording.tasks_of(row), strict=True):
+            placed = periods.nodes_of(change.period), periods.tasks_of(change.period)
+            for node, tasks in zip(*placed, strict=True):
                 charge(node, change.time_s)
                 if change.starts and tasks:
                     tasks_of[node][row] = tasks

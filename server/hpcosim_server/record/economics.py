@@ -101,9 +101,12 @@ def rate_warnings(record: RunRecord) -> list[str]:
 def _metered(record: RunRecord, clock: Series) -> dict[NodeState, float]:
     """Return the energy by node state that meters measure on a clock: power x clock speed x s."""
     warped = copy(record.recording)
-    for column in ("start_s", "end_s", "power_s", "kind_s"):
-        times_s = np.array(getattr(warped, column), dtype=np.float64)
-        setattr(warped, column, array("d", clock.cumulative(times_s).tobytes()))
+    warped.periods = copy(warped.periods)
+    periods = warped.periods
+    times = ((periods, "start_s"), (periods, "end_s"), (warped, "power_s"), (warped, "kind_s"))
+    for of, column in times:
+        times_s = np.array(getattr(of, column), dtype=np.float64)
+        setattr(of, column, array("d", clock.cumulative(times_s).tobytes()))
     start, end = clock.cumulative(np.array([record.start_s, record.end_s])).tolist()
     replay = Replay(record.platform, warped, start)
     for change in changes_of(warped):

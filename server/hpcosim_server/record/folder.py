@@ -22,6 +22,7 @@ OWN_FILES = frozenset(
         "jobs.csv",
         "nodes.csv",
         "schedule.csv",
+        "runs.csv",
         "explanations.csv",
         "metrics.json",
         LAST,

@@ -205,7 +205,7 @@ def energies(record: RunRecord) -> Metrics:
     wasted_j = _wasted(by_state)
     return {
         "energy_j": record.energy_j,
-        **{f"{state}_energy_j": state_j for state, state_j in by_state.items()},
+        **{f"{state}_energy_j": by_state[state] for state in by_state if state != "down"},
         "wasted_energy_j": wasted_j,
         "energy_kwh": record.energy_j / J_PER_KWH,
         "wasted_energy_kwh": wasted_j / J_PER_KWH,

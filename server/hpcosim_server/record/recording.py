@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from typing import get_args
+from math import isnan
 
-from hpcosim_protocol import JobState, NodeGroup, PowerState
+from hpcosim_protocol import JobState, NodeGroup
+from hpcosim_protocol.events import RequeueCause
+from hpcosim_server.physics.power import RECORDED_STATES, RecordedState
 from hpcosim_server.record.explanations import Explanations
 from hpcosim_server.record.names import Names
+from hpcosim_server.record.periods import PeriodEnd, Periods
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -25,8 +28,9 @@ STATES: tuple[str, ...] = (
     "preempted",
     "deadline",
 )
+WAITING, RUNNING = 0, 1
 _CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
-POWER_STATES: tuple[PowerState, ...] = get_args(PowerState)
+POWER_STATES: tuple[RecordedState, ...] = RECORDED_STATES
 NAN = float("nan")
 
 
@@ -38,26 +42,32 @@ class Recording:
 
     Attributes:
         job_id: job id, by row.
-        submit_s, start_s, end_s: simulation times, s, by row; NaN before the event.
-        state: index into `STATES`, by row.
+        submit_s: time of the submission, s, by row.
+        start_s: start of the last run, s, by row; NaN before it, also after a requeue.
+        end_s: end of the job, s, by row; NaN before it.
+        state: index into `STATES`, by row; suspended jobs are `running`.
         requested_s: requested run time, s, by row.
         deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
         user, group, partition, account, qos, name: names of the job's user, of its group, of its
             partitions, of its account, of its quality of service and of the job, by row.
         placement: index into `PLACEMENTS`, by row.
-        first_place: index of the job's first entry in `nodes` and `tasks`, by row; -1 before its
-            start.
-        places: number of the job's entries in `nodes` and `tasks`, by row.
-        nodes, tasks: a node number and the number of tasks on the node; the entries of a job are
-            consecutive.
+        periods: the computing periods of all jobs.
+        last_period: number of the last computing period, by row; -1 before the first start.
+        suspended_s: suspended time in all runs, s, by row; jobs without any are absent.
+        suspended_since_s: begin of the suspension of the jobs that are suspended, s, by row.
+        lost_core_s: core-seconds of computing that no later run continued, because of requeues and
+            failures of nodes, by row; jobs without any are absent.
+        requeues: number of requeues by cause; causes without any are absent.
         reasons: why a job did not run, by row: as the server said at its submission or at the end
             of its dependencies, or as the scheduler said.
         declined: rows whose reason is the scheduler's.
         explanations: why jobs waited, as the scheduler said.
         over: number of jobs that are over.
-        changes: starts and ends of jobs: the row for a start, its complement ~row for an end.
-        not_started: rows of jobs that were over before a start, in chronological order.
+        changes: begins and ends of computing periods: the number of the period for a begin, its
+            complement ~number for an end.
+        ended_idle: rows of jobs that were over while none of their tasks ran: they waited or were
+            suspended; in chronological order.
         power_at, power_s, power_node, power_state: changes of power states: index of the next
             entry of `changes`, simulation time, node, and index into `POWER_STATES`.
         kinds: node kinds beyond the groups of the platform, in order of their numbers.
@@ -81,12 +91,14 @@ class Recording:
         self.qos = Names()
         self.name = Names()
         self.placement = array("b")
-        self.first_place = array("q")
-        self.places = array("i")
-        self.nodes = array("i")
-        self.tasks = array("i")
+        self.periods = Periods()
+        self.last_period = array("q")
+        self.suspended_s: dict[int, float] = {}
+        self.suspended_since_s: dict[int, float] = {}
+        self.lost_core_s: dict[int, float] = {}
+        self.requeues: dict[RequeueCause, int] = {}
         self.changes = array("q")
-        self.not_started = array("q")
+        self.ended_idle = array("q")
         self.power_at = array("q")
         self.power_s = array("d")
         self.power_node = array("i")
@@ -121,12 +133,11 @@ class Recording:
         self.qos.append(job.qos)
         self.name.append("" if job.request is None else job.request.name)
         self.placement.append(PLACEMENTS.index(job.placement))
-        self.first_place.append(-1)
-        self.places.append(0)
+        self.last_period.append(-1)
         return len(self.job_id) - 1
 
     def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
-        """Record the start of a job.
+        """Record the start of a run of a job.
 
         Args:
             row: row of the job.
@@ -135,12 +146,43 @@ class Recording:
             tasks: number of tasks on each of `nodes`.
         """
         self.start_s[row] = now_s
-        self.state[row] = 1
-        self.first_place[row] = len(self.nodes)
-        self.places[row] = len(nodes)
-        self.nodes.fromlist(nodes)
-        self.tasks.fromlist(tasks)
-        self.changes.append(row)
+        self.state[row] = RUNNING
+        period = self.periods.begin(row, self.runs_of(row) + 1, now_s, nodes, tasks)
+        self.last_period[row] = period
+        self.changes.append(period)
+
+    def suspended(self, row: int, now_s: float) -> None:
+        """Record the suspension of a running job."""
+        self._end_period(row, now_s, "suspended")
+        self.suspended_since_s[row] = now_s
+
+    def resumed(self, row: int, now_s: float) -> None:
+        """Record that a suspended job runs again."""
+        self._end_suspension(row, now_s)
+        self.last_period[row] = period = self.periods.resume(self.last_period[row], now_s)
+        self.changes.append(period)
+
+    def requeued(self, row: int, now_s: float, cause: RequeueCause, lost_core_s: float) -> None:
+        """Record that a job waits again.
+
+        Args:
+            row: row of the job, which is running, suspended, or allocated.
+            now_s: simulation time, s.
+            cause: why.
+            lost_core_s: core-seconds of computing that are lost.
+        """
+        if self.state[row] == RUNNING and not self._end_suspension(row, now_s):
+            failed = cause == "node_failed"
+            self._end_period(row, now_s, "requeued_node_failed" if failed else "requeued")
+        self.state[row] = WAITING
+        self.start_s[row] = NAN
+        self.requeues[cause] = self.requeues.get(cause, 0) + 1
+        self.lost(row, lost_core_s)
+
+    def lost(self, row: int, core_s: float) -> None:
+        """Record that core-seconds of computing of a job are lost."""
+        if core_s:
+            self.lost_core_s[row] = self.lost_core_s.get(row, 0.0) + core_s
 
     def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:
         """Record that a job is over.
@@ -152,17 +194,30 @@ class Recording:
             reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
-        if self.state[row] == 1:
-            self.changes.append(~row)
+        if self.state[row] != RUNNING or self._end_suspension(row, now_s):
+            self.ended_idle.append(row)
         else:
-            self.not_started.append(row)
+            self._end_period(row, now_s, state)
         self.state[row] = _CODES[state]
         if reason:
             self.reasons[row] = reason
         self.over += 1
 
-    def powered(self, now_s: float, node: int, state: PowerState) -> None:
-        """Record that a node entered a power state."""
+    def _end_suspension(self, row: int, now_s: float) -> bool:
+        """End the suspension of a job; return False if it is not suspended."""
+        if row not in self.suspended_since_s:
+            return False
+        lasted_s = now_s - self.suspended_since_s.pop(row)
+        self.suspended_s[row] = self.suspended_s.get(row, 0.0) + lasted_s
+        return True
+
+    def _end_period(self, row: int, now_s: float, why: PeriodEnd) -> None:
+        period = self.last_period[row]
+        self.periods.end(period, now_s, why)
+        self.changes.append(~period)
+
+    def powered(self, now_s: float, node: int, state: RecordedState) -> None:
+        """Record that a node entered a power state or failed."""
         self.power_at.append(len(self.changes))
         self.power_s.append(now_s)
         self.power_node.append(node)
@@ -185,12 +240,30 @@ class Recording:
         """Return the number of times that a node began to switch off, over all nodes."""
         return self.power_state.count(POWER_STATES.index("switching_off"))
 
+    def runs_of(self, row: int) -> int:
+        """Return the number of runs of a job so far."""
+        period = self.last_period[row]
+        return self.periods.run[period] if period >= 0 else 0
+
+    def suspended_until(self, now_s: float) -> dict[int, float]:
+        """Return the suspended time of jobs up to now, s, by row; jobs without any are absent."""
+        found = dict(self.suspended_s)
+        for row, since_s in self.suspended_since_s.items():
+            found[row] = found.get(row, 0.0) + now_s - since_s
+        return found
+
+    @property
+    def has_single_runs(self) -> bool:
+        """Whether no job was requeued or suspended."""
+        return not (self.requeues or self.suspended_s or self.suspended_since_s)
+
     def nodes_of(self, row: int) -> list[int]:
-        """Return the nodes of a job in the order of its allocation; empty before its start."""
-        first = self.first_place[row]
-        return self.nodes[first : first + self.places[row]].tolist() if first >= 0 else []
+        """Return the nodes of the last run in the order of its allocation.
+
+        The list is empty before the start, also before the start after a requeue.
+        """
+        return self.periods.nodes_of(self.last_period[row]) if not isnan(self.start_s[row]) else []
 
     def tasks_of(self, row: int) -> list[int]:
         """Return the number of tasks on each of `nodes_of(row)`."""
-        first = self.first_place[row]
-        return self.tasks[first : first + self.places[row]].tolist() if first >= 0 else []
+        return self.periods.tasks_of(self.last_period[row]) if not isnan(self.start_s[row]) else []

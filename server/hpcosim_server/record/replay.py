@@ -7,23 +7,26 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from hpcosim_protocol import Platform, PowerState
+from hpcosim_protocol import Platform
 from hpcosim_server.physics.cluster import AllocationPart, Cluster
+from hpcosim_server.physics.power import RecordedState
 from hpcosim_server.record.recording import POWER_STATES, Recording
 
 
 class JobChange(NamedTuple):
-    """A job started or ended.
+    """The tasks of a job began or stopped to compute: a computing period began or ended.
 
     Attributes:
         time_s: simulation time, s.
         row: row of the job in the recording.
-        starts: True if the job started, False if it ended.
+        starts: True if the period began, False if it ended.
+        period: number of the computing period.
     """
 
     time_s: float
     row: int
     starts: bool
+    period: int
 
 
 class PowerChange(NamedTuple):
@@ -37,7 +40,7 @@ class PowerChange(NamedTuple):
 
     time_s: float
     nodes: list[int]
-    state: PowerState
+    state: RecordedState
 
 
 class KindChange(NamedTuple):
@@ -84,16 +87,16 @@ def changes_of(
         since: position after the changes to leave out.
         off: nodes that were in a state other than `on` at that position.
     """
-    of_nodes = _node_changes(recording, since, set(off))
+    of_nodes, periods = _node_changes(recording, since, set(off)), recording.periods
     at, change = next(of_nodes, _NO_MORE)
     for index, code in enumerate(recording.changes[since.changes :], since.changes):
         while at <= index and change is not None:
             yield change
             at, change = next(of_nodes, _NO_MORE)
         if code >= 0:
-            yield JobChange(recording.start_s[code], code, True)
+            yield JobChange(periods.start_s[code], periods.row[code], True, code)
         else:
-            yield JobChange(recording.end_s[~code], ~code, False)
+            yield JobChange(periods.end_s[~code], periods.row[~code], False, ~code)
     while change is not None:
         yield change
         at, change = next(of_nodes, _NO_MORE)
@@ -109,14 +112,14 @@ class Replay:
 
     Attributes:
         cluster: tasks, node kinds and energy meters.
-        power: power state of each node.
+        power: power state of each node, or `down`.
         parts: placement of the tasks of each running job, by row.
     """
 
     def __init__(self, platform: Platform, recording: Recording, start_s: float = 0.0) -> None:
-        self._recording = recording
+        self._periods = recording.periods
         self.cluster = Cluster(platform, start_s, recording.kinds)
-        self.power: list[PowerState] = ["on"] * len(self.cluster.capacity)
+        self.power: list[RecordedState] = ["on"] * len(self.cluster.capacity)
         self.parts: dict[int, list[AllocationPart]] = {}
 
     def apply(self, change: Change) -> None:
@@ -125,7 +128,8 @@ class Replay:
         if isinstance(change, JobChange):
             row = change.row
             if change.starts:
-                nodes, tasks = self._recording.nodes_of(row), self._recording.tasks_of(row)
+                nodes = self._periods.nodes_of(change.period)
+                tasks = self._periods.tasks_of(change.period)
                 self.parts[row] = cluster.occupy(now_s, nodes, tasks)
             else:
                 cluster.vacate(now_s, self.parts.pop(row))

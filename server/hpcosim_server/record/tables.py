@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from hpcosim_server.record.periods import PERIOD_ENDS, Periods
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.timeline import node_spans
@@ -67,6 +69,7 @@ def intervals(numbers: Iterable[int]) -> str:
 
 def _jobs(record: RunRecord) -> Iterator[str]:
     recording, energies_j = record.recording, record.job_energies_j
+    suspended_s = recording.suspended_until(record.end_s)
     for row in range(len(recording)):
         yield (
             f"{recording.job_id[row]},{recording.submit_s[row]},"
@@ -76,7 +79,10 @@ def _jobs(record: RunRecord) -> Iterator[str]:
             f"{_text(recording.reasons.get(row, ''))},"
             f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
             f"{_text(recording.user[row])},{_text(recording.group[row])},"
-            f"{_text(recording.partition[row])}\n"
+            f"{_text(recording.partition[row])},"
+            f"{_text(recording.account[row])},{_text(recording.qos[row])},"
+            f"{_text(recording.name[row])},{recording.runs_of(row)},"
+            f"{suspended_s.get(row, 0.0)},{recording.lost_core_s.get(row, 0.0)}\n"
         )
 
 
@@ -87,17 +93,34 @@ def _nodes(record: RunRecord) -> Iterator[str]:
 
 
 def _schedule(record: RunRecord) -> Iterator[str]:
-    recording = record.recording
-    for row in recording.changes:
-        if row >= 0:
-            nodes, tasks = recording.nodes_of(row), recording.tasks_of(row)
-            numbers, counts = " ".join(map(str, nodes)), " ".join(map(str, tasks))
-            yield f"{recording.job_id[row]},{recording.start_s[row]},{numbers},{counts}\n"
+    recording, periods = record.recording, record.recording.periods
+    runs = array("i", bytes(4 * len(recording)))  # of each job so far
+    for period, row in enumerate(periods.row):
+        if runs[row] < periods.run[period]:
+            runs[row] += 1
+            nodes, tasks = _places(periods, period)
+            yield f"{recording.job_id[row]},{periods.start_s[period]},{nodes},{tasks}\n"
     for row in range(len(recording)):
         rejected = STATES[recording.state[row]] == "rejected"
         by_server = row in recording.reasons and row not in recording.declined
         if rejected and not by_server:
             yield f"{recording.job_id[row]},,,\n"
+
+
+def _runs(record: RunRecord) -> Iterator[str]:
+    job_id, periods = record.recording.job_id, record.recording.periods
+    for period, row in enumerate(periods.row):
+        nodes, tasks = _places(periods, period)
+        yield (
+            f"{job_id[row]},{periods.run[period]},{periods.start_s[period]},"
+            f"{_time(periods.end_s[period])},{PERIOD_ENDS[periods.why[period]]},{nodes},{tasks}\n"
+        )
+
+
+def _places(periods: Periods, period: int) -> tuple[str, str]:
+    """Return the nodes and the numbers of tasks of a computing period as cells."""
+    nodes, tasks = periods.nodes_of(period), periods.tasks_of(period)
+    return " ".join(map(str, nodes)), " ".join(map(str, tasks))
 
 
 def _explanations(record: RunRecord) -> Iterator[str]:
@@ -125,7 +148,12 @@ JOBS = Table(
     (
         Column("job_id", INTEGER, "job id from the workload or from the `submit_job` decision"),
         Column("submit_s", NUMBER, "submission time, s"),
-        Column("start_s", NUMBER, "start time, s; empty if the job has not started"),
+        Column(
+            "start_s",
+            NUMBER,
+            "start time of the last run, s; empty if the job has not started, or waits after a "
+            "requeue",
+        ),
         Column(
             "end_s",
             NUMBER,
@@ -135,23 +163,40 @@ JOBS = Table(
             "state",
             TEXT,
             f"state at the end of the run, one of {', '.join(f'`{state}`' for state in STATES)}; "
-            "`waiting` includes allocated jobs, `timeout` means killed at the requested time",
+            "`waiting` includes allocated jobs, `running` includes suspended jobs, `timeout` means "
+            "killed at the requested time",
         ),
         Column("cores", INTEGER, "number of requested cores"),
-        Column("nodes", NODES, "allocated nodes; empty if the job has not started"),
+        Column("nodes", NODES, "nodes of the last run; empty if `start_s` is empty"),
         Column(
             "energy_j",
             NUMBER,
-            "energy attributed to the job, J: the integral of the dynamic power of its tasks and "
-            "of its share of the static power of their processors; jobs on one processor share "
-            "its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
+            "energy attributed to all runs of the job, J: the integral of the dynamic power of its "
+            "tasks and of its share of the static power of their processors; jobs on one processor "
+            "share its static power equally (Lopez, Stafford, Bosque 2025, equation 1)",
         ),
         Column("reason", TEXT, "why the job did not run, if the server or the scheduler stated it"),
         Column("requested_s", NUMBER, "requested run time, s"),
         Column("placement", TEXT, f"one of {', '.join(f'`{name}`' for name in PLACEMENTS)}"),
-        Column("user", INTEGER, "number of the user who submitted the job; empty if unknown"),
-        Column("group", INTEGER, "number of the user's group; empty if unknown"),
-        Column("partition", INTEGER, "number of the job's partition; empty if unknown"),
+        Column("user", TEXT, "name of the user who submitted the job; empty if unknown"),
+        Column("group", TEXT, "name of the user's group; empty if unknown"),
+        Column(
+            "partition",
+            TEXT,
+            "names of the partitions that the job was submitted to, separated by commas; empty if "
+            "unknown",
+        ),
+        Column("account", TEXT, "name of the job's account; empty if unknown"),
+        Column("qos", TEXT, "name of the job's quality of service; empty if unknown"),
+        Column("name", TEXT, "name of the job; empty: it has none"),
+        Column("runs", INTEGER, "number of runs of the job; above 1 if it was requeued"),
+        Column("suspended_s", NUMBER, "time for which the job was suspended, in all runs, s"),
+        Column(
+            "lost_core_s",
+            NUMBER,
+            "cores * run time that was lost in requeues, in failures of nodes and by preemption, "
+            "core-seconds: the part of the run since its last checkpoint, or all of it",
+        ),
     ),
     _jobs,
 )
@@ -168,7 +213,7 @@ NODE_STATES_OVER_TIME = Table(
             "state",
             TEXT,
             "one of `computing` (on, with at least one task), `idle` (on, without a task), "
-            "`sleeping`, `switching_on`, `switching_off`",
+            "`sleeping`, `switching_on`, `switching_off`, `down` (failed)",
         ),
         Column("power_w", NUMBER, "power of each of the nodes, W"),
     ),
@@ -176,8 +221,8 @@ NODE_STATES_OVER_TIME = Table(
 )
 SCHEDULE = Table(
     "schedule.csv",
-    "one row for each start of a job, in chronological order, then one row for each job that a "
-    "decision rejected; `--scheduler scripted:FILE` replays the file",
+    "one row for each start of a run of a job, in chronological order, then one row for each job "
+    "that a decision rejected; `--scheduler scripted:FILE` replays the file",
     (
         Column("job_id", INTEGER, "job id"),
         Column("start_s", NUMBER, "start time, s; empty if the job was rejected"),
@@ -185,6 +230,28 @@ SCHEDULE = Table(
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
     _schedule,
+)
+RUNS = Table(
+    "runs.csv",
+    "one row for each period in which the tasks of a job occupied its cores, in chronological "
+    "order of the begins: a run that was never suspended has one row; the file is only there if a "
+    "job had more than one run or was suspended",
+    (
+        Column("job_id", INTEGER, "job id"),
+        Column("run", INTEGER, "number of the run of the job, from 1"),
+        Column("start_s", NUMBER, "begin of the period, s"),
+        Column("end_s", NUMBER, "end of the period, s; empty if it has not ended"),
+        Column(
+            "end",
+            TEXT,
+            "why the period ended: `suspended`, `requeued` (by a decision or a user), "
+            "`requeued_node_failed` (a node failed), or the final state of the job; empty if it "
+            "has not ended",
+        ),
+        Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
+        Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
+    ),
+    _runs,
 )
 EXPLANATIONS = Table(
     "explanations.csv",
@@ -199,11 +266,14 @@ EXPLANATIONS = Table(
     ),
     _explanations,
 )
-TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, EXPLANATIONS)
+TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, RUNS, EXPLANATIONS)
 
 
 def tables_of(record: RunRecord) -> Iterator[Table]:
-    """Yield the tables of a run: `EXPLANATIONS` only if there are explanations."""
-    for table in TABLES:
-        if table is not EXPLANATIONS or len(record.recording.explanations):
-            yield table
+    """Yield the tables of a run: `RUNS` and `EXPLANATIONS` only if there is something in them."""
+    recording = record.recording
+    yield from (JOBS, NODE_STATES_OVER_TIME, SCHEDULE)
+    if not recording.has_single_runs:
+        yield RUNS
+    if len(recording.explanations):
+        yield EXPLANATIONS

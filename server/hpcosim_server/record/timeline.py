@@ -7,8 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from hpcosim_protocol import PowerState
-from hpcosim_server.physics.power import NodeState
+from hpcosim_server.physics.power import NodeState, RecordedState
 from hpcosim_server.record.replay import JobChange, Replay, changes_of
 from hpcosim_server.record.run_record import RunRecord
 
@@ -31,7 +30,7 @@ class Span(NamedTuple):
     power_w: float
 
 
-Level = tuple[PowerState, tuple[int, ...], int]
+Level = tuple[RecordedState, tuple[int, ...], int]
 """Power state of a node, number of tasks on each of its processors, and node kind."""
 
 
@@ -68,7 +67,7 @@ def node_spans(record: RunRecord) -> Iterator[Span]:
         for change in together:
             replay.apply(change)
             if isinstance(change, JobChange):
-                touched.update(recording.nodes_of(change.row))
+                touched.update(recording.periods.nodes_of(change.period))
             else:
                 touched.update(change.nodes)
         if now_s < end_s:
