@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.demand import Demands, NodeChoice
-from hpcosim_client.job import Allocation, Ints, Job
+from hpcosim_client.demand import NodeChoice
+from hpcosim_client.demands import Demands
+from hpcosim_client.job import Allocation, Bools, Ints, Job
 from hpcosim_client.placing import Devices, Placing, allocation_of, offered, place
 from hpcosim_client.slots import Slots
 from hpcosim_protocol import Platform
@@ -117,6 +118,32 @@ class FreeResources:
                 if found is not None:
                     return found
         return None
+
+    def alone(self, job: Job, order: Ints) -> Allocation | None:
+        """Return what `place` does on an idle cluster without reservations, with all nodes up."""
+        if job.demand is None:
+            usable = usable_nodes(job, self.capacity, self.capacity)
+            return fill(job, order[np.isin(order, usable)], self.capacity)
+        for choice in job.demand.choices:
+            placing = Placing(job, job.demand, choice, self.slots.capacity, self.slots)
+            found = place(placing, order, offered(placing))
+            if found is not None:
+                return found
+        return None
+
+    def suits(self, job: Job) -> Bools:
+        """Return bool[nodes]: whether all cores of a job fit on the node if nothing else runs."""
+        if job.demand is None:
+            return self.capacity >= job.cores
+        fits = np.zeros(len(self.free), dtype=np.bool_)
+        request = job.demand.request
+        if request.nodes_min > 1 or len(request.required_nodes) > 1:
+            return fits
+        for choice in job.demand.choices:
+            if sum(count for _, count in choice.quotas) <= 1:
+                placing = Placing(job, job.demand, choice, self.slots.capacity, self.slots)
+                fits |= offered(placing) >= job.cores
+        return fits
 
     def complete(self, job: Job, nodes: Ints, tasks: Ints, gres: Devices = ()) -> Allocation | None:
         """Return the allocation of stated nodes and cores; None: a resource is not free there.

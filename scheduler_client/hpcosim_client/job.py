@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hpcosim_client.arrays import Bools as Bools
+from hpcosim_client.arrays import Floats as Floats
+from hpcosim_client.arrays import Ints as Ints
+from hpcosim_client.demand import Demand
 from hpcosim_protocol import JobRequest, Placement
-
-if TYPE_CHECKING:
-    from hpcosim_client.demand import Demand
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class Held(NamedTuple):

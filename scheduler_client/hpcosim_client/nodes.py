@@ -126,8 +126,13 @@ class NodePool(FreeResources):
         self.jobs[allocation.nodes] -= 1
         if allocation.held is not None:
             self.amounts[allocation.held.slots] += allocation.held.amounts
-        if not suspended:
+        if suspended:
+            return
+        if self._withheld:
             self._add_cores(allocation, 1)
+        else:
+            self.free[allocation.nodes] += allocation.cores_per_node
+            self.free_cores += allocation.cores
 
     def suspend(self, allocation: Allocation) -> None:
         """Free the cores of an allocation, whose job keeps its other resources."""
@@ -221,10 +226,6 @@ class NodePool(FreeResources):
 
     def _add_cores(self, allocation: Allocation, sign: int) -> None:
         """Add the cores of an allocation to the free ones, or subtract them."""
-        if not self._withheld:
-            self.free[allocation.nodes] += sign * allocation.cores_per_node
-            self.free_cores += sign * allocation.cores
-            return
         for node, cores in allocation.by_node():
             if node in self._withheld:
                 self._withheld[node] += sign * cores

@@ -85,6 +85,7 @@ class SchedulerState:
         self.rejected: list[DecisionRejected] = []
         self.placements: set[Placement] = set()
         self.is_plain = True
+        self._is_plain_platform = self.nodes.demands.is_plain
         self.signals: dict[str, Signal] = {}
         self.no_more_jobs = False
         # Node of each decision to switch, by the index of the decision in the message.
@@ -127,9 +128,9 @@ class SchedulerState:
         )
         self._submissions += 1
         self.placements.add(event.placement)
-        job.demand = self.nodes.demands.of(job)
-        if job.demand is not None:
-            self.is_plain = False
+        if event.request is not None or not self._is_plain_platform:
+            job.demand = self.nodes.demands.of(job)
+            self.is_plain = self.is_plain and job.demand is None
         if not event.eligible:
             self.pending[event.job_id] = job
             return

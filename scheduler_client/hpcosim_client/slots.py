@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.job import Ints
+from hpcosim_client.arrays import Ints
 from hpcosim_protocol import Platform
 from hpcosim_protocol.resources import WHOLE_DEVICE, provides
 

@@ -88,12 +88,15 @@ class View(SchedulerState):
         self.head: Job | None = None
         self._rejected_now: set[int] = set()
         self._next_alarm = FIRST_ALLOCATED_ALARM
+        self._window_alarm: int | None = None
 
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
         """Apply the events up to `now_s`, and clear the last decisions."""
         self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
         self._rejected_now.clear()
         super().apply(now_s, events)
+        if self.platform.reservations and self.queue:
+            self._wake_at_next_window()
 
     def start(
         self,
@@ -298,6 +301,16 @@ class View(SchedulerState):
         self._set_power(node, "switching_on" if on else "switching_off", self.now_s)
         self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
 
+    def _wake_at_next_window(self) -> None:
+        """Set an alarm for when a reservation begins or ends: a waiting job may fit then."""
+        changes_s = self.nodes.demands.window_changes_s(self.now_s, self.now_s)
+        if not changes_s:
+            return
+        if self._window_alarm is None:
+            self._window_alarm = self.new_alarm()
+        if self.pending_alarms.get(self._window_alarm) != changes_s[0]:
+            self.set_alarm(changes_s[0], self._window_alarm)
+
     def _start(self, job: Job, allocation: Allocation) -> None:
         if job.job_id not in self.queue:
             raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
@@ -309,8 +322,10 @@ class View(SchedulerState):
         self.running[job.job_id] = job
         # On nodes of one core the server infers the tasks.
         tasks = [] if self.nodes.single_core else allocation.tasks.tolist()
-        gres = [] if allocation.held is None else allocation.held.gres
-        self.decisions.append(AllocateJob(job.job_id, allocation.nodes.tolist(), tasks, gres))
+        decision = AllocateJob(job.job_id, allocation.nodes.tolist(), tasks)
+        if allocation.held is not None:
+            decision.gres = allocation.held.gres
+        self.decisions.append(decision)
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Allocation | None:
         self._check_nodes(job, nodes)

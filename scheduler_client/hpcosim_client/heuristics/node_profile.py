@@ -60,8 +60,9 @@ class NodeProfile:
                 self._times_s.append(end_s)
                 self._free.append(self._free[-1].copy())
             self._free[-1][nodes] += freed
-        for free in self._free:
-            free[view.nodes.unavailable()] = 0
+        if gone := view.nodes.unavailable():
+            for free in self._free:
+                free[gone] = 0
         self._total = [int(free[: self._count].sum()) for free in self._free]
 
     def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
 from hpcosim_client.heuristics.power_aware import a_moment_after, nothing_sleeps, with_boots
@@ -257,9 +256,10 @@ class _Pass:
         nodes = self._view.nodes
         if set(nodes.power) & {"switching_on", "switching_off"}:
             return False  # their power changes soon
-        usable = usable_nodes(job, nodes.capacity, nodes.capacity)
-        by_power = usable[np.argsort(self._now.added_per_core_w[usable], kind="stable")]
-        allocation = fill(job, by_power, nodes.capacity)
+        by_power = np.argsort(self._now.added_per_core_w, kind="stable")
+        allocation = nodes.alone(job, by_power)
+        if allocation is None:
+            return True
         alone = PowerProfile(self._view, self._bounds, self._cap, (), self._now.resting_w)
         return not any(
             alone.fits(job, with_boots(self._view, Reservation(start_s, allocation)))
