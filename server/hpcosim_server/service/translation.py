@@ -50,7 +50,7 @@ class Translation:
 
     def __init__(self) -> None:
         self._jobs: dict[int, JobSubmitted] = {}  # jobs that are not over, as they are now
-        self._known: set[int] = set()  # those of them that the client knows
+        self._known: dict[int, float] = {}  # submissions that the client knows: job and time, s
 
     def events(self, event: Event) -> Sequence[Event]:
         """Return what the client receives for an event."""
@@ -59,26 +59,38 @@ class Translation:
 
     def snapshot(self, events: Iterable[Event]) -> list[Event]:
         """Return what a client that resumes its session receives for a snapshot."""
+        known = dict(self._known)
         self._jobs.clear()
         self._known.clear()
-        return [each for event in events for each in self.events(event)]
+        translated = [each for event in events for each in self.events(event)]
+        jobs = {each.job_id: each for each in translated if isinstance(each, JobSubmitted)}
+        # In the order and with the times in which the client learned of them.
+        submitted = [
+            structs.replace(jobs.pop(job_id), time_s=time_s)
+            for job_id, time_s in known.items()
+            if job_id in jobs
+        ]
+        submitted += jobs.values()
+        self._known = {each.job_id: each.time_s for each in submitted}
+        following = iter(submitted)
+        return [next(following) if isinstance(e, JobSubmitted) else e for e in translated]
 
     def _submitted(self, event: JobSubmitted) -> Sequence[Event]:
         self._jobs[event.job_id] = event
         if not event.eligible:
             return ()
-        self._known.add(event.job_id)
+        self._known[event.job_id] = event.time_s
         return (event,)
 
     def _eligible(self, event: JobEligible) -> Sequence[Event]:
-        self._known.add(event.job_id)
+        self._known[event.job_id] = event.time_s
         job = self._jobs[event.job_id]
         return (structs.replace(job, time_s=event.time_s, eligible=True),)
 
     def _waits_again(self, event: JobHeld | JobRequeued) -> Sequence[Event]:
         if event.job_id not in self._known:
             return ()
-        self._known.remove(event.job_id)
+        del self._known[event.job_id]
         return (JobCompleted(event.time_s, event.job_id, "killed"),)
 
     def _updated(self, event: JobUpdated) -> Sequence[Event]:
@@ -92,7 +104,7 @@ class Translation:
         del self._jobs[event.job_id]
         if event.job_id not in self._known:
             return ()
-        self._known.remove(event.job_id)
+        del self._known[event.job_id]
         state = _STATES.get(event.state)
         return (event if state is None else structs.replace(event, state=state),)
 
