@@ -175,6 +175,11 @@ INVALID = [
     ('"gpu:a100": 2', '"gpu:a,b": 2', "expected the name of a generic resource"),
     ("matlab: 3", '"a b": 3', "expected the name of a licence"),
     ("nodes: n1,", "nodes: n9,", r":31: failures\.events\[0\]\.nodes: unknown node 'n9'"),
+    (
+        "  random:\n",
+        "  random:\n    - {nodes: n3, until_failure: {mean_s: 1}, until_repair: {mean_s: 1}}\n",
+        r":34: failures\.random\[1\]\.nodes: node n3 is already in random\[0\]",
+    ),
     ("shape: 0.7", "", "weibull needs shape; add it"),
     ("{mean_s: 600}", "{mean_s: 600, shape: 1}", "shape applies to weibull and lognormal"),
     ("repair_after_s: 5", "kind: repair, repair_after_s: 5", "applies to fail and drain"),

@@ -9,13 +9,14 @@ from msgspec import Meta, Struct
 
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_protocol.resources import numbers_in
+from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Seconds
 from hpcosim_scenarios.model.host_lists import ranges
 from hpcosim_server.engine.site_events import Distribution, FailureModel, NodeChange
 
 Time = Annotated[float, Meta(ge=-1e12, le=1e12)]
 Hosts = Annotated[str, Meta(min_length=1, max_length=100_000)]
-Shape = Annotated[float, Meta(ge=0.01, le=100)]
+Shape = Annotated[float, Meta(ge=0.05, le=10)]
 
 FIELD = "$.failures"
 SHAPED = ("weibull", "lognormal")
@@ -55,7 +56,7 @@ class Times(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     distribution: Literal["constant", "exponential", "weibull", "lognormal"] = "exponential"
-    mean_s: Seconds
+    mean_s: Annotated[float, Meta(ge=1, le=1e12)]
     shape: Shape | None = None
 
     def __post_init__(self) -> None:
@@ -85,8 +86,8 @@ class Failures(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         events: failures, drains and repairs at given times, in any order.
-        random: random failures. The seed of the scenario determines them; another scheduler sees
-            the same failures.
+        random: random failures; a node is in at most one of the entries. The seed of the scenario
+            determines them; another scheduler sees the same failures.
     """
 
     events: Annotated[tuple[NodeEvent, ...], Meta(max_length=100_000)] = ()
@@ -110,10 +111,16 @@ def failure_models(failures: Failures, names: NodeNames) -> Iterator[FailureMode
     """Yield the random failures.
 
     Raises:
-        ScenarioError: a host list is invalid; has the field, not file and line.
+        ScenarioError: a host list is invalid, or a node is there twice; has the field.
     """
+    place_of: dict[int, int] = {}
     for place, model in enumerate(failures.random):
-        nodes = _nodes(model.nodes, names, f"{FIELD}.random[{place}].nodes")
+        field = f"{FIELD}.random[{place}].nodes"
+        nodes = _nodes(model.nodes, names, field)
+        for node in nodes:
+            if (other := place_of.setdefault(node, place)) != place:
+                what = f"node {names.name_of(node)} is already in random[{other}]"
+                raise ScenarioError(f"{what}; expected each node once", field=field)
         yield FailureModel(nodes, _drawn(model.until_failure), _drawn(model.until_repair))
 
 
