@@ -63,6 +63,7 @@ class PassSettings:
 def backfill(
     queue: Iterable[Candidate],
     future: Callable[[], Future],
+    held: Callable[[Candidate], bool],
     start: Callable[[Candidate, Found], bool],
     windows: Windows | None,
     settings: PassSettings,
@@ -72,6 +73,7 @@ def backfill(
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
         future: returns the free resources; called again after each start.
+        held: tells whether a limit holds a job.
         start: starts a job, and returns whether it started.
         windows: advance reservations; None: there are none.
         settings: see `PassSettings`.
@@ -89,7 +91,7 @@ def backfill(
     counts = _Counts(parameters)
     for candidate in queue:
         job = candidate.job
-        if over.get(job.job_id) == 0 or not counts.admit(candidate):
+        if over.get(job.job_id) == 0 or held(candidate) or not counts.admit(candidate):
             continue
         if counts.tested > parameters.bf_max_job_test:
             break

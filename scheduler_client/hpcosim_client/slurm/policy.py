@@ -10,6 +10,7 @@ from hpcosim_client.slurm.backfill import PassSettings, backfill
 from hpcosim_client.slurm.candidates import Candidates, nodes_available
 from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
 from hpcosim_client.slurm.future import Candidate, Found, Future
+from hpcosim_client.slurm.limits import Limits, counted_tres
 from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
 from hpcosim_client.slurm.node_sets import NodeSet
@@ -42,9 +43,11 @@ class SlurmPolicy:
         if not self._ready:
             self._begin(view)
         self._priorities.update(view)
+        self._limits.update(view)
+        self._admit(view)
         self._note_changes(view)
         now_s = view.now_s
-        self._limits.end_jobs(view)
+        self._running.end_jobs(view)
         if self._immediate or self._main_due_s(view) <= now_s + ROUNDING_S:
             self._run_main(view)
         if self._backfill.next_s(now_s) <= now_s + ROUNDING_S and self._site.scheduler.backfill:
@@ -56,10 +59,12 @@ class SlurmPolicy:
         self._clock = SiteClock(site)
         self._main = MainTimer(self._clock, parameters)
         self._backfill = BackfillTimer(self._clock, parameters)
-        self._limits = TimeLimits(self._clock, site.over_time_limit_s)
-        self._priorities = Priorities(site, view.platform)
+        self._running = TimeLimits(self._clock, site.over_time_limit_s)
+        self._priorities = Priorities(site, view.platform, counted_tres(site))
+        self._limits = Limits(site, view.platform, self._priorities.charges)
         self._candidates = Candidates(view.platform, view.nodes)
         self._order = NodeOrder.of(view.platform, site.selection)
+        self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
         reserved = bool(view.platform.reservations)
         self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
         self._stale = True  # whether a pass could start a job
@@ -67,9 +72,21 @@ class SlurmPolicy:
         self._calculation_s = self._priorities.next_s
         self._ready = True
 
+    def _admit(self, view: View) -> None:
+        """Reject the jobs that a limit refuses at their submission, and count the others."""
+        for job in view.arrived:
+            if job.job_id not in view.queue:
+                continue
+            if reason := self._limits.refusal(job, view):
+                view.explain(job, reason)
+                view.reject(job, reason=reason)
+                del view.queue[job.job_id]
+            else:
+                self._limits.submit(job)
+
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
-        self._immediate = self._limits.note(view)
+        self._immediate = self._running.note(view)
         if view.arrived or view.left:
             self._candidates.forget(view.left)
             self._stale = True
@@ -104,8 +121,9 @@ class SlurmPolicy:
         main_pass(
             self._queue(view),
             lambda: self._future(view),
+            lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "main"),
-            lambda candidate, nodes: True,
+            self._empty,
             self._windows,
             self._available(view),
             self._clock.second(now_s),
@@ -120,6 +138,7 @@ class SlurmPolicy:
         backfill(
             self._queue(view),
             lambda: self._future(view),
+            lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "backfill"),
             self._windows,
             PassSettings(
@@ -133,6 +152,10 @@ class SlurmPolicy:
     def _queue(self, view: View) -> list[Candidate]:
         return self._candidates.ordered(self._priorities.ordered(view), self._priority)
 
+    def _held(self, view: View, candidate: Candidate) -> bool:
+        """Return whether a limit holds a job, which holds no other job then."""
+        return bool(self._limits.held(candidate.job, view.now_s, candidate.partition))
+
     def _priority(self, job: Job, partition: str) -> int:
         return self._priorities.priority(job, partition)
 
@@ -140,14 +163,15 @@ class SlurmPolicy:
         return nodes_available(view.nodes, view.nodes.unavailable())
 
     def _future(self, view: View) -> Future:
-        return Future(view.nodes.amounts, self._limits.ends(), view.nodes.slots, self._order)
+        return Future(view.nodes.amounts, self._running.ends(), view.nodes.slots, self._order)
 
     def _start(self, view: View, candidate: Candidate, found: Found, by: str) -> bool:
         job = candidate.job
         tasks = tasks_on_nodes(job, candidate.demand.request.cores_per_task, found.cores)
         if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
             return False
-        self._limits.started(job)
+        self._running.started(job)
+        self._limits.start(job)
         self._backfill.changed(view.now_s)
         self._candidates.forget([job])
         self.started_by[job.job_id] = by
@@ -155,7 +179,7 @@ class SlurmPolicy:
 
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s
-        next_s = self._limits.next_s(view)
+        next_s = self._running.next_s(view)
         if view.queue:
             next_s = min(next_s, self._main_due_s(view), self._priorities.next_s)
             if self._site.scheduler.backfill:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpcosim_client.demand import Demand, NodeChoice, in_ranges
+from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.demands import in_ranges
 from hpcosim_client.job import Ints, Job
 from hpcosim_client.slurm.settings import Selection
 from hpcosim_protocol import Platform

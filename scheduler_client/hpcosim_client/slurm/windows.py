@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_client.demand import Demands
+from hpcosim_client.demands import Demands
 from hpcosim_client.slurm.clock import SiteClock
 from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
