@@ -36,6 +36,7 @@ def main_pass(
     future: Callable[[], Future],
     held: Callable[[Candidate], bool],
     start: Callable[[Candidate, Found], bool],
+    preempt: Callable[[Candidate, NodeSet], bool],
     empty: Future,
     windows: Windows | None,
     available: NodeSet,
@@ -49,6 +50,8 @@ def main_pass(
         future: returns the free resources; called again after each start.
         held: tells whether a limit holds a job; it does not block its partition.
         start: starts a job, and returns whether it started.
+        preempt: ends jobs on some nodes for another job that does not fit, and returns whether it
+            did.
         empty: the resources if no job ran. A job that does not fit there either, because nodes are
             down or reserved, does not block its partition.
         windows: advance reservations; None: there are none.
@@ -82,6 +85,7 @@ def main_pass(
             started.add(candidate.job.job_id)
             free = future()
         elif found is None and empty.find(candidate, everywhere & up) is not None:
+            preempt(candidate, everywhere & available)
             blocked[partition] = candidate
             # Jobs of other partitions must not take the nodes that this one waits for.
             for choice in candidate.choices:

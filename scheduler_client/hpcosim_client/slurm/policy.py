@@ -14,6 +14,7 @@ from hpcosim_client.slurm.limits import Limits, counted_tres
 from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
 from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.preempt import Preemptor
 from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_client.slurm.time_limits import TimeLimits
@@ -64,6 +65,7 @@ class SlurmPolicy:
         self._limits = Limits(site, view.platform, self._priorities.charges)
         self._candidates = Candidates(view.platform, view.nodes)
         self._order = NodeOrder.of(view.platform, site.selection)
+        self._preemptor = Preemptor(site, view, self._order)
         self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
         reserved = bool(view.platform.reservations)
         self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
@@ -123,6 +125,7 @@ class SlurmPolicy:
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "main"),
+            lambda candidate, nodes: self._preempt(view, candidate, nodes) is not None,
             self._empty,
             self._windows,
             self._available(view),
@@ -140,6 +143,7 @@ class SlurmPolicy:
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "backfill"),
+            lambda candidate, nodes: self._preempt(view, candidate, nodes),
             self._windows,
             PassSettings(
                 self._site.scheduler,
@@ -176,6 +180,17 @@ class SlurmPolicy:
         self._candidates.forget([job])
         self.started_by[job.job_id] = by
         return True
+
+    def _preempt(self, view: View, candidate: Candidate, nodes: NodeSet) -> Found | None:
+        """End running jobs so that a job can start; return its place, or None if none ended."""
+        if not self._preemptor.active:
+            return None
+        found = self._preemptor.victims(view, candidate, nodes)
+        if found is None:
+            return None
+        for job in self._preemptor.end(view, found[0]):
+            self._running.killed(job)
+        return found[1]
 
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s
