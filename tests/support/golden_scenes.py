@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,9 +14,10 @@ from hpcosim_client import play
 from hpcosim_client.slurm.policy import SlurmPolicy, slurm
 from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import Dependency, NodeReservation, Platform
-from hpcosim_protocol.events import JOB_STATES
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.engine.site_events import JobAction, NodeChange, SiteEvents
+from hpcosim_server.record.periods import PERIOD_ENDS
+from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,
@@ -25,6 +27,7 @@ from support.golden_slurm import (
     RecordedRun,
     host_names,
     job_table_of,
+    loop_begin,
     micro_cluster,
     micro_settings,
     sbatch_job,
@@ -93,7 +96,7 @@ def read_scene(name: str) -> Scene:
     folder = GOLDEN_SLURM / "scenes" / name
     text = (folder / "t0.txt").read_text(encoding="utf-8")
     t0 = float(re.search(r"^T0 (\S+)", text, re.M)[1])  # type: ignore[index]
-    run = RecordedRun({}, -20.0, t0)
+    run = RecordedRun({}, -20.0, t0, loop_begin_s=loop_begin(20.0 + _first_pass(folder, t0)))
     settings = micro_settings(run)
     extra = EXTRA.get(name, {})
     settings["qos"].update(extra.get("qos", {}))
@@ -116,6 +119,18 @@ def read_scene(name: str) -> Scene:
     scene.events = SiteEvents(tuple(changes), tuple(actions))
     scene.runs = _recorded(folder, t0)
     return scene
+
+
+def _first_pass(folder: Path, t0: float) -> float:
+    """Return the time of the first pass of the main scheduler after T0, s after T0."""
+    with gzip.open(folder / "sched.log.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            found = re.match(r"sched: \[(\S+)\] Running job scheduler", line)
+            if found is not None:
+                at_s = datetime.fromisoformat(found[1] + "+00:00").timestamp() - t0
+                if at_s > 0:
+                    return at_s
+    raise ValueError(f"{folder}: no pass")
 
 
 def _submit(scene: Scene, at_s: float, words: str, answer: str) -> None:
@@ -355,15 +370,27 @@ def play_scene(scene: Scene) -> tuple[dict[str, list[SceneRun]], SlurmPolicy]:
 
 
 def _simulated(simulation: Simulation, names: dict[int, str]) -> dict[str, list[SceneRun]]:
+    """Return the runs of each job by the name that sacct shows."""
     recording = simulation.recording
+    periods = recording.periods
     found: dict[str, list[SceneRun]] = {}
+    of_run: dict[tuple[int, int], SceneRun] = {}
+    for number in range(len(periods)):
+        row, run = periods.row[number], periods.run[number]
+        why = PERIOD_ENDS[periods.why[number]]
+        end_s = periods.end_s[number]
+        if (row, run) in of_run:
+            of_run[row, run].end_s, of_run[row, run].state = end_s, why
+            continue
+        first = periods.first_place[number]
+        places = periods.nodes[first : first + periods.places[number]]
+        nodes = tuple(sorted(NODES[node] for node in places))
+        of_run[row, run] = SceneRun(periods.start_s[number], end_s, why, nodes)
+        found.setdefault(names[recording.job_id[row]], []).append(of_run[row, run])
     for row, job_id in enumerate(recording.job_id):
-        state = JOB_STATES[recording.state[row]].upper()
-        ran = recording.start_s[row] == recording.start_s[row]
-        nodes = tuple(sorted(NODES[node] for node in recording.nodes_of(row))) if ran else ()
-        start = float(recording.start_s[row]) if ran else None
-        run = SceneRun(start, float(recording.end_s[row]), state, nodes)
-        found.setdefault(names[job_id], []).append(run)
+        if names[job_id] not in found:
+            state = STATES[recording.state[row]]
+            found[names[job_id]] = [SceneRun(None, float(recording.end_s[row]), state, ())]
     return found
 
 

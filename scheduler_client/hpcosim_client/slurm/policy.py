@@ -9,6 +9,7 @@ from hpcosim_client.job import Job
 from hpcosim_client.slurm.backfill import PassSettings, backfill
 from hpcosim_client.slurm.candidates import Candidates, nodes_available
 from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
+from hpcosim_client.slurm.deadlines import Deadlines
 from hpcosim_client.slurm.future import Candidate, Found, Future
 from hpcosim_client.slurm.limits import Limits, counted_tres
 from hpcosim_client.slurm.main_pass import MainLimits, main_pass
@@ -17,6 +18,7 @@ from hpcosim_client.slurm.node_sets import NodeSet
 from hpcosim_client.slurm.preempt import Preemptor
 from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.requeues import RequeueDelays
 from hpcosim_client.slurm.time_limits import TimeLimits
 from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
 from hpcosim_client.slurm.windows import ReservationWindows
@@ -49,6 +51,7 @@ class SlurmPolicy:
         self._note_changes(view)
         now_s = view.now_s
         self._running.end_jobs(view)
+        self._deadlines.end_jobs(view)
         if self._immediate or self._main_due_s(view) <= now_s + ROUNDING_S:
             self._run_main(view)
         if self._backfill.next_s(now_s) <= now_s + ROUNDING_S and self._site.scheduler.backfill:
@@ -71,6 +74,10 @@ class SlurmPolicy:
         self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
         self._stale = True  # whether a pass could start a job
         self._immediate = False
+        self._unavailable: list[int] = []
+        self._known: set[int] = set()  # jobs that have been in the queue
+        self._deadlines = Deadlines(self._clock)
+        self._requeues = RequeueDelays()
         self._calculation_s = self._priorities.next_s
         self._ready = True
 
@@ -89,16 +96,31 @@ class SlurmPolicy:
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
         self._immediate = self._running.note(view)
-        if view.arrived or view.left:
-            self._candidates.forget(view.left)
+        self._requeues.note(view)
+        self._candidates.forget(view.left)
+        unavailable = view.nodes.unavailable()
+        if view.arrived or view.left or unavailable != self._unavailable:
             self._stale = True
-            self._main.request(now_s)
             self._backfill.changed(now_s)
+            if self._wakes_main(view) or unavailable != self._unavailable:
+                self._main.request(now_s)
+            self._unavailable = unavailable
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
             self._stale = True
             if view.queue:
                 self._backfill.changed(now_s)
+
+    def _wakes_main(self, view: View) -> bool:
+        """Return whether a job ended, was submitted or changed.
+
+        A job whose begin time or delay is over waits for a pass that runs anyway.
+        """
+        new = any(job.submit_s >= view.now_s - ROUNDING_S for job in view.arrived)
+        updated = any(job.job_id in self._known for job in view.arrived)
+        self._known.update(job.job_id for job in view.arrived)
+        self._known.difference_update(job.job_id for job in view.left)
+        return bool(view.left) or new or updated
 
     def _main_due_s(self, view: View) -> float:
         waiting = bool(view.queue) and (self._stale or self._windows is not None)
@@ -154,7 +176,8 @@ class SlurmPolicy:
         )
 
     def _queue(self, view: View) -> list[Candidate]:
-        return self._candidates.ordered(self._priorities.ordered(view), self._priority)
+        jobs = self._requeues.ready(self._priorities.ordered(view), view.now_s)
+        return self._candidates.ordered(jobs, self._priority)
 
     def _held(self, view: View, candidate: Candidate) -> bool:
         """Return whether a limit holds a job, which holds no other job then."""
@@ -194,7 +217,7 @@ class SlurmPolicy:
 
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s
-        next_s = self._running.next_s(view)
+        next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
         if view.queue:
             next_s = min(next_s, self._main_due_s(view), self._priorities.next_s)
             if self._site.scheduler.backfill:

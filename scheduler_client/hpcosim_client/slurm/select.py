@@ -168,7 +168,7 @@ def _stated(
         missing = count - int(nodes[chosen].sum())
         left[chosen] = 0
         part = Need(0, missing, max(missing, 0))
-        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part)])
+        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part, None)])
         if part.nodes > 0:
             return None
         need.cores -= int(cores[found].sum())
