@@ -13,7 +13,7 @@ from typing import Any
 from hpcosim_client import play
 from hpcosim_client.slurm.policy import SlurmPolicy, slurm
 from hpcosim_client.slurm.settings import parse_site
-from hpcosim_protocol import Dependency, NodeReservation, Platform
+from hpcosim_protocol import Dependency, JobRequest, NodeReservation, Platform
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_server.record.periods import PERIOD_ENDS
@@ -266,6 +266,12 @@ def _run(
             )
     elif words[0] == "scontrol" and words[1] == "create":
         _reserve(scene, fields)
+        # The command wakes the main scheduler, as the submission of a held job does.
+        number = len(scene.jobs) + 1
+        request = JobRequest(hold=True)
+        scene.jobs.append(JobSpec(number, at_s, 1.0, 1.0, 1, "cores", user="user1", request=request))
+        scene.names[number] = f"reservation {number}"
+        actions.append(JobAction(at_s=400.0, job_id=number, kind="cancel"))
     elif words[0] == "scontrol" and words[1] in (
         "hold",
         "release",

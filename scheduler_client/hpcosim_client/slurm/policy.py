@@ -99,12 +99,13 @@ class SlurmPolicy:
         self._requeues.note(view)
         self._candidates.forget(view.left)
         unavailable = view.nodes.unavailable()
-        if view.arrived or view.left or unavailable != self._unavailable:
+        wakes = self._wakes_main(view) or unavailable != self._unavailable
+        self._unavailable = unavailable
+        if view.arrived or wakes:
             self._stale = True
             self._backfill.changed(now_s)
-            if self._wakes_main(view) or unavailable != self._unavailable:
-                self._main.request(now_s)
-            self._unavailable = unavailable
+        if wakes:
+            self._main.request(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
             self._stale = True
@@ -116,7 +117,10 @@ class SlurmPolicy:
 
         A job whose begin time or delay is over waits for a pass that runs anyway.
         """
-        new = any(job.submit_s >= view.now_s - ROUNDING_S for job in view.arrived)
+        now_s = view.now_s - ROUNDING_S
+        newest = next(reversed(view.pending.values()), None)
+        new = any(job.submit_s >= now_s for job in view.arrived)
+        new = new or (newest is not None and newest.submit_s >= now_s)
         updated = any(job.job_id in self._known for job in view.arrived)
         self._known.update(job.job_id for job in view.arrived)
         self._known.difference_update(job.job_id for job in view.left)
