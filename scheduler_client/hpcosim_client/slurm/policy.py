@@ -95,6 +95,7 @@ class SlurmPolicy:
 
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
+        self._main.skip_to(now_s)
         self._immediate = self._running.note(view)
         self._requeues.note(view)
         self._candidates.forget(view.left)
@@ -106,6 +107,8 @@ class SlurmPolicy:
             self._backfill.changed(now_s)
         if wakes:
             self._main.request(now_s)
+        if self._windows is not None and self._windows.changed(now_s):
+            self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
             self._stale = True
@@ -164,6 +167,7 @@ class SlurmPolicy:
         self._backfill.ran(now_s, len(view.queue))
         if not view.queue:
             return
+        self._backfill.changed(now_s)  # it changes the planned starts
         backfill(
             self._queue(view),
             lambda: self._future(view),
@@ -226,6 +230,8 @@ class SlurmPolicy:
             next_s = min(next_s, self._main_due_s(view), self._priorities.next_s)
             if self._site.scheduler.backfill:
                 next_s = min(next_s, self._backfill.next_s(now_s))
+            if self._windows is not None:
+                next_s = min(next_s, self._windows.next_s(now_s))
         if next_s <= now_s:
             next_s = math.nextafter(now_s, math.inf)
         self._alarm.set_or_cancel(view, next_s)
