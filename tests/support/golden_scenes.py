@@ -37,6 +37,9 @@ from support.golden_slurm import (
 SCENES = ("deps", "arrays", "begin_hold", "limits", "resv", "node_fail", "preempt_qos", "shapes")
 TASKS = 1000  # task K of array A has the number A * TASKS + K
 
+LATEST_S = 0.99
+"""Slurm compares whole seconds: a job may end up to so much after the begin of a reservation, s."""
+
 EXTRA: dict[str, dict[str, Any]] = {
     "limits": {
         "qos": {
@@ -319,7 +322,7 @@ def _reserve(scene: Scene, fields: dict[str, str]) -> None:
     reservation = NodeReservation(
         name=fields["ReservationName"],
         nodes=tuple((node, node) for node in nodes),
-        start_s=start_s,
+        start_s=start_s + (LATEST_S if "Flags" in fields else 0.0),
         end_s=start_s + 60.0 * float(fields["Duration"]),
         users=(fields["Users"],),
         flags=tuple(fields["Flags"].split(",")) if "Flags" in fields else (),  # type: ignore[arg-type]

@@ -25,6 +25,13 @@ from hpcosim_client.slurm.windows import ReservationWindows
 from hpcosim_client.view import View
 
 
+EPILOG_S = 0.04
+"""Time from the end of a job that does not end by itself to the report of its nodes, s; measured.
+
+slurmctld runs the main scheduler at that report.
+"""
+
+
 class SlurmPolicy:
     """Schedules as slurmctld does, with its periodic work as alarms.
 
@@ -52,7 +59,7 @@ class SlurmPolicy:
         now_s = view.now_s
         self._running.end_jobs(view)
         self._deadlines.end_jobs(view)
-        if self._immediate or self._main_due_s(view) <= now_s + ROUNDING_S:
+        if min(self._immediate_s, self._main_due_s(view)) <= now_s + ROUNDING_S:
             self._run_main(view)
         if self._backfill.next_s(now_s) <= now_s + ROUNDING_S and self._site.scheduler.backfill:
             self._run_backfill(view)
@@ -73,9 +80,8 @@ class SlurmPolicy:
         reserved = bool(view.platform.reservations)
         self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
         self._stale = True  # whether a pass could start a job
-        self._immediate = False
+        self._immediate_s = math.inf  # pass after the end of jobs that did not end by themselves
         self._unavailable: list[int] = []
-        self._known: set[int] = set()  # jobs that have been in the queue
         self._deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
         self._calculation_s = self._priorities.next_s
@@ -96,7 +102,8 @@ class SlurmPolicy:
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
         self._main.skip_to(now_s)
-        self._immediate = self._running.note(view)
+        if self._running.note(view):
+            self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
         self._candidates.forget(view.left)
         unavailable = view.nodes.unavailable()
@@ -120,14 +127,10 @@ class SlurmPolicy:
 
         A job whose begin time or delay is over waits for a pass that runs anyway.
         """
-        now_s = view.now_s - ROUNDING_S
         newest = next(reversed(view.pending.values()), None)
-        new = any(job.submit_s >= now_s for job in view.arrived)
-        new = new or (newest is not None and newest.submit_s >= now_s)
-        updated = any(job.job_id in self._known for job in view.arrived)
-        self._known.update(job.job_id for job in view.arrived)
-        self._known.difference_update(job.job_id for job in view.left)
-        return bool(view.left) or new or updated
+        if newest is not None and newest.submit_s >= view.now_s - ROUNDING_S:
+            return True
+        return bool(view.left) or any(not _waited_for_time(job) for job in view.arrived)
 
     def _main_due_s(self, view: View) -> float:
         waiting = bool(view.queue) and (self._stale or self._windows is not None)
@@ -135,10 +138,9 @@ class SlurmPolicy:
 
     def _run_main(self, view: View) -> None:
         parameters, now_s = self._site.scheduler, view.now_s
-        if self._immediate:
-            full, self._immediate = False, False
-        else:
-            full = self._main.ran(now_s)
+        full = self._main_due_s(view) <= now_s + ROUNDING_S and self._main.ran(now_s)
+        if self._immediate_s <= now_s + ROUNDING_S:
+            self._immediate_s = math.inf
         if full and view.queue:
             self._backfill.changed(now_s)
         self._stale = False
@@ -227,7 +229,8 @@ class SlurmPolicy:
         now_s = view.now_s
         next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
         if view.queue:
-            next_s = min(next_s, self._main_due_s(view), self._priorities.next_s)
+            due_s = min(self._immediate_s, self._main_due_s(view))
+            next_s = min(next_s, due_s, self._priorities.next_s)
             if self._site.scheduler.backfill:
                 next_s = min(next_s, self._backfill.next_s(now_s))
             if self._windows is not None:
@@ -235,6 +238,15 @@ class SlurmPolicy:
         if next_s <= now_s:
             next_s = math.nextafter(now_s, math.inf)
         self._alarm.set_or_cancel(view, next_s)
+
+
+def _waited_for_time(job: Job) -> bool:
+    """Return whether a job of the queue may have become eligible by the passing of time."""
+    request = job.request
+    if request is None or (request.begin_s is None and not request.dependencies and not job.runs):
+        return False
+    delayed = any(each.delay_s for each in request.dependencies)
+    return request.begin_s is not None or delayed or job.runs > 0
 
 
 def slurm(site: SiteSettings) -> SlurmPolicy:
