@@ -15,6 +15,7 @@ from typing import Any
 from hpcosim_client.slurm.policy import SlurmPolicy, slurm
 from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Partition, Platform, Processor, Switch
+from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 from support.paths import SHARED
 from support.simulating import simulate
@@ -213,6 +214,8 @@ class RecordedRun:
         ctld_start_s: start of slurmctld, s after t0.
         epoch_s: clock at t0, s since 1970.
         main: entries of the log of the main scheduler: time, event and arguments.
+        loop_begin_s: time from the start of slurmctld to its main loop, from the first pass after
+            t0, s.
         backfill: those of the backfill scheduler.
     """
 
@@ -220,6 +223,7 @@ class RecordedRun:
     ctld_start_s: float
     epoch_s: float
     main: list[list[str]] = field(default_factory=list)
+    loop_begin_s: float = 1.15
     backfill: list[list[str]] = field(default_factory=list)
 
 
@@ -244,13 +248,20 @@ def recorded_run(folder: Path) -> RecordedRun:
         for line in (folder / "t0.txt").read_text(encoding="utf-8").splitlines()
     }
     t0 = float(times["t0"])
-    return RecordedRun(
-        jobs,
-        float(times["ctld_start"]) - t0,
-        t0,
-        list(_log(folder / "main-sched.log.gz")),
-        list(_log(folder / "ctld-backfill.log.gz")),
-    )
+    start_s = float(times["ctld_start"]) - t0
+    main = list(_log(folder / "main-sched.log.gz"))
+    first_s = next(float(entry[0]) for entry in main if float(entry[0]) > 0)
+    backfill = list(_log(folder / "ctld-backfill.log.gz"))
+    return RecordedRun(jobs, start_s, t0, main, loop_begin(first_s - start_s), backfill)
+
+
+LOOP_S = 1.003
+"""Time of an iteration of slurmctld's main loop on the machine of the recorded runs, s."""
+
+
+def loop_begin(pass_s: float) -> float:
+    """Return the begin of the main loop from the time of a pass, both s after the start."""
+    return pass_s - round((pass_s - 1.15) / LOOP_S) * LOOP_S
 
 
 def _log(path: Path) -> Iterator[list[str]]:
@@ -271,7 +282,7 @@ def job_table_of(jobs: list[JobSpec]) -> JobTable:
     names = {}
     for name in NAMED:
         columns[name], names[name] = coded([getattr(job, name) for job in jobs])
-    plain = ("job_id", "submit_s", "run_s", "requested_s", "cores", "memory_mb", "fails")
+    plain = ("job_id", "submit_s", "run_s", "requested_s", "cores", "memory_mb", "fails", "deadline_s")
     for name in plain:
         columns[name] = [getattr(job, name) for job in jobs]
     return job_table(
@@ -316,7 +327,8 @@ def micro_settings(run: RecordedRun, **changes: Any) -> dict[str, Any]:
             "bf_max_job_test": 1200,
             "default_queue_depth": 1200,
             "bf_continue": True,
-            "loop_s": 1.003,
+            "loop_s": LOOP_S,
+            "loop_begin_s": run.loop_begin_s,
         },
         "enforce": ["associations", "limits", "qos"],
         "enforce_part_limits": "all",
@@ -356,6 +368,6 @@ def simulated(
             policy.started_by.get(job_id, ""),
             tuple(NODES[node] for node in sorted(nodes)),
             float(recording.end_s[row]),
-            "timelimit" if recording.state[row] == "timeout" else "exit",
+            "timelimit" if STATES[recording.state[row]] == "timeout" else "exit",
         )
     return found, policy

@@ -63,7 +63,9 @@ class PassSettings:
 def backfill(
     queue: Iterable[Candidate],
     future: Callable[[], Future],
+    held: Callable[[Candidate], bool],
     start: Callable[[Candidate, Found], bool],
+    preempt: Callable[[Candidate, NodeSet], Found | None],
     windows: Windows | None,
     settings: PassSettings,
 ) -> list[Planned]:
@@ -72,7 +74,10 @@ def backfill(
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
         future: returns the free resources; called again after each start.
+        held: tells whether a limit holds a job.
         start: starts a job, and returns whether it started.
+        preempt: ends jobs on some nodes for another job that would wait otherwise, and returns its
+            place; None: it did not.
         windows: advance reservations; None: there are none.
         settings: see `PassSettings`.
     """
@@ -89,7 +94,7 @@ def backfill(
     counts = _Counts(parameters)
     for candidate in queue:
         job = candidate.job
-        if over.get(job.job_id) == 0 or not counts.admit(candidate):
+        if over.get(job.job_id) == 0 or held(candidate) or not counts.admit(candidate):
             continue
         if counts.tested > parameters.bf_max_job_test:
             break
@@ -105,6 +110,9 @@ def backfill(
                 if 0 < parameters.bf_max_job_start <= counts.started:
                     break
             continue
+        place = preempt(candidate, _nodes_now(candidate, space, windows, now))
+        if place is not None:
+            at, chosen = now + 1, place
         earlier = over.get(job.job_id)
         if at > now + parameters.bf_window_s or (earlier is not None and earlier <= at):
             continue
@@ -142,6 +150,15 @@ def _earliest(
             return None
         at = later
     return None
+
+
+def _nodes_now(
+    candidate: Candidate, space: NodeSpace, windows: Windows | None, now: int
+) -> NodeSet:
+    """Return the nodes on which a job could start now beside planned jobs and reservations."""
+    end = now + candidate.limit
+    nodes = space.free_during(now, end)[0] & candidate.suitable
+    return nodes if windows is None else nodes & windows.permitted(candidate, now, end)[0]
 
 
 class _Counts:

@@ -11,9 +11,6 @@ from datetime import datetime
 
 from hpcosim_client.slurm.settings import SiteSettings
 
-LOOP_BEGIN_S = 1.15
-"""Time from the start of slurmctld to the first iteration of its main loop, s; measured."""
-
 BACKFILL_BEGIN_S = 0.83
 """Time from the start of slurmctld to that of the backfill scheduler's thread, s; measured."""
 
@@ -35,7 +32,7 @@ class SiteClock:
         start = site.priority.start_time or "1970-01-01T00:00:00"
         since = datetime.fromisoformat(start).replace(tzinfo=None) - datetime(1970, 1, 1)
         self._origin_s = since.total_seconds()
-        self._loop_s = LOOP_BEGIN_S - site.dtstart_s
+        self._loop_s = site.scheduler.loop_begin_s - site.dtstart_s
         self._tick_s = site.scheduler.loop_s
         self.backfill_begin_s = BACKFILL_BEGIN_S - site.dtstart_s
         self.begin = self.second(self._loop_s)
@@ -56,13 +53,3 @@ class SiteClock:
     def first_tick_of(self, second: int) -> float:
         """Return the time of the first iteration in or after a second of the clock."""
         return self.tick_from(self.simulated(second))
-
-    def periodic(self, period: int, at_s: float) -> int:
-        """Return the second of the first run after `at_s` of work that is due every period.
-
-        Such work is done in the first iteration of each period, counted from `begin`.
-        """
-        second = self.begin + max((self.second(at_s) - self.begin) // period, 0) * period
-        while second <= self.begin or self.first_tick_of(second) <= at_s + ROUNDING_S:
-            second += period
-        return second

@@ -34,8 +34,10 @@ class MainLimits:
 def main_pass(
     queue: Iterable[Candidate],
     future: Callable[[], Future],
+    held: Callable[[Candidate], bool],
     start: Callable[[Candidate, Found], bool],
-    blocks: Callable[[Candidate, NodeSet], bool],
+    preempt: Callable[[Candidate, NodeSet], bool],
+    empty: Future,
     windows: Windows | None,
     available: NodeSet,
     now: int,
@@ -46,8 +48,12 @@ def main_pass(
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
         future: returns the free resources; called again after each start.
+        held: tells whether a limit holds a job; it does not block its partition.
         start: starts a job, and returns whether it started.
-        blocks: tells whether a job that does not fit on the nodes blocks its partition.
+        preempt: ends jobs on some nodes for another job that does not fit, and returns whether it
+            did.
+        empty: the resources if no job ran. A job that does not fit there either, because nodes are
+            down or reserved, does not block its partition.
         windows: advance reservations; None: there are none.
         available: nodes that are up.
         now: time of the pass, seconds of the site's clock.
@@ -56,7 +62,7 @@ def main_pass(
     Returns:
         The jobs at which the pass stopped, one of each partition.
     """
-    free = future()
+    free, up = future(), available
     started: set[int] = set()
     blocked: dict[str, Candidate] = {}
     tested: Counter[str] = Counter()
@@ -66,17 +72,20 @@ def main_pass(
             continue
         if 0 < limits.jobs <= number or 0 < limits.starts <= len(started):
             break
+        if held(candidate):
+            continue
         tested[partition] += 1
         if 0 < limits.jobs_of_partition < tested[partition]:
             continue
-        nodes = available
+        everywhere = candidate.suitable
         if windows is not None:
-            nodes &= windows.permitted(candidate, now, now + candidate.limit)[0]
-        found = free.find(candidate, nodes)
+            everywhere &= windows.permitted(candidate, now, now + candidate.limit)[0]
+        found = free.find(candidate, everywhere & available)
         if found is not None and start(candidate, found):
             started.add(candidate.job.job_id)
             free = future()
-        elif found is None and blocks(candidate, nodes):
+        elif found is None and empty.find(candidate, everywhere & up) is not None:
+            preempt(candidate, everywhere & available)
             blocked[partition] = candidate
             # Jobs of other partitions must not take the nodes that this one waits for.
             for choice in candidate.choices:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpcosim_client.demand import Demand, NodeChoice, in_ranges
+from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.demands import in_ranges
 from hpcosim_client.job import Ints, Job
 from hpcosim_client.slurm.settings import Selection
 from hpcosim_protocol import Platform
@@ -167,7 +168,7 @@ def _stated(
         missing = count - int(nodes[chosen].sum())
         left[chosen] = 0
         part = Need(0, missing, max(missing, 0))
-        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part)])
+        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part, None)])
         if part.nodes > 0:
             return None
         need.cores -= int(cores[found].sum())

@@ -12,6 +12,9 @@ from hpcosim_client.slurm.timers import LimitTimer
 from hpcosim_client.view import View
 
 
+ENDED_BY_ITSELF = frozenset({"completed", "failed"})
+
+
 class TimeLimits:
     """Ends of running jobs by their limits.
 
@@ -43,19 +46,16 @@ class TimeLimits:
         heappush(self._heap, (end, job.job_id))
 
     def note(self, view: View) -> bool:
-        """Apply changes of running jobs; return whether a job left that was ended before its end.
+        """Apply changes of running jobs; return whether a job left that did not end by itself.
 
         slurmctld runs the main scheduler at once when the nodes of such a job are free.
         """
-        killed = False
         for job in view.left:
             self._ends.pop(job.job_id, None)
-            if job.job_id in self._ended:
-                self._ended.remove(job.job_id)
-                killed = True
+            self._ended.discard(job.job_id)
         if len(self._ends) != len(view.running) or not (view.left or view.arrived or view.alarms):
             self._renew(view)
-        return killed
+        return any(job.ended_as not in ENDED_BY_ITSELF for job in view.left)
 
     def end_jobs(self, view: View) -> None:
         """End the jobs whose limit has passed, if a check is due now."""

@@ -39,6 +39,12 @@ class MainTimer:
         if self._requested_s is None:
             self._requested_s = at_s
 
+    def skip_to(self, now_s: float) -> None:
+        """Note the requested pass if it was due before `now_s`, when no job waited."""
+        due_s = self.next_s(now_s, waiting=False)
+        if due_s < now_s - ROUNDING_S:
+            self.ran(due_s)
+
     def next_s(self, now_s: float, *, waiting: bool) -> float:
         """Return the time of the next pass, simulated seconds.
 
@@ -46,14 +52,16 @@ class MainTimer:
             now_s: now.
             waiting: whether jobs wait that could start in a pass over the whole queue.
         """
-        full = self._next_full(now_s)
-        full_s = self._clock.first_tick_of(full)
+        full_s = math.inf
+        if waiting:
+            full_s = self._clock.first_tick_of(self._next_full(now_s))
         if self._requested_s is None:
-            return full_s if waiting else math.inf
-        previous = full - self._period  # a pass over the whole queue, although it may be skipped
-        last = max(self._last, previous)
+            return full_s
+        # A pass over the whole queue counts, although it may have been left out.
+        before = self._next_full(self._requested_s)
+        last = max(self._last, before - self._period)
         at_s = max(self._requested_s, self._clock.simulated(last + self._delay))
-        return min(self._clock.tick_from(at_s), full_s)
+        return min(self._clock.tick_from(at_s), self._clock.first_tick_of(before), full_s)
 
     def ran(self, now_s: float) -> bool:
         """Note that a pass runs now; return whether it covers the whole queue."""

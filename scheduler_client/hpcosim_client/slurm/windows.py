@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hpcosim_client.demand import Demands
+import math
+
+from hpcosim_client.demands import Demands
 from hpcosim_client.slurm.clock import SiteClock
 from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
@@ -22,6 +24,17 @@ class ReservationWindows:
     def __init__(self, demands: Demands, clock: SiteClock) -> None:
         self._demands = demands
         self._clock = clock
+        self._seen_s = clock.simulated(clock.begin)
+
+    def changed(self, now_s: float) -> bool:
+        """Return whether a reservation has begun or ended since the last call."""
+        changes = self._demands.window_changes_s(self._seen_s, now_s)
+        self._seen_s = now_s
+        return bool(changes) and changes[0] <= now_s
+
+    def next_s(self, now_s: float) -> float:
+        """Return when the next reservation begins or ends, simulated seconds; infinity: none."""
+        return next(iter(self._demands.window_changes_s(now_s, now_s)), math.inf)
 
     def permitted(self, candidate: Candidate, start: int, end: int) -> tuple[NodeSet, int | None]:
         """Return the nodes, and when the next reservation after `start` begins or ends."""
