@@ -11,8 +11,7 @@ from hpcosim_client import make_policy
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import find_scenario
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.tables import STATES
+from hpcosim_server.record.recording import STATES, Recording
 
 SITE = """\
 name: s
