@@ -7,6 +7,7 @@ from docs.generate.structs import File, Rules, Section, file_of, section_text, s
 
 from hpcosim_client.catalogue.summaries import POWER_MANAGERS
 from hpcosim_client.power.settings import MANAGERS
+from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_protocol.platform import Contention
 from hpcosim_scenarios.model.platform import BOUNDS, STATED
@@ -25,6 +26,13 @@ def power_settings() -> File:
     return file_of(
         *(Section("scheduler.power", kind, f"name: {name}") for name, kind in MANAGERS.items())
     )
+
+
+def site_settings() -> File:
+    """Return the settings of a site, which some schedulers take."""
+    sections = sections_of(SiteSettings)
+    named = (one._replace(path=f"scheduler.settings.{one.path}".strip(".")) for one in sections)
+    return file_of(*named)
 
 
 def tree() -> str:
@@ -51,3 +59,9 @@ def managers() -> str:
         section_text(file, section, level=3, about=f"{sentence(POWER_MANAGERS[name])}.")
         for name, section in zip(MANAGERS, file.sections, strict=True)
     )
+
+
+def site() -> str:
+    """Return the reference of the settings of a site."""
+    file = site_settings()
+    return "\n\n".join(section_text(file, section, level=3) for section in file.sections)
