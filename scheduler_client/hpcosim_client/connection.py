@@ -196,7 +196,7 @@ class Connection:
             session=self.welcome.session,
             seq=self._seq,
             decisions=list(decisions),
-            wake_on=None if wake_on is None else list(wake_on),
+            wake_on=None if wake_on is None else sorted(wake_on),
             elapsed_s=elapsed_s,
         )
         answer = self._request(message, self._seq)

@@ -7,18 +7,30 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hpcosim_client.arrays import Bools as Bools
+from hpcosim_client.arrays import Floats as Floats
+from hpcosim_client.arrays import Ints as Ints
+from hpcosim_client.demand import Demand
 from hpcosim_protocol import JobRequest, Placement
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+
+class Held(NamedTuple):
+    """Resources beyond cores that a job holds; see `hpcosim_client.slots.Slots`.
+
+    Attributes:
+        slots: int64[n], slots of memory, devices and licences, each once.
+        amounts: int64[n], the amount of each.
+        gres: numbers of the devices on each node of the allocation, by name of the resource with
+            its type; empty: none.
+    """
+
+    slots: Ints
+    amounts: Ints
+    gres: list[dict[str, list[int]]]
 
 
 class Allocation(NamedTuple):
-    """Cores for a job.
+    """Cores and other resources for a job.
 
     Attributes:
         nodes: int64[n], node numbers.
@@ -26,12 +38,14 @@ class Allocation(NamedTuple):
         cores_per_node: int64[n], cores that the job occupies on each node; more than `tasks` with
             placement `whole_nodes`.
         cores: the sum of `cores_per_node`.
+        held: the other resources; None: none.
     """
 
     nodes: Ints
     tasks: Ints
     cores_per_node: Ints
     cores: int
+    held: Held | None = None
 
     def by_node(self) -> Iterator[tuple[int, int]]:
         """Return pairs of a node number and the number of cores on it."""
@@ -54,6 +68,10 @@ class Job:
         user, group, account, qos: names; empty: unknown.
         partitions: partitions that the user named, in this order; empty: none.
         request: what the job requires beyond cores and time; None: nothing.
+        demand: the same compared with the cluster, with partitions and memory; None: the job only
+            needs cores.
+        runs: number of runs of the job that have ended because it was requeued.
+        suspended_s: time for which the present run was suspended, in seconds.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
         allocation: the allocated cores; None: the job waits.
         explanation: last reason that `View.explain` sent for the job, and its expected start,
@@ -78,6 +96,9 @@ class Job:
     qos: str = ""
     partitions: tuple[str, ...] = ()
     request: JobRequest | None = None
+    demand: Demand | None = None
+    runs: int = 0
+    suspended_s: float = 0.0
     start_s: float = math.nan
     allocation: Allocation | None = None
     explanation: tuple[str, float | None] | None = None
@@ -87,4 +108,4 @@ class Job:
 
     def expected_end_s(self, now_s: float) -> float:
         """Return the end by the requested time, simulated seconds; at least `now_s`."""
-        return max(self.start_s + self.requested_s, now_s)
+        return max(self.start_s + self.suspended_s + self.requested_s, now_s)

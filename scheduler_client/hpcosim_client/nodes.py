@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 
+from hpcosim_client.free_resources import FreeResources, fill, usable_nodes
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_protocol import Platform, PowerState
 
 
-class NodePool:
-    """Free cores, power states and properties of all nodes, as arrays with one element per node.
+class NodePool(FreeResources):
+    """Resources, power states and properties of all nodes, as arrays with one element per node.
+
+    `FreeResources` has the free resources and finds places for jobs.
 
     Attributes:
         group: int64[nodes], index of the node group.
@@ -19,8 +22,7 @@ class NodePool:
         static_w: float64[nodes], power of a node that computes, without its cores, in W.
         dynamic_w: float64[nodes], further power of each core that computes, in W.
         memory_mb: float64[nodes]; 0: unknown.
-        capacity: int64[nodes], number of cores.
-        free: int64[nodes], cores that can be allocated now.
+        failed, drained: numbers of the nodes that failed or accept no new jobs.
         power: power state of each node, as reported by the server or as just decided.
         power_since_s: when each node entered its power state, simulated seconds.
         on: bool[nodes], whether the node is on and no decision switches it off.
@@ -28,24 +30,21 @@ class NodePool:
         switch_on_s, switch_off_s: float64[nodes], duration of switching, in seconds; 0 for nodes
             that cannot be switched.
         cycle_j: float64[nodes], energy of switching the node off and on again, in J.
-        free_cores: the sum of `free`.
         jobs: int64[nodes], number of jobs that hold cores of the node.
         largest: number of cores of the largest node.
         single_core: whether every node has one core.
     """
 
     def __init__(self, platform: Platform) -> None:
+        super().__init__(platform)
         groups = platform.nodes
         self.group: Ints = np.repeat(np.arange(len(groups)), [group.count for group in groups])
         self.ops_per_s: Floats = np.array([group.ops_per_s for group in groups])[self.group]
         self.static_w: Floats = np.array([group.static_w for group in groups])[self.group]
         self.dynamic_w: Floats = np.array([group.dynamic_w for group in groups])[self.group]
         self.memory_mb: Floats = np.array([group.memory_mb for group in groups])[self.group]
-        self.capacity: Ints = np.array(platform.cores_by_node(), dtype=np.int64)
-        self.free: Ints = self.capacity.copy()
         self.power: list[PowerState] = ["on"] * len(self.capacity)
         self.on = np.ones(len(self.capacity), dtype=np.bool_)
-        self.free_cores = int(self.capacity.sum())
         self.jobs: Ints = np.zeros_like(self.capacity)
         self.power_since_s = [-math.inf] * len(self.capacity)
         states = [group.power_states for group in groups]
@@ -59,21 +58,19 @@ class NodePool:
         # A node that is switched on at t is on at max(t, _from_s) + _boot_s.
         self._from_s: Floats = np.full(len(self.capacity), -math.inf)
         self._boot_s: Floats = np.zeros(len(self.capacity))
-        # Nodes that cannot be allocated: their free cores, and when they are expected back.
-        self._withheld: dict[int, tuple[int, float]] = {}
+        self._withheld: dict[int, int] = {}  # free cores of nodes that cannot be allocated
+        self._returns_s: dict[int, float] = {}  # when the power state permits allocation again
+        self.failed: set[int] = set()
+        self.drained: set[int] = set()
         self.largest = int(self.capacity.max())
         self.single_core = self.largest == 1
-
-    def find(self, job: Job) -> Allocation | None:
-        """Return the lowest-numbered free cores for a job; None: there are too few."""
-        if job.cores > self.free_cores:
-            return None
-        return find_cores(job, self.free, self.capacity)
 
     def find_soonest_on(self, job: Job) -> Allocation | None:
         """Return free cores for a job, in the order of `soonest_first`; None: there are too few."""
         if job.cores > self.free_cores or self.on.all():
             return self.find(job)
+        if job.demand is not None:
+            return self.place(job, self.soonest_first(self._every))
         usable = usable_nodes(job, self.free, self.capacity)
         return fill(job, self.soonest_first(usable), self.free)
 
@@ -85,7 +82,7 @@ class NodePool:
     def unused(self, state: PowerState) -> list[int]:
         """Return the numbers of nodes without a job in a power state other than `on`."""
         off = np.flatnonzero(~self.on & (self.jobs == 0)).tolist()
-        return [node for node in off if self.power[node] == state]
+        return [node for node in off if self.power[node] == state and node not in self.failed]
 
     def expected_on_s(self, now_s: float) -> Floats:
         """Return when each node would be on if it were switched on now.
@@ -107,24 +104,43 @@ class NodePool:
         """Return the number of cores of each of these nodes that no job holds, on or off."""
         cores = self.free[nodes]
         if self._withheld:
-            kept = [self._withheld.get(node, (0, 0.0))[0] for node in nodes.tolist()]
+            kept = [self._withheld.get(node, 0) for node in nodes.tolist()]
             cores = cores + np.array(kept, dtype=np.int64)
         return cores
 
     def take(self, allocation: Allocation) -> None:
-        """Occupy free cores."""
+        """Occupy free cores and other resources."""
         self.free[allocation.nodes] -= allocation.cores_per_node
         self.jobs[allocation.nodes] += 1
         self.free_cores -= allocation.cores
+        if allocation.held is not None:
+            self.amounts[allocation.held.slots] -= allocation.held.amounts
 
-    def give_back(self, allocation: Allocation) -> None:
-        """Free the cores of an allocation; undoes `take`."""
+    def give_back(self, allocation: Allocation, *, suspended: bool = False) -> None:
+        """Free the resources of an allocation; undoes `take`.
+
+        Args:
+            allocation: the allocation.
+            suspended: whether the cores are free already; see `suspend`.
+        """
         self.jobs[allocation.nodes] -= 1
+        if allocation.held is not None:
+            self.amounts[allocation.held.slots] += allocation.held.amounts
+        if suspended:
+            return
         if self._withheld:
-            self._give_back_to_some(allocation)
+            self._add_cores(allocation, 1)
         else:
             self.free[allocation.nodes] += allocation.cores_per_node
             self.free_cores += allocation.cores
+
+    def suspend(self, allocation: Allocation) -> None:
+        """Free the cores of an allocation, whose job keeps its other resources."""
+        self._add_cores(allocation, 1)
+
+    def resume(self, allocation: Allocation) -> None:
+        """Occupy the cores of an allocation again; undoes `suspend`."""
+        self._add_cores(allocation, -1)
 
     def can_be_given(self, node: int) -> bool:
         """Return whether the power state of a node permits its allocation."""
@@ -143,82 +159,79 @@ class NodePool:
         """
         self.power[node] = state
         self.power_since_s[node] = since_s
-        self.on[node] = state == "on"
+        self.on[node] = state == "on" and node not in self.failed
         self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
         # The expected end of switching.
         lasts_s = {"switching_on": self.switch_on_s, "switching_off": self.switch_off_s}.get(state)
         self._from_s[node] = -math.inf if lasts_s is None else since_s + float(lasts_s[node])
         if returns_s is not None:
             self.withhold(node, returns_s)
-        elif node in self._withheld:
-            given, _ = self._withheld.pop(node)
-            self.free[node] += given
-            self.free_cores += given
+            return
+        self._returns_s.pop(node, None)
+        self._offer_again(node)
 
     def withhold(self, node: int, returns_s: float) -> None:
         """Withhold a node from allocation until its next power state, expected at `returns_s`."""
         self.on[node] = False
-        cores = self._withheld[node][0] if node in self._withheld else int(self.free[node])
-        self._withheld[node] = (cores, returns_s)
+        self._returns_s[node] = returns_s
+        self._hide(node)
+
+    def fail(self, node: int) -> None:
+        """Withhold a node that failed until it is repaired."""
+        self.failed.add(node)
+        self.on[node] = False
+        self._hide(node)
+
+    def drain(self, node: int) -> None:
+        """Withhold a node from new jobs until it is repaired. It keeps its power state."""
+        self.drained.add(node)
+        self._hide(node)
+
+    def repair(self, node: int, now_s: float) -> None:
+        """Offer a node again that failed or was drained. A node that failed is on."""
+        self.drained.discard(node)
+        if node in self.failed:
+            self.failed.remove(node)
+            self.set_power(node, "on", now_s, None)
+        self._offer_again(node)
+
+    def returning(self) -> list[tuple[float, int, int]]:
+        """Return (simulated second, node, free cores) of each node that is withheld.
+
+        The time is infinite for nodes that failed or are drained.
+        """
+        gone = self.failed | self.drained
+        return [
+            (math.inf if node in gone else self._returns_s[node], node, cores)
+            for node, cores in self._withheld.items()
+        ]
+
+    def unavailable(self) -> list[int]:
+        """Return the numbers of the nodes that failed or are drained."""
+        return sorted(self.failed | self.drained)
+
+    def _hide(self, node: int) -> None:
+        if node not in self._withheld:
+            self._withheld[node] = int(self.free[node])
         self.free_cores -= int(self.free[node])
         self.free[node] = 0
 
-    def returning(self) -> list[tuple[float, int, int]]:
-        """Return (simulated second, node, free cores) of each node that is withheld."""
-        return [(at_s, node, cores) for node, (cores, at_s) in self._withheld.items()]
+    def _offer_again(self, node: int) -> None:
+        """Offer the free cores of a node unless there is another reason to withhold it."""
+        gone = node in self.failed or node in self.drained or node in self._returns_s
+        if node in self._withheld and not gone:
+            given = self._withheld.pop(node)
+            self.free[node] += given
+            self.free_cores += given
 
-    def _give_back_to_some(self, allocation: Allocation) -> None:
+    def _add_cores(self, allocation: Allocation, sign: int) -> None:
+        """Add the cores of an allocation to the free ones, or subtract them."""
         for node, cores in allocation.by_node():
             if node in self._withheld:
-                kept, returns_s = self._withheld[node]
-                self._withheld[node] = (kept + cores, returns_s)
+                self._withheld[node] += sign * cores
             else:
-                self.free[node] += cores
-                self.free_cores += cores
+                self.free[node] += sign * cores
+                self.free_cores += sign * cores
 
 
 _GOING_OFF = ("switching_off", "sleeping")
-
-
-def find_cores(job: Job, free: Ints, capacity: Ints) -> Allocation | None:
-    """Return the lowest-numbered free cores for a job; None: there are too few.
-
-    Args:
-        job: a waiting job.
-        free: int64[nodes], free cores of each node.
-        capacity: int64[nodes], all cores of each node.
-    """
-    return fill(job, usable_nodes(job, free, capacity), free)
-
-
-def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
-    """Return the numbers of nodes with a core that the job may use, ascending; see `find_cores`."""
-    if job.placement == "one_node":
-        usable = free >= job.cores
-    elif job.placement == "whole_nodes":
-        usable = free == capacity
-    else:
-        usable = free > 0
-    return np.asarray(usable.nonzero()[0])
-
-
-def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
-    """Return the cores of a job that fills nodes in the given order; None: there are too few.
-
-    Args:
-        job: a waiting job.
-        nodes: numbers of nodes with free cores. The last ones are left out if not needed.
-        free: int64[nodes of the cluster], free cores.
-    """
-    nodes = nodes[: job.cores]
-    offered = free[nodes]
-    total = offered.cumsum()
-    last = int(total.searchsorted(job.cores))
-    if last == len(total):
-        return None
-    nodes, held = nodes[: last + 1], offered[: last + 1]
-    tasks = held.copy()
-    tasks[last] -= total[last] - job.cores
-    if job.placement == "whole_nodes":
-        return Allocation(nodes, tasks, held, int(total[last]))
-    return Allocation(nodes, tasks, tasks, job.cores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.explanation import check_explanation
 from hpcosim_client.job import Allocation, Job
-from hpcosim_client.nodes import fill, usable_nodes
+from hpcosim_client.placing import Devices
 from hpcosim_client.power_exchange import PowerExchange
 from hpcosim_client.scheduler_state import SchedulerState
 from hpcosim_protocol import (
@@ -22,10 +23,15 @@ from hpcosim_protocol import (
     KillJob,
     Platform,
     RejectJob,
+    RequeueJob,
+    ResumeJob,
     SetAlarm,
+    SetCheckpoint,
     SetNodePower,
     SubmitJob,
+    SuspendJob,
 )
+from hpcosim_protocol.decisions import KilledAs, RejectedAs
 
 POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
 
@@ -82,25 +88,45 @@ class View(SchedulerState):
         self.head: Job | None = None
         self._rejected_now: set[int] = set()
         self._next_alarm = FIRST_ALLOCATED_ALARM
+        self._window_alarm: int | None = None
 
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
         """Apply the events up to `now_s`, and clear the last decisions."""
         self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
         self._rejected_now.clear()
         super().apply(now_s, events)
+        if self.platform.reservations and self.queue:
+            self._wake_at_next_window()
 
-    def start(self, job: Job, nodes: Sequence[int] | None = None) -> bool:
-        """Start a waiting job if enough cores are free, and return whether it started.
+    def start(
+        self,
+        job: Job,
+        nodes: Sequence[int] | None = None,
+        *,
+        cores: Sequence[int] | None = None,
+        gres: Devices = (),
+    ) -> bool:
+        """Start a waiting job if its resources are free, and return whether it started.
 
         Args:
             job: a job of the queue.
-            nodes: node numbers, which the job fills in this order as its placement permits; None:
-                all nodes in ascending order.
+            nodes: node numbers, which the job fills in this order as its request permits; None: all
+                nodes in ascending order.
+            cores: cores of the job on each of `nodes`, above 0; None: as many as are free.
+            gres: with `cores`, numbers of the devices on each of `nodes`, by name of the resource
+                with its type; a device is named once for each part of it. Empty: those that the
+                server would choose.
 
         Raises:
             PolicyError: the job is not in the queue, or a node does not exist.
         """
-        allocation = self.nodes.find(job) if nodes is None else self._place_on(job, nodes)
+        if nodes is None:
+            allocation = self.nodes.find(job)
+        elif cores is None:
+            allocation = self._place_on(job, nodes)
+        else:
+            self._check_nodes(job, nodes)
+            allocation = self.nodes.complete(job, np.array(nodes), np.array(cores), gres)
         if allocation is None:
             return False
         self._start(job, allocation)
@@ -112,19 +138,91 @@ class View(SchedulerState):
         Raises:
             PolicyError: the job is not in the queue.
         """
-        if (self.nodes.free[allocation.nodes] < allocation.cores_per_node).any():
+        if job.demand is not None:
+            gres = () if allocation.held is None else allocation.held.gres
+            found = self.nodes.complete(job, allocation.nodes, allocation.tasks, gres)
+            if found is None:
+                return False
+            allocation = found
+        elif (self.nodes.free[allocation.nodes] < allocation.cores_per_node).any():
             return False
         self._start(job, allocation)
         return True
 
-    def reject(self, job: Job) -> None:
-        """Reject a waiting job; it leaves the queue with the next events."""
-        self._rejected_now.add(job.job_id)
-        self.decisions.append(RejectJob(job.job_id))
+    def reject(self, job: Job, *, state: RejectedAs = "rejected", reason: str = "") -> None:
+        """End a waiting job; it leaves the queue, or the pending jobs, with the next events.
 
-    def kill(self, job: Job) -> None:
-        """Kill a running job."""
-        self.decisions.append(KillJob(job.job_id))
+        Args:
+            job: a job of `queue` or `pending`.
+            state: its final state.
+            reason: reason, for people; empty: none.
+        """
+        self._rejected_now.add(job.job_id)
+        self.decisions.append(RejectJob(job.job_id, state, reason))
+
+    def kill(self, job: Job, *, grace_s: float = 0.0, state: KilledAs = "killed") -> None:
+        """Kill a running or suspended job; it leaves the view with the events of its end.
+
+        Args:
+            job: the job.
+            grace_s: time for which the job goes on, simulated seconds.
+            state: its final state.
+        """
+        self.decisions.append(KillJob(job.job_id, grace_s, state))
+
+    def requeue(self, job: Job, *, begin_s: float | None = None, grace_s: float = 0.0) -> None:
+        """End the run of a job and let it wait again; it is in `pending` with the next events.
+
+        Args:
+            job: a running or suspended job with `request.requeue`.
+            begin_s: earliest time at which it may start again, simulated seconds; None: now.
+            grace_s: time for which the run goes on, simulated seconds.
+        """
+        self.decisions.append(RequeueJob(job.job_id, begin_s, grace_s))
+
+    def suspend(self, job: Job) -> None:
+        """Suspend a running job. Its cores are free immediately; it keeps its other resources.
+
+        Raises:
+            PolicyError: the job does not run.
+        """
+        if job.job_id not in self.running:
+            raise PolicyError(f"job {job.job_id} cannot be suspended: it is not running")
+        self._suspend(job.job_id, self.now_s)
+        self.decisions.append(SuspendJob(job.job_id))
+
+    def resume(self, job: Job) -> bool:
+        """Resume a suspended job if its cores are free, and return whether it runs again.
+
+        Raises:
+            PolicyError: the job is not suspended.
+        """
+        if job.job_id not in self.suspended:
+            raise PolicyError(f"job {job.job_id} cannot be resumed: it is not suspended")
+        place = job.allocation
+        if place is not None and (self.nodes.idle_cores(place.nodes) < place.cores_per_node).any():
+            return False
+        self._resume(job.job_id, self.now_s)
+        self.decisions.append(ResumeJob(job.job_id))
+        return True
+
+    def set_checkpoint(self, job: Job, interval_s: float) -> None:
+        """Set the computing time between two checkpoints of a waiting job.
+
+        Args:
+            job: a job of `queue` or `pending` with `request.checkpointing`.
+            interval_s: simulated seconds, > 0.
+
+        Raises:
+            PolicyError: the job writes no checkpoints, or the interval is not above 0.
+        """
+        if job.request is None or job.request.checkpointing is None:
+            raise PolicyError(f"job {job.job_id} writes no checkpoints: its request states no cost")
+        if not 0.0 < interval_s < math.inf:
+            raise PolicyError(
+                f"checkpoint interval of job {job.job_id}: expected seconds > 0, got {interval_s}"
+            )
+        self.decisions.append(SetCheckpoint(job.job_id, interval_s))
 
     def submit(self, job: SubmitJob) -> None:
         """Submit a job, if the scenario has `dynamic_jobs: true`."""
@@ -203,6 +301,16 @@ class View(SchedulerState):
         self._set_power(node, "switching_on" if on else "switching_off", self.now_s)
         self.decisions.append(SetNodePower(node, "on" if on else "sleeping"))
 
+    def _wake_at_next_window(self) -> None:
+        """Set an alarm for when a reservation begins or ends: a waiting job may fit then."""
+        changes_s = self.nodes.demands.window_changes_s(self.now_s, self.now_s)
+        if not changes_s:
+            return
+        if self._window_alarm is None:
+            self._window_alarm = self.new_alarm()
+        if self.pending_alarms.get(self._window_alarm) != changes_s[0]:
+            self.set_alarm(changes_s[0], self._window_alarm)
+
     def _start(self, job: Job, allocation: Allocation) -> None:
         if job.job_id not in self.queue:
             raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
@@ -214,18 +322,22 @@ class View(SchedulerState):
         self.running[job.job_id] = job
         # On nodes of one core the server infers the tasks.
         tasks = [] if self.nodes.single_core else allocation.tasks.tolist()
-        self.decisions.append(AllocateJob(job.job_id, allocation.nodes.tolist(), tasks))
+        decision = AllocateJob(job.job_id, allocation.nodes.tolist(), tasks)
+        if allocation.held is not None:
+            decision.gres = allocation.held.gres
+        self.decisions.append(decision)
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Allocation | None:
+        self._check_nodes(job, nodes)
+        return self.nodes.place(job, np.array(nodes, dtype=np.int64))
+
+    def _check_nodes(self, job: Job, nodes: Sequence[int]) -> None:
         if not all(0 <= node < len(self.nodes.free) for node in nodes):
             last = len(self.nodes.free) - 1
             raise PolicyError(
                 f"job {job.job_id} cannot start on nodes {list(nodes)}: expected numbers from 0 to "
                 f"{last}"
             )
-        chosen = np.array(nodes, dtype=np.int64)
-        usable = usable_nodes(job, self.nodes.free, self.nodes.capacity)
-        return fill(job, chosen[np.isin(chosen, usable)], self.nodes.free)
 
 
 Policy = Callable[[View], None]

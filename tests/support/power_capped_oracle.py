@@ -8,6 +8,7 @@ from copy import copy
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics.list_scheduling import SUBMISSION
 from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
 from hpcosim_client.heuristics.power_aware import a_moment_after, with_boots
@@ -15,7 +16,6 @@ from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.heuristics.sleep_wait import SleepWait
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
 
@@ -183,7 +183,7 @@ class PowerProfile:
         self.times_s: Floats = np.unique([now_s, *changes_s, *ends_s])
         self._tasks: Ints = np.zeros((len(self.times_s), len(view.nodes.free)), dtype=np.int64)
         self._resting_w = bounds.resting_w(view.nodes.power)
-        for end_s, (nodes, tasks, _, _) in held:
+        for end_s, (nodes, tasks, *_) in held:
             self._tasks[np.ix_(self.times_s < end_s, nodes)] += tasks
             self._resting_w[nodes] = np.maximum(self._resting_w, bounds.awake_w)[nodes]
         # Nodes that are not on boot before they compute.
@@ -217,7 +217,7 @@ class PowerProfile:
 
     def _added(self, job: Job, reservation: Reservation) -> tuple[Floats, Ints, Floats]:
         """Return the added power of each step, and the new tasks and wakings of the nodes."""
-        nodes, added, _, _ = _allocation(reservation)
+        nodes, added, *_ = _allocation(reservation)
         during = self._during(reservation.start_s, reservation.runs_s + job.requested_s)
         before, asleep_to_s = self._tasks[:, nodes], self._woken_s[nodes]
         after = before + during[:, None] * added

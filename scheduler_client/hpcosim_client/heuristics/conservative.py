@@ -41,13 +41,15 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
 
     def decide(view: View) -> None:
         aware = awareness != "unaware" and not nothing_sleeps(view)
+        for job in view.arrived:  # it waits again, or its request changed
+            held.pop(job.job_id, None)
         profile = power_profile(view, awareness) if aware else profile_of(view)
         book = _Book(view, profile, held, awareness if aware else "unaware")
         jobs = view.queue.values()
         known = [job for job in jobs if job.job_id in held]
         for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
             book.renew(job)
-        if aware or any(view.now_s != job.start_s + job.requested_s for job in view.left):
+        if aware or any(view.now_s != job.expected_end_s(-math.inf) for job in view.left):
             for job in [job for job in known if job.job_id in held]:
                 profile.release(job)
                 book.reserve(job, view.now_s)

@@ -80,7 +80,7 @@ def check_jobs_fit(view: View, plan: StepPlan) -> None:
     """Raise PolicyError for a job that fits on no machine of an idle cluster."""
     check_one_node_jobs(view, "a plan of machines places")
     for job in view.arrived:
-        wide = [node for node, cores in enumerate(view.nodes.capacity) if cores >= job.cores]
+        wide = view.nodes.suits(job).nonzero()[0].tolist()
         steps = min(plan.steps(job, node) for node in wide)
         if steps > plan.horizon:
             raise PolicyError(

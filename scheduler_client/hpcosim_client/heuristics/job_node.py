@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.list_scheduling import Start, by_fixed_key, by_random_order
 from hpcosim_client.heuristics.node_keys import NODE_KEYS, NodeKey, energy_estimates_j
 from hpcosim_client.job import Allocation, Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.view import Policy, View
 
 JOB_KEYS: Mapping[str, orders.Key] = {
@@ -128,16 +128,24 @@ def _find(view: View, job: Job, node_key: NodeKey, *, soonest_on: bool) -> Alloc
     nodes = view.nodes
     if job.cores > nodes.free_cores:
         return None
-    candidates = usable_nodes(job, nodes.free, nodes.capacity)
-    fits_a_node = job.cores <= nodes.largest
+    free = nodes.free
+    if job.demand is None:
+        candidates = usable_nodes(job, free, nodes.capacity)
+        fits_a_node = job.cores <= nodes.largest
+    else:
+        free = nodes.offered(job)
+        candidates, fits_a_node = free.nonzero()[0], bool(nodes.suits(job).any())
     if fits_a_node:
-        candidates = candidates[nodes.free[candidates] >= job.cores]
+        candidates = candidates[free[candidates] >= job.cores]
     if job.max_energy_j < math.inf and fits_a_node:
         estimates_j = energy_estimates_j(view, job.requested_s, job.cores, nodes.jobs)
         candidates = candidates[estimates_j[candidates] <= job.max_energy_j]
     if not len(candidates):
         return None
     keys = node_key(view)[candidates]
+    if job.demand is not None:
+        ordered = candidates[keys.argsort(kind="stable")]
+        return nodes.place(job, nodes.soonest_first(ordered) if soonest_on else ordered)
     if soonest_on:
         return fill(job, nodes.soonest_first(candidates[keys.argsort(kind="stable")]), nodes.free)
     if job.cores <= nodes.free[first := candidates[keys.argmin()]]:

@@ -11,9 +11,21 @@ from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import EventKind
 
-SUBMISSION: tuple[EventKind, ...] = ("job_submitted",)
-ROOM: tuple[EventKind, ...] = ("job_completed", "node_power_changed", "node_repaired")
-"""Events after which a job that did not fit may fit."""
+SUBMISSION: frozenset[EventKind] = frozenset({"job_submitted", "job_eligible"})
+"""Events after which a job may be in the queue."""
+ROOM: frozenset[EventKind] = frozenset(
+    {
+        "job_completed",
+        "job_requeued",
+        "job_suspended",
+        "job_eligible",
+        "job_held",
+        "job_updated",
+        "node_power_changed",
+        "node_repaired",
+    }
+)
+"""Events after which a job that did not fit may fit, or is not the head of the queue any more."""
 
 
 Start = Callable[[View, Job], bool]

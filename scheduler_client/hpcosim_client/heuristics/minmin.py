@@ -132,11 +132,14 @@ def problem_of(view: View) -> Problem:
     for job in view.running.values():
         assert job.allocation is not None
         for node, held in job.allocation.by_node():
-            end_s = job.start_s + job.requested_s * scale[node]
+            end_s = job.start_s + job.suspended_s + job.requested_s * scale[node]
             ends_s[node] += [max(end_s, view.now_s)] * held
     run_s = np.outer(scale, [job.requested_s for job in jobs])
     run_s[[not ends for ends in ends_s]] = np.inf  # nodes that cannot be allocated now
     run_s[cores > view.nodes.capacity[:, np.newaxis]] = np.inf
+    for column, job in enumerate(jobs):
+        if job.demand is not None:
+            run_s[~view.nodes.suits(job), column] = np.inf
     run_s[~affordable(view, jobs, view.nodes.jobs)] = np.inf
     placeable = np.isfinite(run_s).any(axis=0)
     return Problem(

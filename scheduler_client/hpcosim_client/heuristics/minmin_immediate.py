@@ -101,7 +101,7 @@ def _lines_of_running(view: View) -> list[dict[int, float]]:
     for job in view.running.values():
         assert job.allocation is not None
         for node in job.allocation.nodes.tolist():
-            lines[node][job.job_id] = job.start_s + job.requested_s * scale[node]
+            lines[node][job.job_id] = job.start_s + job.suspended_s + job.requested_s * scale[node]
     return lines
 
 
@@ -136,7 +136,7 @@ def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool)
     bindings: list[Binding] = []
     for job in jobs:
         fits = affordable(view, [job], 0)[:, 0]
-        fits &= view.nodes.capacity >= job.cores
+        fits &= view.nodes.suits(job)
         if not fits.any():
             raise PolicyError(
                 f"job {job.job_id}: its energy estimate exceeds its max_energy_j of "
@@ -163,4 +163,4 @@ def _start(view: View, node: int, line: dict[int, float]) -> None:
 
 
 def _is_over(view: View, job_id: int) -> bool:
-    return job_id not in view.queue and job_id not in view.running
+    return not any(job_id in jobs for jobs in (view.queue, view.running, view.suspended))

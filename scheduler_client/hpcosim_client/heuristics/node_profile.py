@@ -1,4 +1,4 @@
-"""A profile of the free cores of every node."""
+"""A profile of the free cores of every node, and of all other resources."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from operator import itemgetter
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill, find_cores, usable_nodes
 from hpcosim_client.heuristics.reservation import Reservation, split_step
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.nodes import fill, find_cores, usable_nodes
 from hpcosim_client.view import View
 
 Freed = tuple[float, Ints, Ints]
@@ -19,9 +19,11 @@ Freed = tuple[float, Ints, Ints]
 
 
 class NodeProfile:
-    """A profile of the free cores of every node.
+    """A profile of the free cores of every node, and of all other resources.
 
-    `_free[i]`, int64[nodes], are free from `_times_s[i]` until `_times_s[i + 1]`.
+    `_free[i]` are free from `_times_s[i]` until `_times_s[i + 1]`: int64[nodes], cores, if all jobs
+    only need cores; otherwise int64[slots], see `FreeResources.amounts`. The slots of the cores are
+    the first, so a node number is also the slot of its cores.
 
     Args:
         view: the view, with the running jobs.
@@ -37,15 +39,20 @@ class NodeProfile:
         returning: Iterable[Freed],
         late_s: float | None = None,
     ) -> None:
-        self._capacity = view.nodes.capacity
+        self._nodes = view.nodes
+        self._capacity, self._count = view.nodes.capacity, len(free)
+        self._every: Ints = np.arange(self._count)
+        if not view.is_plain:
+            free = np.concatenate([free, view.nodes.amounts[self._count :]])
         self._kept: dict[int, Reservation] = {}
         self._times_s = [view.now_s]
         self._free = [free.copy()]
         late_s = view.now_s if late_s is None else late_s
         ends = [
-            (job.expected_end_s(late_s), job.allocation.nodes, job.allocation.cores_per_node)
+            (job.expected_end_s(late_s), *freed)
             for job in view.running.values()
             if job.allocation is not None
+            for freed in _held(job.allocation)
         ]
         ends += [(max(at_s, late_s), nodes, freed) for at_s, nodes, freed in returning]
         for end_s, nodes, freed in sorted(ends, key=itemgetter(0)):
@@ -53,7 +60,10 @@ class NodeProfile:
                 self._times_s.append(end_s)
                 self._free.append(self._free[-1].copy())
             self._free[-1][nodes] += freed
-        self._total = [int(free.sum()) for free in self._free]
+        if gone := view.nodes.unavailable():
+            for free in self._free:
+                free[gone] = 0
+        self._total = [int(free[: self._count].sum()) for free in self._free]
 
     def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
         """See `Profile`."""
@@ -66,9 +76,13 @@ class NodeProfile:
     def starts_s(self, job: Job, after_s: float) -> Iterator[float]:
         """Yield the times from `after_s` on at which enough cores are free in total for a job."""
         first = max(bisect_right(self._times_s, after_s) - 1, 0)
-        for step in range(first, len(self._times_s)):
-            if self._total[step] >= job.cores:
-                yield max(self._times_s[step], after_s)
+        times_s = [max(at_s, after_s) for at_s in self._times_s[first:]]
+        if job.demand is not None:  # reservations of the platform begin and end
+            changes_s = self._nodes.demands.window_changes_s(times_s[0], self._times_s[-1])
+            times_s = sorted({*times_s, *changes_s})
+        for at_s in times_s:
+            if self.total_at(at_s) >= job.cores:
+                yield at_s
 
     def total_at(self, at_s: float) -> int:
         """Return the number of free cores of all nodes at a time, in simulated seconds."""
@@ -96,23 +110,35 @@ class NodeProfile:
             only: bool[nodes], the nodes that the job may use; None: all.
         """
         step = max(bisect_right(self._times_s, start_s) - 1, 0)
-        free = self._least_free(start_s, end_s)
+        amounts = self._least_free(start_s, end_s)
         if only is not None:
-            free = np.where(only, free, 0)
+            amounts = amounts.copy()
+            amounts[: self._count][~only] = 0
+        free = amounts[: self._count]
         if free.sum() < job.cores:
             return None
-        usable = usable_nodes(job, free, self._capacity)
-        before = np.zeros_like(free) + sum(self._free[:step])
+        usable = self._every
+        if job.demand is None:
+            usable = usable_nodes(job, free, self._capacity)
+        before = sum((each[: self._count] for each in self._free[:step]), np.zeros_like(free))
         keys = (before[usable],) if order is None else (before[usable], order[usable])
-        return fill(job, usable[np.lexsort(keys)], free)
+        usable = usable[np.lexsort(keys)]
+        if job.demand is None:
+            return fill(job, usable, free)
+        return self._nodes.place_of(job, usable, amounts, start_s, end_s)
 
     def fits(self, job: Job, reservation: Reservation) -> bool:
         """See `Profile`."""
         allocation = reservation.allocation
         if allocation is None:  # made with a `CountProfile`
             return False
-        free = self._least_free(reservation.start_s, reservation.runs_s + job.requested_s)
-        return bool((free[allocation.nodes] >= allocation.cores_per_node).all())
+        end_s = reservation.runs_s + job.requested_s
+        if job.demand is not None:
+            permitted = self._nodes.demands.permitted(job, job.demand, reservation.start_s, end_s)
+            if permitted is not None and not permitted[allocation.nodes].all():
+                return False
+        free = self._least_free(reservation.start_s, end_s)
+        return _contains(free, allocation)
 
     def reserve(self, job: Job, reservation: Reservation) -> None:
         """See `Profile`."""
@@ -126,9 +152,16 @@ class NodeProfile:
     def start(self, view: View, job: Job, allocation: Allocation | None = None) -> bool:
         """See `Profile`."""
         now_s = self._times_s[0]
-        free = np.minimum(self._least_free(now_s, now_s + job.requested_s), view.nodes.free)
-        if allocation is None or (free[allocation.nodes] < allocation.cores_per_node).any():
-            allocation = find_cores(job, free, self._capacity)
+        end_s = now_s + job.requested_s
+        if job.demand is not None and view.nodes.find(job) is None:
+            return False
+        present = view.nodes.free if self._count == len(self._free[0]) else view.nodes.amounts
+        free = np.minimum(self._least_free(now_s, end_s), present)
+        if allocation is None or not _contains(free, allocation):
+            if job.demand is None:
+                allocation = find_cores(job, free[: self._count], self._capacity)
+            else:
+                allocation = view.nodes.place_of(job, self._every, free, now_s, end_s)
         if allocation is None or not view.start_at(job, allocation):
             return False
         self.reserve(job, Reservation(now_s, allocation))
@@ -147,19 +180,30 @@ class NodeProfile:
         start_s, allocation, _ = reservation
         assert allocation is not None
         end_s = reservation.runs_s + job.requested_s
-        nodes, amount = allocation.nodes, sign * allocation.cores_per_node
         first, last = (self._split(at_s) for at_s in (start_s, end_s))
-        total = int(amount.sum())
         for step in range(first, last):
             self._free[step] = self._free[step].copy()
-            self._free[step][nodes] += amount
-            self._total[step] += total
+            for slots, amounts in _held(allocation):
+                self._free[step][slots] += sign * amounts
+            self._total[step] += sign * allocation.cores
 
     def _split(self, at_s: float) -> int:
         step = split_step(self._times_s, self._free, at_s)
         if len(self._total) < len(self._free):
             self._total.insert(step, self._total[step - 1])
         return step
+
+
+def _held(allocation: Allocation) -> Iterator[tuple[Ints, Ints]]:
+    """Yield slots and amounts that a job holds: cores, then other resources."""
+    yield allocation.nodes, allocation.cores_per_node
+    if allocation.held is not None:
+        yield allocation.held.slots, allocation.held.amounts
+
+
+def _contains(free: Ints, allocation: Allocation) -> bool:
+    """Return whether free amounts are sufficient for an allocation."""
+    return all((free[slots] >= amounts).all() for slots, amounts in _held(allocation))
 
 
 def node_profile(view: View, late_s: float | None = None) -> NodeProfile:

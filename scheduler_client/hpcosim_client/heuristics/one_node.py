@@ -18,6 +18,11 @@ def check_one_node_jobs(view: View, who: str) -> None:
     """
     widest = view.nodes.largest
     for job in view.arrived:
+        if job.demand is not None and not view.nodes.suits(job).any():
+            raise PolicyError(
+                f"job {job.job_id} fits on no single node with what it requests; {who} each job on "
+                "cores of one node"
+            )
         if job.placement == "whole_nodes" or job.cores > widest:
             raise PolicyError(
                 f"job {job.job_id} requests {job.cores} cores with placement {job.placement}; "

@@ -16,7 +16,6 @@ from hpcosim_client.heuristics.power_profile import ROUNDING, PowerProfile
 from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
 
@@ -257,9 +256,10 @@ class _Pass:
         nodes = self._view.nodes
         if set(nodes.power) & {"switching_on", "switching_off"}:
             return False  # their power changes soon
-        usable = usable_nodes(job, nodes.capacity, nodes.capacity)
-        by_power = usable[np.argsort(self._now.added_per_core_w[usable], kind="stable")]
-        allocation = fill(job, by_power, nodes.capacity)
+        by_power = np.argsort(self._now.added_per_core_w, kind="stable")
+        allocation = nodes.alone(job, by_power)
+        if allocation is None:
+            return True
         alone = PowerProfile(self._view, self._bounds, self._cap, (), self._now.resting_w)
         return not any(
             alone.fits(job, with_boots(self._view, Reservation(start_s, allocation)))

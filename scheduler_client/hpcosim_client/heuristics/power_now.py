@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from hpcosim_client.free_resources import fill
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.power_profile import ROUNDING
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.nodes import fill
 from hpcosim_client.view import View
 from hpcosim_protocol import Placement, PowerState
 
@@ -66,7 +66,8 @@ class PowerNow:
             cap_w: the power cap, W.
         """
         limit_w = cap_w * (1.0 + ROUNDING)
-        if job.cores >= self._too_many.get(job.placement, math.inf):
+        only_cores = job.demand is None
+        if only_cores and job.cores >= self._too_many.get(job.placement, math.inf):
             return None
         if self._bounds.excludes(job, self.power_w, limit_w * (1.0 + ROUNDING)):
             return None
@@ -78,7 +79,7 @@ class PowerNow:
             added_w = float((after_w - self._node_w[nodes]).sum())
             if added_w <= 0.0 or self.power_w + added_w <= limit_w:
                 return allocation
-        if self._more_is_more and job.placement != "one_node":
+        if self._more_is_more and only_cores and job.placement != "one_node":
             self._too_many[job.placement] = job.cores
         return None
 
@@ -102,6 +103,7 @@ class PowerNow:
         """Compute the power of every node."""
         if view.nodes.power != self._states:
             self._set_states(view)
+        self._nodes = view.nodes
         self._free: Ints = view.nodes.free.copy()
         self._capacity: Ints = view.nodes.capacity
         # Nodes that are not on boot before they compute.
@@ -125,6 +127,8 @@ class PowerNow:
 
     def _fill(self, job: Job) -> Allocation | None:
         """Return the free cores of the nodes that add the least power; see `NodeProfile.find`."""
+        if job.demand is not None:
+            return self._nodes.place(job, self._in_order)
         nodes, free = self._in_order, self._free[self._in_order]
         usable: Bools
         if job.placement == "one_node":
@@ -138,5 +142,5 @@ class PowerNow:
     def _add(self, job: Job, allocation: Allocation | None) -> None:
         if allocation is not None:
             self._held[job.job_id] = allocation
-            self._ends_s[job.job_id] = job.start_s + job.requested_s
+            self._ends_s[job.job_id] = job.start_s + job.suspended_s + job.requested_s
             self._tasks[allocation.nodes] += allocation.tasks

@@ -59,7 +59,7 @@ class PowerProfile:
         self._can_wake = bool((self._woken_w > resting_w).any())
         is_held = np.zeros(len(resting_w), dtype=np.bool_)
         ending: Ints = np.zeros((len(self.times_s), len(resting_w)), dtype=np.int64)
-        for end_s, (nodes, tasks, _, _) in held:
+        for end_s, (nodes, tasks, *_) in held:
             ending[bisect_left(self.times_s, end_s) - 1, nodes] += tasks  # in its last step
             is_held[nodes] = True
         self._tasks: Ints = ending[::-1].cumsum(axis=0)[::-1]
@@ -107,7 +107,7 @@ class PowerProfile:
 
     def _with(self, job: Job, reservation: Reservation) -> tuple[slice, Floats, Ints]:
         """Return the steps that a job changes, and then the power and tasks of its nodes."""
-        (nodes, added, _, _), times_s = _allocation(reservation), self.times_s
+        (nodes, added, *_), times_s = _allocation(reservation), self.times_s
         start_s, end_s = reservation.start_s, reservation.runs_s + job.requested_s
         first, last = bisect_right(times_s, start_s) - 1, bisect_left(times_s, end_s)
         steps = slice(first, len(times_s) if self._can_wake else max(first, last))
@@ -177,7 +177,7 @@ def _values(signal: Signal, at_s: list[float]) -> Floats:
 
 
 def _end_s(job: Job, now_s: float) -> float:
-    end_s = job.start_s + job.requested_s
+    end_s = job.start_s + job.suspended_s + job.requested_s
     return end_s if end_s > now_s else math.inf
 
 

@@ -13,13 +13,15 @@ def profile_of(view: View) -> Profile:
 
     A count of free cores is sufficient if no job restricts its placement, and a count of free nodes
     if all jobs take whole nodes and all nodes have the same number of cores. Otherwise the profile
-    has the free cores of every node.
+    has the free cores of every node, and of all other resources if a job needs more than cores.
 
     Example:
         >>> profile = profile_of(view)
         >>> shadow = profile.earliest(view.queue.first())  # start of the head of the queue
     """
     back = view.nodes.returning()
+    if not view.is_plain:
+        return node_profile(view)
     if view.placements == {"cores"}:
         returning = [(at_s, cores) for at_s, _, cores in back]
         return CountProfile(view, view.nodes.free_cores, lambda job: job.cores, returning)

@@ -10,7 +10,6 @@ from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.heuristics.power_bounds import PowerBounds
 from hpcosim_client.heuristics.power_profile import ROUNDING
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.nodes import fill, usable_nodes
 from hpcosim_client.signals import Signal
 from hpcosim_client.view import View
 
@@ -70,9 +69,7 @@ def least_power_w(view: View, bounds: PowerBounds, job: Job) -> float:
     nodes, every = view.nodes, np.arange(len(view.nodes.free))
     asleep_w: Floats = np.minimum(bounds.resting_w(["sleeping"] * len(every)), bounds.awake_w)
     added_w = bounds.computing_w(every, nodes.capacity) - asleep_w
-    usable = usable_nodes(job, nodes.capacity, nodes.capacity)
-    by_power = usable[np.argsort((added_w / nodes.capacity)[usable], kind="stable")]
-    allocation = fill(job, by_power, nodes.capacity)
+    allocation = nodes.alone(job, np.argsort(added_w / nodes.capacity, kind="stable"))
     if allocation is None:
         return math.inf
     computing_w = bounds.computing_w(allocation.nodes, allocation.tasks)

@@ -60,6 +60,7 @@ class StepPlan:
         self._alarm = PolicyAlarm()
         self._cores: list[int] = view.nodes.capacity.tolist()
         self._scale: list[float] = run_time_scale(view).tolist()
+        self._nodes = view.nodes
         self.used = [[0] * horizon for _ in self._cores]
 
     def steps(self, job: Job, node: int) -> int:
@@ -80,6 +81,8 @@ class StepPlan:
 
     def first_step(self, job: Job, node: int) -> int | None:
         """Return the row at which a job would start on a node; None: it does not fit."""
+        if job.demand is not None and not self._nodes.suits(job)[node]:
+            return None
         row, steps = self._first_row(job, node), self.steps(job, node)
         return row if row is not None and row + steps <= self.horizon else None
 
@@ -113,7 +116,8 @@ class StepPlan:
     def _hold(self, view: View, job: Job) -> None:
         assert job.allocation is not None
         for node, held in job.allocation.by_node():
-            left_s = job.start_s + job.requested_s * self._scale[node] - view.now_s
+            end_s = job.start_s + job.suspended_s + job.requested_s * self._scale[node]
+            left_s = end_s - view.now_s
             rows = max(math.ceil((left_s - INSTANT_S) / self.step_s), 1)
             self._take(node, 0, min(rows, len(self.used[node])), held)
 

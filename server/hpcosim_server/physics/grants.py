@@ -167,15 +167,19 @@ def _check_reservations(site: Site, job: JobSpec, nodes: list[int], now_s: float
 def _room(
     cluster: Cluster, resources: Resources, job: JobSpec, request: JobRequest, node: int
 ) -> int:
-    """Return the number of cores that a job may have on a node now."""
-    group = cluster.site.group(node)
+    """Return the number of cores that a job may have on a node now.
+
+    One task is assumed to fit on a node with free cores: the check of memory and devices names
+    what is missing.
+    """
     free = NodeRoom(
         cluster.free[node],
         resources.free_memory[node],
-        bytes_of(group.memory_mb),
+        bytes_of(resources.memory_mb[node]),
         resources.free_devices[node],
     )
-    return room_on(request, job.memory_mb, free, limits_memory=resources.limits_memory)
+    room = room_on(request, job.memory_mb, free, limits_memory=resources.limits_memory)
+    return room or (request.cores_per_task if free.cores >= request.cores_per_task else 0)
 
 
 def _check_tasks_per_node(

@@ -1,0 +1,213 @@
+"""The free resources of a cluster, and the places of a job in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_client.demand import NodeChoice
+from hpcosim_client.demands import Demands
+from hpcosim_client.job import Allocation, Bools, Ints, Job
+from hpcosim_client.placing import Devices, Placing, allocation_of, offered, place
+from hpcosim_client.slots import Slots
+from hpcosim_protocol import Platform
+
+
+class FreeResources:
+    """Free cores, memory, devices and licences.
+
+    A job that only needs cores (`Job.demand` is None) is placed by counting cores. For the others,
+    `offered` has the cores that the job could use on each node, with regard to its partitions,
+    features, memory, generic resources and reservations.
+
+    Attributes:
+        slots: layout of `amounts`.
+        demands: compares requests of jobs with the platform.
+        capacity: int64[nodes], number of cores.
+        amounts: int64[slots], free amounts of all resources; the first are `free`.
+        free: int64[nodes], cores that can be allocated now.
+        free_cores: the sum of `free`.
+        now_s: simulated time, in seconds.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self.slots = Slots(platform)
+        self.demands = Demands(platform, self.slots)
+        self.capacity: Ints = self.slots.capacity[: self.slots.nodes].copy()
+        self.amounts: Ints = self.slots.capacity.copy()
+        self.free: Ints = self.amounts[: self.slots.nodes]
+        self.free_cores = int(self.free.sum())
+        self.now_s = 0.0
+        self._every: Ints = np.arange(self.slots.nodes)
+
+    def find(self, job: Job) -> Allocation | None:
+        """Return the lowest-numbered free cores for a job; None: there are too few."""
+        if job.cores > self.free_cores:
+            return None
+        if job.demand is None:
+            return find_cores(job, self.free, self.capacity)
+        return self.place(job, self._every)
+
+    def offered(self, job: Job, choice: NodeChoice | None = None) -> Ints:
+        """Return how many cores a job could use on each node now.
+
+        Args:
+            job: a waiting job.
+            choice: one of `job.demand.choices`; None: the maximum over all of them.
+
+        Returns:
+            int64[nodes]; 0 for nodes that the job must not use now.
+        """
+        return self.offered_of(job, self.amounts, self.now_s, choice)
+
+    def offered_of(
+        self,
+        job: Job,
+        amounts: Ints,
+        start_s: float,
+        choice: NodeChoice | None = None,
+        end_s: float | None = None,
+    ) -> Ints:
+        """Return what `offered` does, for given free amounts and a given time.
+
+        Args:
+            job: a waiting job.
+            amounts: int64[slots].
+            choice: see `offered`.
+            start_s: begin of the run, simulated seconds.
+            end_s: its end; None: by the requested time.
+        """
+        if job.demand is None:
+            cores = np.zeros_like(self.free)
+            usable = usable_nodes(job, amounts[: len(cores)], self.capacity)
+            cores[usable] = amounts[usable]
+            return cores
+        cores = np.zeros_like(self.free)
+        for each in job.demand.choices if choice is None else (choice,):
+            found = offered(Placing(job, job.demand, each, amounts, self.slots))
+            cores = np.maximum(cores, found)
+        end_s = start_s + job.requested_s if end_s is None else end_s
+        permitted = self.demands.permitted(job, job.demand, start_s, end_s)
+        return cores if permitted is None else np.where(permitted, cores, 0)
+
+    def place(self, job: Job, order: Ints) -> Allocation | None:
+        """Return free resources for a job that fills nodes in a given order; None: too few.
+
+        Args:
+            job: a waiting job.
+            order: node numbers, each once. The job uses those that it may.
+        """
+        return self.place_of(job, order, self.amounts, self.now_s)
+
+    def place_of(
+        self,
+        job: Job,
+        order: Ints,
+        amounts: Ints,
+        start_s: float,
+        end_s: float | None = None,
+    ) -> Allocation | None:
+        """Return what `place` does, for given free amounts and a given time; see `offered_of`."""
+        if job.demand is None:
+            free = amounts[: len(self.free)]
+            usable = usable_nodes(job, free, self.capacity)
+            return fill(job, order[np.isin(order, usable)], free)
+        for choice in job.demand.choices:
+            cores = self.offered_of(job, amounts, start_s, choice, end_s)
+            if cores[order].sum() >= job.cores:
+                found = place(Placing(job, job.demand, choice, amounts, self.slots), order, cores)
+                if found is not None:
+                    return found
+        return None
+
+    def alone(self, job: Job, order: Ints) -> Allocation | None:
+        """Return what `place` does on an idle cluster without reservations, with all nodes up."""
+        if job.demand is None:
+            usable = usable_nodes(job, self.capacity, self.capacity)
+            return fill(job, order[np.isin(order, usable)], self.capacity)
+        for choice in job.demand.choices:
+            placing = Placing(job, job.demand, choice, self.slots.capacity, self.slots)
+            found = place(placing, order, offered(placing))
+            if found is not None:
+                return found
+        return None
+
+    def suits(self, job: Job) -> Bools:
+        """Return bool[nodes]: whether all cores of a job fit on the node if nothing else runs."""
+        if job.demand is None:
+            return self.capacity >= job.cores
+        fits = np.zeros(len(self.free), dtype=np.bool_)
+        request = job.demand.request
+        if request.nodes_min > 1 or len(request.required_nodes) > 1:
+            return fits
+        for choice in job.demand.choices:
+            if sum(count for _, count in choice.quotas) <= 1:
+                placing = Placing(job, job.demand, choice, self.slots.capacity, self.slots)
+                fits |= offered(placing) >= job.cores
+        return fits
+
+    def complete(self, job: Job, nodes: Ints, tasks: Ints, gres: Devices = ()) -> Allocation | None:
+        """Return the allocation of stated nodes and cores; None: a resource is not free there.
+
+        Args:
+            job: a waiting job.
+            nodes: int64[n], node numbers, each once.
+            tasks: int64[n], cores that the job requests on each node.
+            gres: numbers of the devices on each node, by name of the resource with its type; empty:
+                those that the server would choose.
+        """
+        if job.demand is None:
+            held = self.capacity[nodes] if job.placement == "whole_nodes" else tasks
+            if (self.free[nodes] < held).any():
+                return None
+            return Allocation(nodes, tasks, held, int(held.sum()))
+        for choice in job.demand.choices:
+            if (self.offered(job, choice)[nodes] >= tasks).all():
+                placing = Placing(job, job.demand, choice, self.amounts, self.slots)
+                found = allocation_of(placing, nodes, tasks, gres)
+                if found is not None:
+                    return found
+        return None
+
+
+def find_cores(job: Job, free: Ints, capacity: Ints) -> Allocation | None:
+    """Return the lowest-numbered free cores for a job; None: there are too few.
+
+    Args:
+        job: a waiting job.
+        free: int64[nodes], free cores of each node.
+        capacity: int64[nodes], all cores of each node.
+    """
+    return fill(job, usable_nodes(job, free, capacity), free)
+
+
+def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
+    """Return the numbers of nodes with a core that the job may use, ascending; see `find_cores`."""
+    if job.placement == "one_node":
+        usable = free >= job.cores
+    elif job.placement == "whole_nodes":
+        usable = free == capacity
+    else:
+        usable = free > 0
+    return np.asarray(usable.nonzero()[0])
+
+
+def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
+    """Return the cores of a job that fills nodes in the given order; None: there are too few.
+
+    Args:
+        job: a waiting job.
+        nodes: numbers of nodes with free cores. The last ones are left out if not needed.
+        free: int64[nodes of the cluster], free cores.
+    """
+    nodes = nodes[: job.cores]
+    offered = free[nodes]
+    total = offered.cumsum()
+    last = int(total.searchsorted(job.cores))
+    if last == len(total):
+        return None
+    nodes, held = nodes[: last + 1], offered[: last + 1]
+    tasks = held.copy()
+    tasks[last] -= total[last] - job.cores
+    if job.placement == "whole_nodes":
+        return Allocation(nodes, tasks, held, int(total[last]))
+    return Allocation(nodes, tasks, tasks, job.cores)

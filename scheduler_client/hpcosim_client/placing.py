@@ -1,0 +1,312 @@
+"""Nodes and resources for a job that requires more than cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.job import Allocation, Held, Ints, Job
+from hpcosim_client.slots import BYTES_PER_MB, UNLIMITED, Slots
+from hpcosim_protocol import JobRequest, ProtocolError
+from hpcosim_protocol.resources import (
+    WHOLE_DEVICE,
+    choose_devices,
+    gres_on,
+    memory_on,
+    provides,
+    tasks_on,
+    thousandths,
+)
+
+Devices = Sequence[Mapping[str, Sequence[int]]]
+"""Numbers of devices on each node of an allocation, by name of the resource with its type."""
+
+
+class Placing(NamedTuple):
+    """A job that looks for a place in one of its sets of nodes.
+
+    Attributes:
+        job: a waiting job.
+        demand: its demand.
+        choice: one of the demand's sets of nodes.
+        amounts: int64[slots], free amounts.
+        slots: layout of the amounts.
+    """
+
+    job: Job
+    demand: Demand
+    choice: NodeChoice
+    amounts: Ints
+    slots: Slots
+
+
+def offered(placing: Placing) -> Ints:
+    """Return how many cores a job could use on each node, as far as one node decides.
+
+    Returns:
+        int64[nodes]; 0: none. A multiple of the cores of a task. Cores of whole nodes count only if
+        tasks can use them.
+    """
+    job, demand, choice, amounts, slots = placing
+    request, free = demand.request, amounts[: slots.nodes]
+    cores = np.where(choice.nodes, free, 0)
+    if choice.whole:
+        cores[free != slots.capacity[: slots.nodes]] = 0
+    if demand.node_cores:
+        cores = np.minimum(cores, demand.node_cores)
+    if demand.holds_memory:
+        cores = np.minimum(cores, _cores_by_memory(placing))
+    for name, amount in request.gres_per_task.items():
+        tasks = _parts(amounts[slots.devices(name)], thousandths(amount))
+        cores = np.minimum(cores, tasks * request.cores_per_task)
+    for name, amount in request.gres_per_node.items():
+        cores[_parts(amounts[slots.devices(name)], thousandths(amount)) == 0] = 0
+    cores -= cores % request.cores_per_task
+    if job.placement == "one_node":
+        cores[cores < job.cores] = 0
+    return cores
+
+
+def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
+    """Return the resources of a job that fills nodes in a given order; None: there are too few.
+
+    The order is kept as far as required nodes, counts of features and the limits of the number of
+    nodes permit.
+
+    Args:
+        placing: the job.
+        order: numbers of the nodes that the job may use, each once.
+        cores: int64[nodes], the cores offered on each node.
+    """
+    job, demand, _, amounts, slots = placing
+    if any(amounts[slot] < count for slot, count in demand.licenses):
+        return None
+    order = order[cores[order] > 0]
+    first = _indispensable(demand, placing.choice, order)
+    if first is None:
+        return None
+    others = order[~np.isin(order, first)]
+    devices = _devices_of_job(demand, amounts, slots)
+    for sort in (None, cores, *(free for free, _ in devices)):
+        rest = others if sort is None else others[np.argsort(-sort[others], kind="stable")]
+        nodes = _fewest(placing, np.concatenate([first, rest]), len(first), cores, devices)
+        if nodes is not None:
+            tasks = _filled(job.cores, cores[nodes], demand.request.cores_per_task)
+            return allocation_of(placing, nodes, tasks)
+    return None
+
+
+def allocation_of(
+    placing: Placing, nodes: Ints, tasks: Ints, devices: Devices = ()
+) -> Allocation | None:
+    """Return the allocation of stated nodes and cores; None: the free amounts are too small.
+
+    Args:
+        placing: the job.
+        nodes: int64[n], node numbers.
+        tasks: int64[n], cores that the job requests on each node.
+        devices: devices on each node; empty: those that the server would choose.
+    """
+    job, demand, choice, amounts, slots = placing
+    held = slots.capacity[nodes] if choice.whole else tasks
+    taken: dict[int, int] = dict(demand.licenses)
+    if slots.memory is not None and demand.holds_memory:
+        for node, cores in zip(nodes.tolist(), tasks.tolist(), strict=True):
+            whole = int(slots.capacity[slots.memory + node])
+            whole_mb = 0.0 if whole == UNLIMITED else whole / BYTES_PER_MB
+            memory_mb = memory_on(demand.request, job.memory_mb, cores, whole_mb)
+            taken[slots.memory + node] = int(memory_mb * BYTES_PER_MB)
+    if demand.needs_devices:
+        found = _add_devices(placing, nodes, tasks, devices, taken)
+        if found is None:
+            return None
+        devices = found
+    where = np.fromiter(taken, np.int64, len(taken))
+    held_there = np.fromiter(taken.values(), np.int64, len(taken))
+    if (amounts[nodes] < held).any() or (amounts[where] < held_there).any():
+        return None
+    gres = [{name: list(numbers) for name, numbers in node.items()} for node in devices]
+    return Allocation(nodes, tasks, held, int(held.sum()), Held(where, held_there, gres))
+
+
+def _add_devices(
+    placing: Placing, nodes: Ints, tasks: Ints, devices: Devices, taken: dict[int, int]
+) -> Devices | None:
+    """Add what a job holds of devices to `taken`, and return the devices; None: too few are free.
+
+    Args:
+        placing: the job.
+        nodes: see `allocation_of`.
+        tasks: see `allocation_of`.
+        devices: see `allocation_of`.
+        taken: amount that the job holds of each slot.
+    """
+    request, amounts, slots = placing.demand.request, placing.amounts, placing.slots
+    counts = [tasks_on(request, cores) for cores in tasks.tolist()]
+    if not devices:
+        free = [
+            {name: amounts[there].tolist() for name, there in slots.devices_of(node).items()}
+            for node in nodes.tolist()
+        ]
+        try:
+            devices = choose_devices(request, counts, free)
+        except ProtocolError:
+            return None
+    parts = device_amounts(request, counts, devices)
+    if parts is None:
+        return None
+    for at, name, number, part in parts:
+        there = slots.devices_of(int(nodes[at])).get(name, ())
+        if not 0 <= number < len(there):
+            return None
+        slot = int(there[number])
+        taken[slot] = taken.get(slot, 0) + part
+    return devices
+
+
+def _cores_by_memory(placing: Placing) -> Ints:
+    """Return how many cores the free memory of each node permits."""
+    job, demand, _, amounts, slots = placing
+    assert slots.memory is not None
+    nodes = slice(slots.memory, slots.memory + slots.nodes)
+    free, request, every = amounts[nodes], demand.request, slots.capacity[: slots.nodes]
+    if request.all_memory:
+        whole = slots.capacity[nodes]
+        return np.where((free == whole) | (whole == UNLIMITED), every, 0)
+    if request.memory_per_node_mb > 0:
+        return np.where(free >= int(request.memory_per_node_mb * BYTES_PER_MB), every, 0)
+    if job.memory_mb <= 0:
+        return every
+    # The tolerance is below a byte; the memory of all cores is rounded down to bytes.
+    return np.floor(free / (job.memory_mb * BYTES_PER_MB) + 1e-12).astype(np.int64)
+
+
+def _parts(free: Ints, amount: int) -> Ints:
+    """Return how often each node has an amount of devices, int64[nodes].
+
+    Args:
+        free: int64[nodes, devices], free thousandths.
+        amount: thousandths; a multiple of `WHOLE_DEVICE`, or a share of one device.
+    """
+    part = min(amount, WHOLE_DEVICE)
+    found: Ints = (free // part).sum(axis=1) // (amount // part)
+    return found
+
+
+def _indispensable(demand: Demand, choice: NodeChoice, order: Ints) -> Ints | None:
+    """Return required nodes and those that meet counts of features; None: some are missing."""
+    first = list(demand.request.required_nodes)
+    if first and not np.isin(first, order).all():
+        return None
+    counted: set[int] = set()
+    # The narrowest condition first: its nodes may meet wider ones, too.
+    for nodes, count in sorted(choice.quotas, key=lambda quota: int(quota[0].sum())):
+        fitting = [*first, *order[~np.isin(order, first)].tolist()]
+        found = [node for node in fitting if nodes[node] and node not in counted][:count]
+        if len(found) < count:
+            return None
+        counted.update(found)
+        first += [node for node in found if node not in first]
+    return np.array(first, dtype=np.int64)
+
+
+def _devices_of_job(demand: Demand, amounts: Ints, slots: Slots) -> list[tuple[Ints, int]]:
+    """Return the parts of devices that each node could give to the whole job, and the need."""
+    found = []
+    for name, amount in demand.request.gres_per_job.items():
+        part = min(thousandths(amount), WHOLE_DEVICE)
+        free: Ints = (amounts[slots.devices(name)] // part).sum(axis=1)
+        found.append((free, thousandths(amount) // part))
+    return found
+
+
+def _fewest(
+    placing: Placing,
+    nodes: Ints,
+    least: int,
+    cores: Ints,
+    devices: Sequence[tuple[Ints, int]],
+) -> Ints | None:
+    """Return the first nodes that are sufficient; None: the limits of their number are exceeded.
+
+    Args:
+        placing: the job.
+        nodes: all nodes in order.
+        least: least number of nodes.
+        cores: int64[nodes of the cluster], offered cores.
+        devices: see `_devices_of_job`.
+    """
+    job, request = placing.job, placing.demand.request
+    least = max(least, request.nodes_min)
+    for amounts, needed in ((cores, job.cores), *devices):
+        least = max(least, int(amounts[nodes].cumsum().searchsorted(needed)) + 1)
+    most = job.cores // request.cores_per_task
+    if request.nodes_max:
+        most = min(most, request.nodes_max)
+    return nodes[:least] if least <= min(most, len(nodes)) else None
+
+
+def _filled(total: int, cores: Ints, task_cores: int) -> Ints:
+    """Return the cores of a job on each node: a task on each, the others fill nodes in order."""
+    spare = cores - task_cores
+    before = spare.cumsum() - spare
+    rest = total - task_cores * len(cores)
+    filled: Ints = task_cores + np.clip(rest - before, 0, spare)
+    return filled
+
+
+def _free(nodes: Ints, amounts: Ints, slots: Slots) -> list[dict[str, list[int]]]:
+    """Return the free thousandths of the devices of each node, by name with type."""
+    return [
+        {name: amounts[table].tolist() for name, table in slots.devices_of(node).items()}
+        for node in nodes.tolist()
+    ]
+
+
+def device_amounts(
+    request: JobRequest, tasks: Sequence[int], chosen: Devices
+) -> list[tuple[int, str, int, int]] | None:
+    """Return what a job holds of stated devices; None: they are not those of its request.
+
+    Args:
+        request: request of the job.
+        tasks: number of tasks on each node.
+        chosen: numbers of the devices on each node, one for each part.
+
+    Returns:
+        Index of the node in `tasks`, name with type, number of the device, and thousandths.
+    """
+    left = [{name: list(numbers) for name, numbers in node.items()} for node in chosen]
+    if len(left) != len(tasks):
+        return None
+    found: list[tuple[int, str, int, int]] = []
+    for at, count in enumerate(tasks):
+        for name, part, parts in gres_on(request, count):
+            taken = _taken(left[at], name, parts)
+            if len(taken) < parts:
+                return None
+            found += [(at, typed, number, part) for typed, number in taken]
+    for name, amount in request.gres_per_job.items():
+        part = min(thousandths(amount), WHOLE_DEVICE)
+        missing = thousandths(amount) // part
+        for at, node in enumerate(left):
+            taken = _taken(node, name, missing)
+            missing -= len(taken)
+            found += [(at, typed, number, part) for typed, number in taken]
+        if missing:
+            return None
+    return None if any(any(node.values()) for node in left) else found
+
+
+def _taken(left: Mapping[str, list[int]], name: str, parts: int) -> list[tuple[str, int]]:
+    """Remove up to `parts` devices that meet a request from those left, and return them."""
+    taken: list[tuple[str, int]] = []
+    for typed, numbers in left.items():
+        if provides(typed, name):
+            count = parts - len(taken)
+            taken += [(typed, number) for number in numbers[:count]]
+            del numbers[:count]
+    return taken

@@ -1,0 +1,95 @@
+"""The amounts of all resources of a cluster in one vector: cores, memory, devices, licences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_client.arrays import Ints
+from hpcosim_protocol import Platform
+from hpcosim_protocol.resources import WHOLE_DEVICE, provides
+
+BYTES_PER_MB = 2**20
+
+UNLIMITED = 2**62
+"""Memory of a node whose memory is unknown, bytes."""
+
+
+class Slots:
+    """The layout of a vector of amounts, int64[slots].
+
+    The first slots are the cores of the nodes by node number, so the number of a node is the slot
+    of its cores. The memory of the nodes in bytes follows if jobs hold memory, then a slot for each
+    device (in thousandths), one for each licence, and one that is always 0.
+
+    Args:
+        platform: the cluster's description.
+
+    Attributes:
+        nodes: number of nodes.
+        capacity: int64[slots], all amounts of an idle cluster.
+        memory: slot of the memory of node 0; None: jobs hold no memory.
+        licenses: slot of each licence by name.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        groups, self.nodes = platform.nodes, platform.node_count
+        parts = [np.array(platform.cores_by_node(), dtype=np.int64)]
+        self.memory: int | None = None
+        if "memory" in platform.consumable:
+            self.memory = self.nodes
+            memory = [int(group.memory_mb * BYTES_PER_MB) or UNLIMITED for group in groups]
+            parts.append(np.repeat(np.array(memory, np.int64), [group.count for group in groups]))
+        first = sum(map(len, parts))
+        self._nothing: Ints = np.zeros((self.nodes, 0), np.int64)
+        self._types: dict[str, Ints] = {}
+        self._tables: dict[str, Ints] = {}
+        devices = self._add_devices(platform, first)
+        parts.append(np.full(devices, WHOLE_DEVICE, np.int64))
+        first += devices
+        self.licenses = {name: first + at for at, name in enumerate(platform.licenses)}
+        parts.append(np.array([*platform.licenses.values()], np.int64))
+        if first > self.nodes or self.licenses:
+            parts.append(np.zeros(1, np.int64))
+        self.capacity: Ints = np.concatenate(parts)
+
+    def devices(self, requested: str) -> Ints:
+        """Return the devices of each node that meet a request.
+
+        Args:
+            requested: name of a resource, with or without type.
+
+        Returns:
+            int64[nodes, devices], slots, in the platform's order of types and then by number; the
+            slot that is always 0 where a node has fewer devices.
+        """
+        if requested not in self._tables:
+            fitting = [table for name, table in self._types.items() if provides(name, requested)]
+            self._tables[requested] = np.concatenate([self._nothing, *fitting], axis=1)
+        return self._tables[requested]
+
+    def devices_of(self, node: int) -> dict[str, Ints]:
+        """Return the slots of the devices of a node by number, for each resource with its type."""
+        found = {}
+        for name, table in self._types.items():
+            there = table[node]
+            there = there[there != self._no_slot]
+            if len(there):
+                found[name] = there
+        return found
+
+    def _add_devices(self, platform: Platform, first: int) -> int:
+        """Number the devices from slot `first` on, and return how many there are."""
+        names = dict.fromkeys(name for group in platform.nodes for name in group.gres)
+        total = sum(group.count * sum(group.gres.values()) for group in platform.nodes)
+        self._no_slot = first + total + len(platform.licenses)
+        for name in names:
+            most = max(group.gres.get(name, 0) for group in platform.nodes)
+            self._types[name] = np.full((self.nodes, most), self._no_slot, np.int64)
+        node, slot = 0, first
+        for group in platform.nodes:
+            for name, count in group.gres.items():
+                slots = slot + np.arange(group.count * count).reshape(group.count, count)
+                self._types[name][node : node + group.count, :count] = slots
+                slot += group.count * count
+            node += group.count
+        return total
