@@ -68,7 +68,7 @@ class JobLines:
         if line.job_id in self._jobs:
             raise LineError(f"a second job has the number {line.job_id}", "job_id")
         job = self._job(line)
-        if line.dependency or line.array or line.array_id is not None:
+        if (line.dependency, line.array, line.array_id) != (None, None, None):
             self._linked[line.job_id] = _linked_line(line, place)
         self._jobs[line.job_id] = job
 
@@ -184,7 +184,7 @@ def _linked_line(line: JobLine, place: int) -> LinkedLine:
         if line.array_id is not None:
             what = "expected array (a whole array) or array_id (one task of it), got both"
             raise LineError(what, "array")
-        array = _parsed(parse_array, line.array, "array")
+        array = _parsed(parse_array, str(line.array), "array")
     if line.dependency is not None:
         dependency = _parsed(parse_dependency, line.dependency, "dependency")
     return LinkedLine(place, dependency, array)
