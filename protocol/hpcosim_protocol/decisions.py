@@ -30,8 +30,8 @@ class AllocateJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defau
     Attributes:
         job_id: number of the job.
         nodes: node numbers, each at most once.
-        cores: number of tasks on each of `nodes`; empty: the server fills the nodes in the order
-            given with as many tasks as each has free cores.
+        cores: number of cores for tasks on each of `nodes`; empty: the server fills the nodes in
+            the order given with as many tasks as fit on each.
         gres: numbers of the devices to hold on each of `nodes`, by name of the resource (with its
             type); empty: the server chooses devices of the job's request.
     """

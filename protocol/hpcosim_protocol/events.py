@@ -94,11 +94,11 @@ class JobSubmitted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defa
     Attributes:
         time_s: time of the submission, s.
         job_id: number of the job, unique in the session.
-        cores: requested cores; the job runs one task on each.
+        cores: requested cores; the job runs one task on each, or on each `cores_per_task` of them.
         requested_s: requested run time, s.
         placement: `cores`: any cores on any nodes; `one_node`: all cores on one node;
             `whole_nodes`: exclusive nodes with together at least `cores` cores.
-        memory_mb: requested memory of each task, MB; 0: unknown.
+        memory_mb: requested memory for each core, MB; 0: unknown.
         memory_volume_mb: total data that each task moves to and from memory, MB; 0: unknown.
         max_energy_j: maximum estimated energy of the job, J; None: no limit.
         profile: job type, as named in the workload; empty: none.
@@ -171,7 +171,7 @@ class JobAllocated(Struct, tag_field="type", tag=snake_case, gc=False):
         time_s: time of the allocation, s.
         job_id: number of the job.
         nodes: the allocated nodes.
-        cores: number of tasks on each of `nodes`.
+        cores: number of cores with tasks on each of `nodes`.
     """
 
     time_s: float
@@ -187,7 +187,7 @@ class JobStarted(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaul
         time_s: time of the start, s.
         job_id: number of the job.
         nodes: the nodes on which it runs.
-        cores: number of tasks on each of `nodes`.
+        cores: number of cores with tasks on each of `nodes`.
         gres: numbers of the devices that the job holds on each of `nodes`, by name of the resource
             (with its type); empty: none.
     """

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, View, make_policy, play
+from hpcosim_client import Policy, PolicyError, View, make_policy, play
 from hpcosim_client.heuristics.carbon_aware import best_start_s
 from hpcosim_client.power.account import listen
 from hpcosim_client.signals import Signal as KnownSignal
@@ -26,7 +27,7 @@ from hpcosim_server.record.economics import J_PER_KWH, Rates
 from hpcosim_server.record.metrics import Floats, measure
 from hpcosim_workloads.series import Series, read_series
 from hpcosim_workloads.table import JobTable, job_table
-from support.paths import SHARED
+from support.paths import ROOT, SHARED
 from support.simulating import cluster_of, jobs_of, starts
 
 CO2 = "co2_g_per_kwh"
@@ -225,12 +226,12 @@ def table_in(folder: Path, name: str) -> str:
     return gzip.decompress(path.read_bytes()).decode()
 
 
-def emissions(jobs: JobTable, series: Series, name: str) -> tuple[float, Floats]:
+def emissions(jobs: JobTable, series: Series, policy: Policy) -> tuple[float, Floats]:
     """Return the emissions of a run, as sum of the intensity over job half hours, and all ends."""
     platform = Platform((NodeGroup(1, (Processor(len(jobs), dynamic_w=1.0),)),))
     signals, rates = [Signal(CO2, series, 12 * DAY_S)], Rates(co2_g_per_kwh=series)
     simulation = Simulation(platform, jobs, rates=rates, signals=signals)
-    play(make_policy(name), platform, lambda d, w, e: simulation.advance(d, wake_on=w, elapsed_s=e))
+    play(policy, platform, lambda d, w, e: simulation.advance(d, wake_on=w, elapsed_s=e))
     gram_seconds = measure(simulation.record())["co2_kg"] * 1000.0 * J_PER_KWH
     return gram_seconds / 1800.0, np.array(simulation.recording.end_s)
 
@@ -238,10 +239,16 @@ def emissions(jobs: JobTable, series: Series, name: str) -> tuple[float, Floats]
 @pytest.mark.trace
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rule", "avoided_percent"), [(next_workday, 5.9212), (semi_weekly, 14.1484)]
+    ("rule", "suspends", "avoided_percent"),
+    [
+        (next_workday, False, 5.9212),
+        (semi_weekly, False, 14.1484),
+        (next_workday, True, 8.0402),
+        (semi_weekly, True, 18.4808),
+    ],
 )
 def test_avoided_emissions_of_a_published_study(
-    rule: Callable[[datetime], datetime], avoided_percent: float, tmp_path: Path
+    rule: Callable[[datetime], datetime], suspends: bool, avoided_percent: float, tmp_path: Path
 ) -> None:
     """3,387 jobs of Wiesner et al. 2021 avoid the emissions that an exact oracle computes."""
     (tmp_path / "de.csv").write_text(table_in(tmp_path, "de_2020_30min"))
@@ -257,8 +264,10 @@ def test_avoided_emissions_of_a_published_study(
         requested_s=run_s,
         deadline_s=deadline_s,
     )
-    aware, end_s = emissions(jobs, series, "carbon-aware")
-    at_once, _ = emissions(jobs, series, "easy")
+    example = run_path(str(ROOT / "scheduler_client" / "examples" / "interruptible.py"))
+    policy = example["interruptible"]() if suspends else make_policy("carbon-aware")
+    aware, end_s = emissions(jobs, series, policy)
+    at_once, _ = emissions(jobs, series, make_policy("easy"))
     assert at_once == pytest.approx(99_157_812.05, abs=0.01)
     assert 100.0 * (1.0 - aware / at_once) == pytest.approx(avoided_percent, abs=5e-5)
     assert (end_s <= np.array(deadline_s)).all()

@@ -61,6 +61,12 @@ def later(simulation: Simulation, elapsed_s: float, *decisions: Decision) -> lis
     return simulation.advance(decisions, elapsed_s=elapsed_s, wake_on=["job_suspended"]).events
 
 
+def play_on(simulation: Simulation) -> None:
+    """Advance to the end without decisions."""
+    while not simulation.advance().ended:
+        pass
+
+
 def failing(*changes: tuple[float, int, str]) -> SiteEvents:
     """Return changes of nodes: time, node, kind."""
     return SiteEvents(tuple(NodeChange(at_s, (node,), kind) for at_s, node, kind in changes))  # type: ignore[arg-type]
@@ -224,7 +230,8 @@ def test_a_job_whose_node_fails_while_it_is_switched_on_waits_again() -> None:
     states = PowerStates(1.0, 5.0, 50.0, 1.0, 40.0)
     events = failing((4.0, 0, "fail"), (20.0, 0, "repair"))
     simulation = simulate(job(1, requeue=True), states=states, site_events=events)
-    simulation.advance([SetNodePower(0, "sleeping")], elapsed_s=1.0)
+    simulation.advance([SetNodePower(0, "sleeping")], wake_on=["node_power_changed"])
+    simulation.advance(wake_on=["node_power_changed"])
     assert simulation.power.state[0] == "sleeping"
     told_then = told(simulation.advance([ONE], wake_on=["job_eligible"]).events)
     assert told_then[-2:] == [(4.0, "JobRequeued", 1), (4.0, "JobEligible", 1)]
@@ -288,8 +295,7 @@ def test_failures_for_ever_do_not_keep_a_stuck_simulation_going() -> None:
     platform, jobs = Platform((NodeGroup(1, (NODE,)),)), table(job(1))
     simulation = Simulation(platform, jobs, site_events=SiteEvents((), (), (model,)))
     with pytest.raises(SimulationStuck, match="were changes of signals or nodes"):
-        while not simulation.advance().ended:
-            pass
+        play_on(simulation)
 
 
 def test_suspended_jobs_that_nobody_resumes_are_an_error() -> None:

@@ -114,6 +114,11 @@ def test_an_array_is_one_job_for_each_index(tmp_path: Path) -> None:
     }
 
 
+def test_an_array_can_have_one_index(tmp_path: Path) -> None:
+    """A number is a text of one index, which YAML reads as a number."""
+    assert request(tmp_path, array=0) == JobRequest(array_id=1, array_index=0)
+
+
 def test_a_line_can_be_one_task(tmp_path: Path) -> None:
     """Tasks with different run times have a line each, and references find them."""
     tasks = [{"job_id": 30 + i, "array_id": 9, "array_index": i, "run_s": i + 1} for i in range(3)]
@@ -175,6 +180,8 @@ INVALID = [
     ({"array": "a"}, "expected indices such as 0-9"),
     ({"array": "0-9999999"}, "expected at most 1000000 tasks"),
     ({"array": "0-2", "array_id": 1}, "expected array .* or array_id .*, got both"),
+    ({"array_index": 2}, "array_index and array_limit need array_id"),
+    ({"gres_per_job": {"gpu\n": 1}}, "Expected `str` matching regex"),
     ({"features": "a&"}, "expected a feature"),
     ({"gres_per_node": {"gpu": 1.5}}, "gpu: expected a whole number of devices"),
     ({"gres_per_node": {"g,pu": 1}}, "Expected `str` matching regex"),

@@ -152,7 +152,10 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         max_tres_per_user, max_tres_per_account: maximum TRES of running jobs.
         max_tres_run_mins_per_user, max_tres_run_mins_per_account: maximum TRES-minutes that running
             jobs may still use.
-        max_tres_per_job, max_tres_per_node, max_tres_mins_per_job, max_wall_s: as of associations.
+        max_tres_per_job: as of associations.
+        max_tres_per_node: as of associations.
+        max_tres_mins_per_job: as of associations.
+        max_wall_s: as of associations.
         min_tres_per_job: MinTRES, least TRES of a job.
         min_prio_threshold: MinPrioThreshold, least priority with which a job gets a reservation of
             the backfill scheduler; 0: any.

@@ -114,7 +114,7 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
     hold: bool = False
     begin_s: Seconds | None = None
     dependency: LongText | None = None
-    array: LongText | None = None
+    array: Count | LongText | None = None
     array_id: Number | None = None
     array_index: Count = 0
     array_limit: Count = 0

@@ -29,8 +29,8 @@ T = TypeVar("T")
 OWN = ("name", "priority", "nice", "hold", "begin_s", "reservation", "array_id")
 """Fields of a job line that a request has under the same name, and a profile has not."""
 
-own_of = attrgetter(*OWN)
-NOTHING_OWN = ("", None, 0, False, None, "", None)
+own_of = attrgetter(*OWN, "array_index", "array_limit")
+NOTHING_OWN = ("", None, 0, False, None, "", None, 0, 0)
 
 
 class JobLines:
@@ -68,7 +68,7 @@ class JobLines:
         if line.job_id in self._jobs:
             raise LineError(f"a second job has the number {line.job_id}", "job_id")
         job = self._job(line)
-        if line.dependency or line.array or line.array_id is not None:
+        if (line.dependency, line.array, line.array_id) != (None, None, None):
             self._linked[line.job_id] = _linked_line(line, place)
         self._jobs[line.job_id] = job
 
@@ -152,6 +152,8 @@ def _own(line: JobLine) -> dict[str, Any]:
     if line.array_id is not None:
         own["array_id"] = line.array_id
         own |= {name: getattr(line, name) for name in ("array_index", "array_limit")}
+    elif line.array_index or line.array_limit:
+        raise LineError("array_index and array_limit need array_id; add it", "array_id")
     for name in ("name", "reservation"):
         _check_printable(getattr(line, name), name)
     return own
@@ -182,7 +184,7 @@ def _linked_line(line: JobLine, place: int) -> LinkedLine:
         if line.array_id is not None:
             what = "expected array (a whole array) or array_id (one task of it), got both"
             raise LineError(what, "array")
-        array = _parsed(parse_array, line.array, "array")
+        array = _parsed(parse_array, str(line.array), "array")
     if line.dependency is not None:
         dependency = _parsed(parse_dependency, line.dependency, "dependency")
     return LinkedLine(place, dependency, array)
