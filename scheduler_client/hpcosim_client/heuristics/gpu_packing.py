@@ -1,8 +1,8 @@
 """Policies that pack jobs with GPUs on nodes.
 
-Each policy considers the queue in submission order until a job does not fit. A job on one node goes
-to the node, and to the GPUs, that the rule prefers; of equal ones to the lowest-numbered. A job that
-fits on no single node of the cluster fills nodes in ascending order.
+Each policy considers the queue in submission order until a job does not fit. A job goes to the
+node, and to the GPUs, that the rule prefers; of equal ones to the lowest-numbered. A job that fits
+on no single node of the cluster fills nodes in ascending order.
 
 The rules are those of Weng et al. 2023 (Beware of Fragmentation: Scheduling GPU-Sharing Workloads
 with Fragmentation Gradient Descent, USENIX ATC), section 6.1. `fragmentation` has their own policy.
