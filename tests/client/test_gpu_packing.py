@@ -79,7 +79,7 @@ def slow_fragmentation(jobs: list[Job], cores: int, gpus: list[int]) -> float:
     for job in jobs:
         need = gpu_need(job)
         room = [free for free in gpus if need.part and free >= need.part]
-        runs = job.cores <= cores and need.count > 0 and len(room) >= need.count
+        runs = job.cores <= cores and need.gpus > 0 and len(room) >= need.gpus
         total += sum(gpus) - sum(room) if runs else sum(gpus)
     return total / len(jobs)
 
@@ -141,10 +141,10 @@ def increases(seen: list[Job], job: Job, cores: list[int], gpus: list[list[int]]
     need, found = gpu_need(job), []
     for free_cores, free in zip(cores, gpus, strict=True):
         room = [at for at, amount in enumerate(free) if need.part and amount >= need.part]
-        if free_cores < job.cores or len(room) < need.count:
+        if free_cores < job.cores or len(room) < need.gpus:
             continue
-        for first in room if need.count == 1 else [0]:
-            taken = {first} if need.count == 1 else set(room[: need.count])
+        for first in room if need.gpus == 1 else [0]:
+            taken = {first} if need.gpus == 1 else set(room[: need.gpus])
             after = [amount - need.part * (at in taken) for at, amount in enumerate(free)]
             found.append(increase(seen, job, free_cores, free, after))
     return found

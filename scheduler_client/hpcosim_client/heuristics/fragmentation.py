@@ -81,7 +81,7 @@ class MixedClasses(NamedTuple):
         cores: int64[classes].
         parts: int64[parts], the different thousandths of a GPU that the classes need.
         part: int64[classes], index in `parts`.
-        count: int64[classes], number of GPUs.
+        gpus: int64[classes], number of GPUs.
         nodes: bool[classes, nodes], the nodes that the class may use.
         weight: float64[classes], share of all jobs.
     """
@@ -89,7 +89,7 @@ class MixedClasses(NamedTuple):
     cores: Ints
     parts: Ints
     part: Ints
-    count: Ints
+    gpus: Ints
     nodes: Bools
     weight: Floats
 
@@ -104,7 +104,7 @@ class MixedClasses(NamedTuple):
         roomy = gpus[np.newaxis] >= self.parts[:, np.newaxis, np.newaxis]
         usable = np.where(roomy, gpus, 0).sum(axis=2)
         fits = cores >= self.cores[:, np.newaxis]
-        fits &= roomy.sum(axis=2)[self.part] >= self.count[:, np.newaxis]
+        fits &= roomy.sum(axis=2)[self.part] >= self.gpus[:, np.newaxis]
         fits &= self.nodes[:, nodes]
         used = np.einsum("c,cn,cn->n", self.weight, fits, usable[self.part])
         found: Floats = gpus.sum(axis=1) - used
@@ -204,7 +204,7 @@ def class_of(job: Job) -> ClassKey:
     """Return the class of a job."""
     need = gpu_need(job)
     choices = () if job.demand is None else job.demand.choices
-    return (job.cores, need.part, need.count, tuple(id(choice.nodes) for choice in choices))
+    return (job.cores, need.part, need.gpus, tuple(id(choice.nodes) for choice in choices))
 
 
 def _costs(increases: Floats, *, exact: bool) -> Floats:
@@ -241,8 +241,8 @@ def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: 
             after[:, option] -= need.part
         else:
             idle = gpus == WHOLE_DEVICE
-            rows = idle.sum(axis=1) >= need.count
-            after[idle & (idle.cumsum(axis=1) <= need.count)] -= need.part
+            rows = idle.sum(axis=1) >= need.gpus
+            after[idle & (idle.cumsum(axis=1) <= need.gpus)] -= need.part
         rows &= cores >= job.cores
         left = cores[rows] - job.cores
         increase[rows] = classes.fragmentation(nodes[rows], left, after[rows]) - before[rows]
