@@ -79,7 +79,7 @@ def test_users_of_a_better_account_rank_before_those_of_another() -> None:
 
 def test_users_that_tie_have_the_same_rank() -> None:
     """Sibling users with the same level fair-share get the factor of the first of them."""
-    accounts = {"a": {"users": {"u": {}, "v": {}, "w": {}}}}
+    accounts: dict[str, Any] = {"a": {"users": {"u": {}, "v": {}, "w": {}}}}
     found = factors(accounts, {"u": 5.0, "v": 1.0, "w": 1.0}, "fair_tree")
     assert [found[name] * 4 for name in ("root", "v", "w", "u")] == [4, 3, 3, 1]
 
@@ -127,7 +127,8 @@ def test_fair_tree_is_the_walk_of_the_documentation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     accounts: dict[str, Any] = {}
     for number in range(int(rng.integers(1, 9))):
-        users = {f"u{number}.{each}": {} for each in range(int(rng.integers(0, 4)))}
+        names = [f"u{number}.{each}" for each in range(int(rng.integers(0, 4)))]
+        users: dict[str, Any] = {name: {} for name in names}
         above = ["root", *accounts][int(rng.integers(0, number + 1))]
         accounts[f"a{number}"] = {"parent": above, "shares": 1, "users": users}
     associations = Associations(parse_site({"accounts": accounts}).accounts)
@@ -149,7 +150,7 @@ def _walk(associations: Associations, totals: Any) -> list[float]:
 
     def level(number: int) -> float:
         siblings = nodes[nodes[number].parent].children
-        share = nodes[number].rules.shares / sum(nodes[each].rules.shares for each in siblings)
+        share = 1.0 / len(siblings)  # all have one share
         above = totals[nodes[number].parent]
         return float("inf") if not totals[number] else share / (totals[number] / above)
 

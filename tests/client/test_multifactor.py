@@ -91,10 +91,10 @@ def priority(settings: dict[str, Any], at_s: float = 0.0, **fields: Any) -> int:
     """Return the priority of a job that was submitted at 0, calculated at a time."""
     site = parse_site({"priority": settings, "qos": {"normal": {"priority": 5}, "high": HIGH}})
     view, priorities = View(PLATFORM), Priorities(site, PLATFORM)
-    request = {
-        name: fields.pop(name) for name in ("nice", "priority", "nodes_min") if name in fields
-    }
-    request |= {"gres_per_task": fields.pop("gres")} if "gres" in fields else {}
+    request: dict[str, Any] = {}
+    for name in ("nice", "priority", "nodes_min", "gres_per_job"):
+        if name in fields:
+            request[name] = fields.pop(name)
     made = JobRequest(**request) if request else None
     view.apply(0.0, [JobSubmitted(0.0, 1, fields.pop("cores", 12), 60.0, request=made, **fields)])
     priorities.update(view)
@@ -119,7 +119,11 @@ HIGH = {"priority": 10}
         ({"weight_partition": 2, "flags": ["no_normal_part"]}, {}, 10),
         ({"weight_qos": 100}, {"qos": "high"}, 100),
         ({"weight_qos": 100}, {}, 50),
-        ({"weight_tres": {"cpu": 100, "gres/gpu": 400}}, {"cores": 12, "gres": {"gpu": 1}}, 130),
+        (
+            {"weight_tres": {"cpu": 100, "gres/gpu": 400}},
+            {"gres_per_job": {"gpu": 12}},
+            130,
+        ),
         ({"weight_fair_share": 1000}, {"nice": 100}, 900),
         ({"weight_fair_share": 1000}, {"nice": 5000}, 1),
         ({"weight_fair_share": 1000}, {"priority": 77}, 77),

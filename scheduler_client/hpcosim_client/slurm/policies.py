@@ -71,6 +71,7 @@ class _Prioritised:
         self._site = site
         self._rules: tuple[Priorities, Limits] | None = None
         self._alarm = PolicyAlarm()
+        self._submitted: set[int] = set()
         self._explained: set[Job] = set()  # not only by their priority
 
     def __call__(self, view: View) -> None:
@@ -78,17 +79,24 @@ class _Prioritised:
         priorities, limits = self._rules_of(view)
         priorities.update(view)
         limits.update(view)
-        for job in view.arrived:
-            if reason := limits.refusal(job, view):
-                view.explain(job, reason)
-                view.reject(job)
-                del view.queue[job.job_id]
-            else:
-                limits.submit(job)
+        self._refuse(view, limits)
         head, start_s, held = self._start_jobs(view, priorities.ordered(view), limits)
         self._alarm.set_or_cancel(view, priorities.next_s if view.queue else math.inf)
         if view.explains:
             self._explain(view, head, start_s, held)
+
+    def _refuse(self, view: View, limits: Limits) -> None:
+        """Reject the jobs that were submitted since the last call and that a limit refuses."""
+        pending = view.pending.keys() - self._submitted
+        for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
+            if job.job_id in self._submitted:
+                continue  # it waits again
+            self._submitted.add(job.job_id)
+            if reason := limits.refusal(job, view):
+                view.reject(job, reason=reason)
+                view.queue.pop(job.job_id, None)
+            else:
+                limits.submit(job)
 
     def _explain(
         self, view: View, head: Job | None, start_s: float | None, held: dict[Job, str]
