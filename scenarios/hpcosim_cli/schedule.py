@@ -27,9 +27,7 @@ def schedule(
     ] = False,
     settings: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="YAML file of settings of the scheduler."
-        ),
+        typer.Option(metavar="FILE", help="YAML file of settings of the scheduler."),
     ] = None,
     power: Annotated[
         str, typer.Option(metavar="JSON", help="Power manager: its name and settings.")

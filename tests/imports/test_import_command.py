@@ -20,7 +20,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sacct_text(
             record(),
             record(JobID="102", NodeList="c[01-02]", Start="2026-03-02T08:10:00"),
-            record(JobID="103", **gpu, ReqTRES="cpu=32,mem=16G,node=1,gres/gpu=4"),
+            record(JobID="103", **gpu, ReqTRES="cpu=32,mem=8G,node=1,gres/gpu=4"),
         )
     )
     monkeypatch.chdir(tmp_path)
