@@ -24,6 +24,7 @@ SCHEDULERS: Mapping[str, str] = {
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
     "easy": "EASY backfilling: a reservation for the head of the queue",
     "conservative": "conservative backfilling: a reservation for every job",
+    "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
     "accounts and QOS; settings: scheduler.settings",
     "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
@@ -39,6 +40,11 @@ SCHEDULERS: Mapping[str, str] = {
     "(Maheswaran et al. 1999)",
     "maxmin": "Max-min, batch mode (same paper)",
     "duplex": "the better of minmin and maxmin (Braun et al. 2001)",
+    "gpu-random": "jobs go to any node and any of its GPUs with room",
+    "gpu-packing": "jobs go to GPUs in use before idle ones, and fill nodes in use first",
+    "best-fit": "jobs go to the node with the fewest cores and GPUs left",
+    "fgd": "jobs go where the least GPU capacity becomes unusable for the mix of jobs "
+    "(Weng et al. 2023)",
     "RULE-immediate": "RULE minmin, maxmin or duplex that binds a job to a node at its submission "
     "(Stafford, Bosque 2024)",
     "RULE-chained": "RULE-immediate as the program of the paper runs it, errors included",
