@@ -40,10 +40,10 @@ def describe(
     Returns:
         `name`: the name in results, see `title`. `settings`: `scheduler`, `power` (the manager's
         `name` and all its settings, and `model_sha256` or `plan_sha256` of its file),
-        `power_awareness`, and `site` of a scheduler that takes the settings of a site. The SHA-256
-        of the scheduler's own file as `model_sha256` (a trained scheduler), `source_sha256` (a
-        policy file) or `schedule_sha256` (`scripted`). Of a policy file that imports modules of its
-        folder also `modules_sha256`: the SHA-256 of each, by name.
+        `power_awareness`, and `site_sha256` of a scheduler that takes the settings of a site: the
+        SHA-256 of their JSON. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
+        scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`). Of a policy
+        file that imports modules of its folder also `modules_sha256`: the SHA-256 of each, by name.
 
     Raises:
         PolicyError: a file cannot be read.
@@ -58,7 +58,8 @@ def describe(
         "power_awareness": awareness,
     }
     if canonical_name(name) in SITES:
-        described["site"] = dict(settings)
+        text = msgspec.json.encode(settings, order="deterministic")
+        described["site_sha256"] = hashlib.sha256(text).hexdigest()
     return {"name": title(name, power, awareness), "settings": described, **_own_file(name)}
 
 

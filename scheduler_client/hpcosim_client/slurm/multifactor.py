@@ -137,7 +137,7 @@ class Priorities:
         """
         request = job.request or NO_REQUEST
         waited = request.begin_s is not None or request.dependencies or request.array_limit
-        waited = waited or request.hold or getattr(job, "runs", 0)
+        waited = waited or request.hold or job.runs
         return now_s if waited and "accrue_always" not in self._flags else job.submit_s
 
     def _calculate(self, now_s: float) -> None:
