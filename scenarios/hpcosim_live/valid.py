@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_results.errors import FrameError
 from hpcosim_results.frame import NAMES, Frame
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.periods import FIRST_FINAL
 from hpcosim_server.record.recording import POWER_STATES, STATES
 from hpcosim_workloads.table import PLACEMENTS
 
@@ -73,6 +74,8 @@ def _ranges(frame: Frame, about: _About, nodes: int) -> Mapping[str, tuple[int, 
         "box.first": (0, cores),
         "box.last": (0, cores),
         "end.state": (0, len(STATES)),
+        "pause.start": (0, len(frame.columns["start.job"])),
+        "pause.why": (1, FIRST_FINAL),
         "power.node": (0, nodes),
         "power.state": (0, len(POWER_STATES)),
         "watts.state": (0, len(NODE_STATES)),

@@ -25,6 +25,7 @@ from hpcosim_results.job_columns import (
 from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, LayoutError, Starts, boxes_of
 from hpcosim_results.node_columns import check_energy, read_spans, watts_of
+from hpcosim_results.period_rows import read_periods, single_ends
 from hpcosim_server.record.results import Run
 from hpcosim_server.record.versions import hpcosim_version
 
@@ -86,13 +87,19 @@ def read_folder(path: Path) -> Frame:
         what = f"{len(jobs['job_id'])} jobs, but metrics.json has {metrics.get('jobs')}"
         raise ReadResultsError(f"{path / 'jobs.csv'}: {what}; the files are of different runs")
     rows = JobRows(path / "jobs.csv", jobs["job_id"])
-    starts = read_starts(path / "schedule.csv", rows, jobs)
+    periods_file = path / "runs.csv" if (path / "runs.csv").exists() else path / "schedule.csv"
+    if periods_file.name == "runs.csv":
+        starts, ends, pauses = read_periods(periods_file, rows, jobs)
+    else:
+        starts, pauses = read_starts(periods_file, rows, jobs), {}
+        ends = single_ends(starts, jobs)
     spans = read_spans(path / "nodes.csv", len(cores_by_node))
     check_energy(path / "nodes.csv", spans, metrics.get("energy_j", np.nan))
     first_s = np.concatenate([spans.start_s, jobs["submit_s"][:1]])
     columns = {
         **{name: jobs[column] for name, column in JOB_COLUMNS.items()},
-        **_boxes(path / "schedule.csv", Lanes(cores_by_node), starts, jobs),
+        **_boxes(periods_file, Lanes(cores_by_node), starts, ends, jobs),
+        **pauses,
         **ends_of(jobs),
         **spans.power,
         **watts_of(spans),
@@ -134,12 +141,12 @@ def read_settings(path: Path) -> dict[str, Any]:
     }
 
 
-def _boxes(path: Path, lanes: Lanes, starts: Starts, jobs: dict[str, Any]) -> dict[str, Any]:
+def _boxes(
+    path: Path, lanes: Lanes, starts: Starts, ends: Ends, jobs: dict[str, Any]
+) -> dict[str, Any]:
     """Return the columns of `start` and `box`."""
-    end_s = jobs["end_s"][starts.job]
-    ended = np.flatnonzero(~np.isnan(end_s))
     try:
-        return boxes_of(lanes, starts, Ends(starts.period[ended], end_s[ended]))
+        return boxes_of(lanes, starts, ends)
     except LayoutError as error:  # row i of the file has start i
         what = f"job {jobs['job_id'][starts.job[error.start]]}: {error}; {MIXED}"
         raise located(path, error.start, what) from None

@@ -53,14 +53,18 @@ COLUMNS: Mapping[str, Column] = {
     "job.user": Column("<i4", "index into the users; -1: unknown"),
     "job.group": Column("<i4", "index into the groups; -1: unknown"),
     "job.partition": Column("<i4", "index into the partitions; -1: unknown"),
-    # One row per start, in chronological order.
+    # One row per begin of a computing period, in chronological order: a start or a resumption.
     "start.job": Column("<i4", "row of the job"),
-    "start.time_s": Column("<f8", "start time, s"),
+    "start.time_s": Column("<f8", "time of the begin, s"),
     "start.boxes": Column("<u4", "number of rows of `box` that belong to this start"),
     # Adjacent cores that a job holds; cores are numbered through all nodes. The rows of each start
     # are consecutive, in the order of the starts.
     "box.first": Column("<u4", "first core"),
     "box.last": Column("<u4", "last core"),
+    # One row per end of a computing period after which the job was not over.
+    "pause.start": Column("<i4", "row of `start`: the period that ended"),
+    "pause.time_s": Column("<f8", "time of the end, s"),
+    "pause.why": Column("<u1", "index into `hpcosim_server.record.periods.PERIOD_ENDS`"),
     # One row per end, rejections included, in chronological order.
     "end.job": Column("<i4", "row of the job"),
     "end.time_s": Column("<f8", "time of the end, s"),

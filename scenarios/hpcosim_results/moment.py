@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame
+from hpcosim_server.record.periods import PERIOD_ENDS
 from hpcosim_server.record.recording import POWER_STATES
 
+SUSPENDED = PERIOD_ENDS.index("suspended")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -97,11 +99,16 @@ def moment(frame: Frame, at_s: float) -> Moment:
     jobs = len(columns["job.id"])
     started = columns["start.job"][columns["start.time_s"] <= at_s].astype(np.int64)
     ended = columns["end.job"][columns["end.time_s"] <= at_s]
-    over, has_started = np.zeros(jobs, bool), np.zeros(jobs, bool)
-    over[ended], has_started[started] = True, True
-    waits = (columns["job.submit_s"] <= at_s) & ~has_started & ~over
+    over, is_placed = np.zeros(jobs, bool), np.zeros(jobs, bool)
+    over[ended] = True
+    pauses = columns["pause.time_s"] <= at_s
+    why = np.zeros(len(columns["start.job"]), np.int64)  # 0: the period goes on
+    why[columns["pause.start"][pauses]] = columns["pause.why"][pauses]
+    # The last period of a job counts. Suspended jobs neither wait nor run.
+    is_placed[started] = (why == 0)[: len(started)] | (why == SUSPENDED)[: len(started)]
+    waits = (columns["job.submit_s"] <= at_s) & ~is_placed & ~over
     runs = np.zeros(len(columns["start.job"]), bool)
-    runs[: len(started)] = ~over[started]
+    runs[: len(started)] = ~over[started] & (why[: len(started)] == 0)
     group = np.repeat(np.arange(len(about["nodes"])), [count for count, *_ in about["nodes"]])
     cores = np.array([cores for _, cores, *_ in about["nodes"]], np.int64)[group]
     running, allocated = _running(frame, at_s, runs, cores)

@@ -152,13 +152,17 @@ class RecordingReader:
         """Return the new columns of `start`, `box` and `end`."""
         new = self._seen
         starts, ends = _starts_and_ends(of, seen, new)
-        final = ends.period[_values(of.periods.why, ends.period) >= FIRST_FINAL]
+        why = _values(of.periods.why, ends.period)
+        final, paused = ends.period[why >= FIRST_FINAL], why < FIRST_FINAL
         idle = of.ended_idle[seen.ended_idle : new.ended_idle]
         over = np.concatenate([_values(of.periods.row, final), np.array(idle, np.int64)])
         time_s = _values(of.end_s, over)
         order = np.lexsort((over, time_s))
         return {
             **boxes_of(self._lanes, starts, ends),
+            "pause.start": ends.period[paused],
+            "pause.time_s": ends.time_s[paused],
+            "pause.why": why[paused],
             "end.job": over[order],
             "end.time_s": time_s[order],
             "end.state": _values(of.state, over[order]),

@@ -13,14 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
+from hpcosim_protocol import (
+    AllocateJob,
+    NodeGroup,
+    Platform,
+    Processor,
+    RequeueJob,
+    ResumeJob,
+    SuspendJob,
+)
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import COLUMNS, Frame, append
+from hpcosim_results.moment import moment
 from hpcosim_results.recording import RecordingReader
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.service.session import Opened
+from support import site_scenes
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene
 
@@ -203,3 +214,30 @@ def test_a_second_frame_without_changes_is_empty() -> None:
     reader = RecordingReader(opened(simulation))
     assert rows(reader.frame())["power.node"] == 4
     assert set(rows(reader.frame()).values()) == {0}
+
+
+def test_frames_of_several_runs_are_the_frame_of_the_folder() -> None:
+    """Periods of suspended and requeued jobs are boxes; the folder has the same ones."""
+    simulation = Simulation(
+        Platform((NodeGroup(2, (Processor(2),)),)),
+        site_scenes.table(site_scenes.job(1, cores=3, requeue=True), site_scenes.job(2, cores=2)),
+    )
+    simulation.advance(wake_on=["no_more_jobs"])
+    simulation.advance([AllocateJob(1, [0, 1])], wake_on=["job_started"])
+    simulation.advance([SuspendJob(1), AllocateJob(2, [0])], elapsed_s=2.0)
+    run = opened(simulation)
+    reader = RecordingReader(run)
+    first = reader.frame()
+    assert moment(first, 5.0).waiting.job.tolist() == []
+    assert moment(first, 5.0).running.job.tolist() == [1]
+    simulation.advance([ResumeJob(1)], elapsed_s=1.0, wake_on=["job_resumed"])
+    simulation.advance([RequeueJob(1)], elapsed_s=1.0, wake_on=["job_requeued"])
+    assert moment(append([first, reader.frame()]), 14.0).waiting.job.tolist() == [0]
+    simulation.advance([AllocateJob(1, [1, 0])])
+    whole, folder = RecordingReader(run).frame(), folder_of(simulation)
+    for name in ("start", "box", "pause"):
+        for column in COLUMNS:
+            if column.startswith(name):
+                assert folder.columns[column].tolist() == whole.columns[column].tolist()
+    assert folder.columns["start.job"].tolist() == [0, 1, 0, 0]
+    assert folder.columns["pause.start"].tolist() == [0, 2]

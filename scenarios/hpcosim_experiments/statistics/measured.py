@@ -159,7 +159,8 @@ def utilization_within(record: RunRecord, period: Period) -> float:
 
     sum(requested cores * time of the job within the period) over the jobs that started, whenever
     they were submitted / (cores of the platform * length of the period). A job that has not ended
-    runs until the end of the record. The utilization of a period of 0 s is 0.
+    runs until the end of the record; one that was requeued or suspended counts while its tasks ran.
+    The utilization of a period of 0 s is 0.
 
     Args:
         record: a run, complete or not.
@@ -167,12 +168,16 @@ def utilization_within(record: RunRecord, period: Period) -> float:
     """
     if period.end_s <= period.start_s:
         return 0.0
-    recording = record.recording
+    recording, periods = record.recording, record.recording.periods
+    cores = np.array(recording.cores, dtype=np.float64)
     start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
+    if not recording.has_single_runs:
+        start_s, end_s = np.array(periods.start_s), np.array(periods.end_s)
+        cores = cores[np.array(periods.row)]
     started = ~np.isnan(start_s)
     end_s = np.where(np.isnan(end_s), record.end_s, end_s)[started]
     within_s = np.minimum(end_s, period.end_s) - np.maximum(start_s[started], period.start_s)
-    cores = np.array(recording.cores, dtype=np.float64)[started]
+    cores = cores[started]
     busy = float(cores @ np.maximum(within_s, 0.0))
     return busy / (record.platform.core_count * (period.end_s - period.start_s))
 

@@ -12,7 +12,7 @@ const TURNED_WIDTH = 10; // of a box with upright text
 const MOST_LABELS = 800;
 const SLICE_BOXES = 4096;
 // Slopes of the stripes of nodes that are off, by `POWER_STATES`; 0 for vertical ones.
-const STRIPE_SLOPES = [0, 1, 0, -1];
+const STRIPE_SLOPES = [0, 1, 0, -1, 1];
 
 /**
  * Draw the visible boxes. Yields now and then.

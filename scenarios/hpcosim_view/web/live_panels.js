@@ -13,6 +13,7 @@ const POWER_STATE_LABELS = {
   switching_off: "Switching off",
   sleeping: "Asleep",
   switching_on: "Switching on",
+  down: "Down",
 };
 
 /**

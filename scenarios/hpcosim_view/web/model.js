@@ -11,8 +11,10 @@ export const JOB_STATES = [
   "node_failed",
   "rejected",
 ];
-export const POWER_STATES = ["on", "switching_off", "sleeping", "switching_on"];
-export const NODE_STATES = ["computing", "idle", "sleeping", "switching_on", "switching_off"];
+export const POWER_STATES = ["on", "switching_off", "sleeping", "switching_on", "down"];
+export const NODE_STATES = [
+  "computing", "idle", "sleeping", "switching_on", "switching_off", "down",
+];
 export const PLACEMENTS = ["cores", "one_node", "whole_nodes"];
 const NAME_LISTS = ["users", "groups", "partitions", "reasons"];
 const MODEL_COLUMNS = {

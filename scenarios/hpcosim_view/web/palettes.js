@@ -16,8 +16,8 @@ export const CHART_COLOURS = {
 
 /** Colours of nodes by `NODE_STATES`. */
 export const NODE_STATE_COLOURS = {
-  light: ["#0077bb", "#bbbbbb", "#c8d3e6", "#ee7733", "#ccbb44"],
-  dark: ["#4aa8e0", "#6e7681", "#33415c", "#ee8866", "#bbaa33"],
+  light: ["#0077bb", "#bbbbbb", "#c8d3e6", "#ee7733", "#ccbb44", "#882255"],
+  dark: ["#4aa8e0", "#6e7681", "#33415c", "#ee8866", "#bbaa33", "#cc6688"],
 };
 
 // P. Tol, "Colour Schemes", SRON/EPS/TN/09-002: the schemes muted (light) and light (dark).

@@ -10,6 +10,7 @@ export const NODE_STATE_LABELS = {
   sleeping: "Asleep",
   switching_on: "Switching on",
   switching_off: "Switching off",
+  down: "Down",
 };
 
 const seriesOfModels = new WeakMap();

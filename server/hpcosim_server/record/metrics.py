@@ -2,9 +2,11 @@
 
 To add a metric, add its value to the dictionary of a group and its definition to the docstring.
 
-Times are in simulated seconds. For a job, wait = start - submission, run time = end - start, and
-response = wait + run time. The jobs that ran are the jobs that have started and ended, completed
-or killed. The mean, percentile or maximum over no jobs is 0, and so is a ratio with denominator 0.
+Times are in simulated seconds. For a job, response = end - submission, run time = time from the
+start of its last run to its end without suspensions, and wait = response - run time: the wait of a
+job that was requeued or suspended includes its earlier runs and its suspensions. The jobs that ran
+are the jobs that have started and ended, completed or killed. The mean, percentile or maximum over
+no jobs is 0, and so is a ratio with denominator 0.
 
 The definitions cite these sources:
 
@@ -32,6 +34,7 @@ from numpy.typing import NDArray
 from hpcosim_server.physics.power import NodeState
 from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.forecasts import start_forecasts
+from hpcosim_server.record.interruptions import interruptions
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
@@ -66,6 +69,7 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
         **start_forecasts(record),
+        **interruptions(record),
     }
 
 
@@ -173,10 +177,19 @@ def utilization(record: RunRecord, ran: JobsThatRan) -> float:
     """Return the utilization of the platform, 0 to 1.
 
     sum(requested cores * run time) over the jobs that ran / (cores of the platform * makespan).
-    Requested cores count, also if a job holds whole nodes. Source: Feitelson, Rudolph 1998.
+    Requested cores count, also if a job holds whole nodes. If jobs were requeued or suspended, all
+    their runs count, also those without success. Source: Feitelson, Rudolph 1998.
     """
-    cores = np.array(record.recording.cores, dtype=np.float64)[ran.row]
-    return _ratio(float(cores @ ran.run_s), record.platform.core_count * record.duration_s)
+    recording = record.recording
+    cores, run_s = np.array(recording.cores, dtype=np.float64), ran.run_s
+    if recording.has_single_runs:
+        cores = cores[ran.row]
+    else:
+        periods = recording.periods
+        run_s = np.array(periods.end_s) - np.array(periods.start_s)
+        ended = ~np.isnan(run_s)
+        cores, run_s = cores[np.array(periods.row)[ended]], run_s[ended]
+    return _ratio(float(cores @ run_s), record.platform.core_count * record.duration_s)
 
 
 def energies(record: RunRecord) -> Metrics:
@@ -303,7 +316,11 @@ def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
     ran = ~np.isnan(start_s) & ~np.isnan(end_s)
     row = np.flatnonzero(ran if among is None else ran & among)
     submit_s = np.array(recording.submit_s)
-    return JobsThatRan(row, (start_s - submit_s)[row], (end_s - start_s)[row])
+    wait_s, run_s = (start_s - submit_s)[row], (end_s - start_s)[row]
+    if in_last_run_s := recording.last_run_suspended_s:
+        suspended_s = np.array([in_last_run_s.get(each, 0.0) for each in row.tolist()])
+        wait_s, run_s = wait_s + suspended_s, run_s - suspended_s
+    return JobsThatRan(row, wait_s, run_s)
 
 
 def _wasted(by_state: Mapping[NodeState, float]) -> float:

@@ -55,6 +55,7 @@ class Recording:
         periods: the computing periods of all jobs.
         last_period: number of the last computing period, by row; -1 before the first start.
         suspended_s: suspended time in all runs, s, by row; jobs without any are absent.
+        last_run_suspended_s: the part of it in the last run, s, by row.
         suspended_since_s: begin of the suspension of the jobs that are suspended, s, by row.
         lost_core_s: core-seconds of computing that no later run continued, because of requeues and
             failures of nodes, by row; jobs without any are absent.
@@ -94,6 +95,7 @@ class Recording:
         self.periods = Periods()
         self.last_period = array("q")
         self.suspended_s: dict[int, float] = {}
+        self.last_run_suspended_s: dict[int, float] = {}
         self.suspended_since_s: dict[int, float] = {}
         self.lost_core_s: dict[int, float] = {}
         self.requeues: dict[RequeueCause, int] = {}
@@ -176,6 +178,7 @@ class Recording:
             self._end_period(row, now_s, "requeued_node_failed" if failed else "requeued")
         self.state[row] = WAITING
         self.start_s[row] = NAN
+        self.last_run_suspended_s.pop(row, None)
         self.requeues[cause] = self.requeues.get(cause, 0) + 1
         self.lost(row, lost_core_s)
 
@@ -208,7 +211,8 @@ class Recording:
         if row not in self.suspended_since_s:
             return False
         lasted_s = now_s - self.suspended_since_s.pop(row)
-        self.suspended_s[row] = self.suspended_s.get(row, 0.0) + lasted_s
+        for column in (self.suspended_s, self.last_run_suspended_s):
+            column[row] = column.get(row, 0.0) + lasted_s
         return True
 
     def _end_period(self, row: int, now_s: float, why: PeriodEnd) -> None:
