@@ -265,6 +265,8 @@ TWO_PROCESSORS = [{"cores": 2, "static_w": 1, "dynamic_w": 1}] * 2
         ({"cores": 3}, {}, "job 1 is none"),
         ({"placement": "cores"}, {}, "job 1 is none"),
         ({"max_energy_j": 1e9}, {}, "job 1 is none"),
+        ({"nice": 5}, {}, "job 1 has a request"),
+        ({}, {"failures": {"events": [{"at_s": 0, "nodes": "0"}]}}, "failures and actions"),
         ({}, {"kill_at_walltime": True}, "kill_at_walltime"),
         ({}, {"platform": {"nodes": [{"count": 1, "processors": TWO_PROCESSORS}]}}, "one proc"),
     ],

@@ -58,7 +58,7 @@ def test_the_log_is_read_by_hpcosim(tmp_path: Path) -> None:
     assert table.job_id.tolist() == [1, 2, 4]
     assert table.run_s.tolist() == [65, 61, 30]
     assert table.cores.tolist() == [5, 2, 2]
-    assert table.user.tolist() == [1, 2, -1]
+    assert [job.user for job in table.rows()] == ["1", "2", ""]
     assert table.skipped == {"run_time_unknown_or_zero": 3}
 
 

@@ -175,6 +175,8 @@ INVALID = [
     ({"array": "a"}, "expected indices such as 0-9"),
     ({"array": "0-9999999"}, "expected at most 1000000 tasks"),
     ({"array": "0-2", "array_id": 1}, "expected array .* or array_id .*, got both"),
+    ({"array_index": 2}, "array_index and array_limit need array_id"),
+    ({"gres_per_job": {"gpu\n": 1}}, "Expected `str` matching regex"),
     ({"features": "a&"}, "expected a feature"),
     ({"gres_per_node": {"gpu": 1.5}}, "gpu: expected a whole number of devices"),
     ({"gres_per_node": {"g,pu": 1}}, "Expected `str` matching regex"),

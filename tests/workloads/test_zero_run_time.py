@@ -49,8 +49,9 @@ def test_zero_run_time_ends_at_its_start(rows: list[Row], policy: str) -> None:
     recording = simulation.recording
     for row, (_, run_s, _, _) in enumerate(rows):
         assert recording.end_s[row] - recording.start_s[row] == run_s
+    periods = recording.periods
     times_s = [
-        recording.start_s[change] if change >= 0 else recording.end_s[~change]
+        periods.start_s[change] if change >= 0 else periods.end_s[~change]
         for change in recording.changes
     ]
     assert all(before <= after for before, after in pairwise(times_s))

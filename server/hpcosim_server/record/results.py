@@ -99,7 +99,9 @@ class Run(msgspec.Struct, kw_only=True):
 Also = Callable[[RunRecord], Files]
 """An additional result writer: returns the files of a run in another format."""
 
-KEPT_RULES = frozenset({"requested_time_unknown", "out_of_order", "cores_capped"})
+KEPT_RULES = frozenset(
+    {"requested_time_unknown", "out_of_order", "cores_capped", "dependencies_dropped"}
+)
 """Rules of the readers that change a job but keep it."""
 
 

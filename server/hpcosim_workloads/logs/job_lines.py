@@ -29,8 +29,8 @@ T = TypeVar("T")
 OWN = ("name", "priority", "nice", "hold", "begin_s", "reservation", "array_id")
 """Fields of a job line that a request has under the same name, and a profile has not."""
 
-own_of = attrgetter(*OWN)
-NOTHING_OWN = ("", None, 0, False, None, "", None)
+own_of = attrgetter(*OWN, "array_index", "array_limit")
+NOTHING_OWN = ("", None, 0, False, None, "", None, 0, 0)
 
 
 class JobLines:
@@ -152,6 +152,8 @@ def _own(line: JobLine) -> dict[str, Any]:
     if line.array_id is not None:
         own["array_id"] = line.array_id
         own |= {name: getattr(line, name) for name in ("array_index", "array_limit")}
+    elif line.array_index or line.array_limit:
+        raise LineError("array_index and array_limit need array_id; add it", "array_id")
     for name in ("name", "reservation"):
         _check_printable(getattr(line, name), name)
     return own

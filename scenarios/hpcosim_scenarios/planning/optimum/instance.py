@@ -108,8 +108,19 @@ def _check(scenario: Scenario, jobs: list[JobSpec]) -> None:
         raise OptimumError("the search supports nodes with one processor only")
     if scenario.kill_at_walltime:
         raise OptimumError("the search does not support kill_at_walltime: true")
+    platform = scenario.platform
+    site = platform.consumable != ("cores",) or platform.partitions or platform.reservations
+    if site or scenario.failures is not None or scenario.actions:
+        raise OptimumError(
+            "the search does not support partitions, reservations, consumable memory, failures "
+            "and actions"
+        )
     largest = max(group.cores for group in groups)
     for job in jobs:
+        if job.request is not None:
+            raise OptimumError(
+                f"the search supports jobs of cores and time only; job {job.job_id} has a request"
+            )
         if job.placement != "one_node" or job.cores > largest or job.max_energy_j < math.inf:
             raise OptimumError(
                 f"the search supports jobs with placement: one_node that fit on a node and have "
