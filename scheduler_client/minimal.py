@@ -6,7 +6,6 @@ It rejects jobs of a placement other than `cores`. A rejected decision ends the 
 """
 
 import sys
-from collections import deque
 from typing import Any
 
 import msgpack
@@ -50,7 +49,7 @@ def main(address: str) -> None:
         sys.exit(f"error: expected protocol version 1, got {welcome['version']}")
     groups = welcome["platform"]["nodes"]
     free = [sum(p["cores"] for p in g["processors"]) for g in groups for _ in range(g["count"])]
-    queue: deque[tuple[int, int]] = deque()  # job number, cores
+    queue: list[tuple[int, int]] = []  # job number, cores
     running: dict[int, Any] = {}  # by job number: pairs of node and cores
     request: Message = {"session": welcome["session"], "seq": 0, "decisions": []}
     while True:
@@ -66,15 +65,14 @@ def main(address: str) -> None:
                 request["decisions"].append({"type": "reject_job", "job_id": event["job_id"]})
             elif event["type"] == "job_started":
                 running[event["job_id"]] = zip(event["nodes"], event["cores"], strict=True)
-            elif event["type"] == "job_completed" and event["job_id"] in running:
-                for node, cores in running.pop(event["job_id"]):
+            elif event["type"] == "job_completed":  # a waiting job too, if its user cancels it
+                queue = [job for job in queue if job[0] != event["job_id"]]
+                for node, cores in running.pop(event["job_id"], ()):
                     free[node] += cores
-            elif event["type"] == "job_completed":  # for example, its user cancelled it
-                queue = deque(job for job in queue if job[0] != event["job_id"])
             elif event["type"] == "decision_rejected":
                 sys.exit(f"error: {event['reason']}")
         while queue and queue[0][1] <= sum(free):
-            request["decisions"].append(allocate(*queue.popleft(), free))
+            request["decisions"].append(allocate(*queue.pop(0), free))
 
 
 if __name__ == "__main__":
