@@ -72,6 +72,7 @@ class Job:
             needs cores.
         runs: number of runs of the job that have ended because it was requeued.
         suspended_s: time for which the present run was suspended, in seconds.
+        ended_as: final state of a job that is over, such as `completed`; empty: it is not over.
         start_s: start, simulated seconds; expected if nodes still boot; NaN: the job waits.
         allocation: the allocated cores; None: the job waits.
         explanation: last reason that `View.explain` sent for the job, and its expected start,
@@ -99,6 +100,7 @@ class Job:
     demand: Demand | None = None
     runs: int = 0
     suspended_s: float = 0.0
+    ended_as: str = ""
     start_s: float = math.nan
     allocation: Allocation | None = None
     explanation: tuple[str, float | None] | None = None

@@ -201,6 +201,7 @@ class SchedulerState:
     def _on_completed(self, event: JobCompleted) -> None:
         job = self.running.pop(event.job_id, None)
         if job is not None:
+            job.ended_as = event.state
             if job.allocation is not None:
                 self.nodes.give_back(job.allocation)
             self.left.append(job)

@@ -50,6 +50,11 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         bf_running_job_reserve: whether a pass also reserves the nodes of running jobs that hold
             whole nodes.
         max_switch_wait_s: greatest time for which a job waits for its preferred switches, s.
+        loop_s: time of an iteration of slurmctld's main loop, in which passes of the main scheduler
+            begin, s; a real one takes slightly more than 1 s.
+        loop_begin_s: time from the start of slurmctld to the first iteration of its main loop, s.
+        bf_job_cost_s: real time that the backfill scheduler needs for each job that it considers,
+            s; it delays the next pass.
         pack_serial_at_end: whether jobs of one core get the nodes at the end of the list.
     """
 
@@ -82,4 +87,7 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     bf_busy_nodes: bool = False
     bf_running_job_reserve: bool = False
     max_switch_wait_s: Seconds = 300.0
+    loop_s: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
+    loop_begin_s: Seconds = 1.15
+    bf_job_cost_s: Seconds = 0.0
     pack_serial_at_end: bool = False

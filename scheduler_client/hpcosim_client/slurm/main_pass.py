@@ -1,0 +1,93 @@
+"""A pass of the main scheduler: jobs start strictly by priority.
+
+Sources: slurm.conf(5), `SchedulerParameters`; https://slurm.schedmd.com/sched_config.html. A
+partition whose first waiting job lacks resources starts no further job in the same pass: observed
+with Slurm 22.05, see docs/explanation/slurm-policy.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hpcosim_client.slurm.backfill import Windows
+from hpcosim_client.slurm.future import Candidate, Found, Future
+from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
+
+
+@dataclass(frozen=True, slots=True)
+class MainLimits:
+    """Limits of a pass.
+
+    Attributes:
+        jobs: maximum number of jobs considered; 0: no limit.
+        jobs_of_partition: the same for each partition.
+        starts: maximum number of jobs started; 0: no limit.
+    """
+
+    jobs: int = 0
+    jobs_of_partition: int = 0
+    starts: int = 0
+
+
+def main_pass(
+    queue: Iterable[Candidate],
+    future: Callable[[], Future],
+    held: Callable[[Candidate], bool],
+    start: Callable[[Candidate, Found], bool],
+    preempt: Callable[[Candidate, NodeSet], bool],
+    empty: Future,
+    windows: Windows | None,
+    available: NodeSet,
+    now: int,
+    limits: MainLimits,
+) -> list[Candidate]:
+    """Start jobs by priority until each partition has a job that does not fit.
+
+    Args:
+        queue: waiting jobs by priority. A job in several partitions comes several times.
+        future: returns the free resources; called again after each start.
+        held: tells whether a limit holds a job; it does not block its partition.
+        start: starts a job, and returns whether it started.
+        preempt: ends jobs on some nodes for another job that does not fit, and returns whether it
+            did.
+        empty: the resources if no job ran. A job that does not fit there either, because nodes are
+            down or reserved, does not block its partition.
+        windows: advance reservations; None: there are none.
+        available: nodes that are up.
+        now: time of the pass, seconds of the site's clock.
+        limits: limits of the pass.
+
+    Returns:
+        The jobs at which the pass stopped, one of each partition.
+    """
+    free, up = future(), available
+    started: set[int] = set()
+    blocked: dict[str, Candidate] = {}
+    tested: Counter[str] = Counter()
+    for number, candidate in enumerate(queue):
+        partition = candidate.partition
+        if candidate.job.job_id in started or partition in blocked:
+            continue
+        if 0 < limits.jobs <= number or 0 < limits.starts <= len(started):
+            break
+        if held(candidate):
+            continue
+        tested[partition] += 1
+        if 0 < limits.jobs_of_partition < tested[partition]:
+            continue
+        everywhere = candidate.suitable
+        if windows is not None:
+            everywhere &= windows.permitted(candidate, now, now + candidate.limit)[0]
+        found = free.find(candidate, everywhere & available)
+        if found is not None and start(candidate, found):
+            started.add(candidate.job.job_id)
+            free = future()
+        elif found is None and empty.find(candidate, everywhere & up) is not None:
+            preempt(candidate, everywhere & available)
+            blocked[partition] = candidate
+            # Jobs of other partitions must not take the nodes that this one waits for.
+            for choice in candidate.choices:
+                available &= ~set_of_mask(choice.nodes)
+    return list(blocked.values())

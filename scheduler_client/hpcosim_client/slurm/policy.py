@@ -1,0 +1,274 @@
+"""The policy `slurm`: the main scheduler, backfilling and limits of Slurm together."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.job import Job
+from hpcosim_client.slurm.backfill import PassSettings, backfill
+from hpcosim_client.slurm.candidates import Candidates, nodes_available
+from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
+from hpcosim_client.slurm.deadlines import Deadlines
+from hpcosim_client.slurm.future import Candidate, Found, Future
+from hpcosim_client.slurm.limits import Limits, counted_tres
+from hpcosim_client.slurm.main_pass import MainLimits, main_pass
+from hpcosim_client.slurm.multifactor import Priorities
+from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.preempt import Preemptor
+from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
+from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.requeues import RequeueDelays
+from hpcosim_client.slurm.time_limits import TimeLimits
+from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
+from hpcosim_client.slurm.windows import ReservationWindows
+from hpcosim_client.view import View
+
+
+EPILOG_S = 0.04
+"""Time from the end of a job that does not end by itself to the report of its nodes, s; measured.
+
+slurmctld runs the main scheduler at that report.
+"""
+
+
+class SlurmPolicy:
+    """Schedules as slurmctld does, with its periodic work as alarms.
+
+    Args:
+        site: the settings of the site.
+
+    Attributes:
+        started_by: which scheduler started each job, `main` or `backfill`, by job id.
+    """
+
+    def __init__(self, site: SiteSettings) -> None:
+        self._site = site
+        self._alarm = PolicyAlarm()
+        self._ready = False
+        self.started_by: dict[int, str] = {}
+
+    def __call__(self, view: View) -> None:
+        """Do what is due, and set the alarm for what is due next."""
+        if not self._ready:
+            self._begin(view)
+        self._priorities.update(view)
+        self._limits.update(view)
+        self._admit(view)
+        self._note_changes(view)
+        now_s = view.now_s
+        self._running.end_jobs(view)
+        self._deadlines.end_jobs(view)
+        if min(self._immediate_s, self._main_due_s(view)) <= now_s + ROUNDING_S:
+            self._run_main(view)
+        if self._backfill.next_s() <= now_s + ROUNDING_S and self._site.scheduler.backfill:
+            self._run_backfill(view)
+        self._waiting = len(view.queue)
+        self._set_alarm(view)
+
+    def _begin(self, view: View) -> None:
+        site, parameters = self._site, self._site.scheduler
+        self._clock = SiteClock(site)
+        self._main = MainTimer(self._clock, parameters)
+        self._backfill = BackfillTimer(self._clock, parameters)
+        self._running = TimeLimits(self._clock, site.over_time_limit_s)
+        self._priorities = Priorities(site, view.platform, counted_tres(site))
+        self._limits = Limits(site, view.platform, self._priorities.charges)
+        self._candidates = Candidates(view.platform, view.nodes)
+        self._order = NodeOrder.of(view.platform, site.selection)
+        self._preemptor = Preemptor(site, view, self._order)
+        self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
+        reserved = bool(view.platform.reservations)
+        self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
+        self._stale = True  # whether a pass of the main scheduler could start a job
+        self._unplanned = True  # whether one of the backfill scheduler could
+        self._waiting = 0  # number of jobs that waited after the last call
+        self._order_before: list[Job] = []
+        self._immediate_s = math.inf  # pass after the end of jobs that did not end by themselves
+        self._unavailable: list[int] = []
+        self._deadlines = Deadlines(self._clock)
+        self._requeues = RequeueDelays()
+        self._calculation_s = self._priorities.next_s
+        self._ready = True
+
+    def _admit(self, view: View) -> None:
+        """Reject the jobs that a limit refuses at their submission, and count the others."""
+        for job in view.arrived:
+            if job.job_id not in view.queue:
+                continue
+            if reason := self._limits.refusal(job, view):
+                view.explain(job, reason)
+                view.reject(job, reason=reason)
+                del view.queue[job.job_id]
+            else:
+                self._limits.submit(job)
+
+    def _note_changes(self, view: View) -> None:
+        now_s = view.now_s
+        self._main.skip_to(now_s)
+        self._backfill.skip_to(now_s, self._waiting)
+        if self._running.note(view):
+            self._immediate_s = now_s + EPILOG_S
+        self._requeues.note(view)
+        self._candidates.forget(view.left)
+        unavailable = view.nodes.unavailable()
+        wakes = self._wakes_main(view) or unavailable != self._unavailable
+        self._unavailable = unavailable
+        if view.arrived or wakes:
+            self._stale = self._unplanned = True
+            self._backfill.changed(now_s)
+        if wakes:
+            self._main.request(now_s)
+        if self._windows is not None and self._windows.changed(now_s):
+            self._backfill.changed(now_s)
+        if self._priorities.next_s != self._calculation_s:
+            self._calculation_s = self._priorities.next_s
+            order = self._priorities.ordered(view) if view.queue else []
+            if order != self._order_before:
+                self._stale = self._unplanned = True
+                self._order_before = order
+            if order:
+                self._backfill.changed(now_s)
+
+    def _may_backfill(self, view: View) -> bool:
+        """Return whether a pass of the backfill scheduler could start a job.
+
+        Without changes it can only if jobs run beyond their limits, which delays planned starts, or
+        reservations begin and end.
+        """
+        if self._unplanned or self._windows is not None or self._preemptor.active:
+            return True
+        return self._running.any_beyond_limit(self._clock.second(view.now_s))
+
+    def _wakes_main(self, view: View) -> bool:
+        """Return whether a job ended, was submitted or changed.
+
+        A job whose begin time or delay is over waits for a pass that runs anyway.
+        """
+        newest = next(reversed(view.pending.values()), None)
+        if newest is not None and newest.submit_s >= view.now_s - ROUNDING_S:
+            return True
+        return bool(view.left) or any(not _waited_for_time(job) for job in view.arrived)
+
+    def _main_due_s(self, view: View) -> float:
+        waiting = bool(view.queue) and (self._stale or self._windows is not None)
+        return self._main.next_s(view.now_s, waiting=waiting)
+
+    def _run_main(self, view: View) -> None:
+        parameters, now_s = self._site.scheduler, view.now_s
+        full = self._main_due_s(view) <= now_s + ROUNDING_S and self._main.ran(now_s)
+        if self._immediate_s <= now_s + ROUNDING_S:
+            self._immediate_s = math.inf
+        if full and view.queue:
+            self._backfill.changed(now_s)
+        self._stale = False
+        if not view.queue:
+            return
+        limits = MainLimits(
+            0 if full else parameters.default_queue_depth,
+            0 if full else parameters.partition_job_depth,
+            parameters.sched_max_job_start,
+        )
+        main_pass(
+            self._queue(view),
+            lambda: self._future(view),
+            lambda candidate: self._held(view, candidate),
+            lambda candidate, found: self._start(view, candidate, found, "main"),
+            lambda candidate, nodes: self._preempt(view, candidate, nodes) is not None,
+            self._empty,
+            self._windows,
+            self._available(view),
+            self._clock.second(now_s),
+            limits,
+        )
+
+    def _run_backfill(self, view: View) -> None:
+        now_s = view.now_s
+        self._backfill.ran(now_s, len(view.queue))
+        self._unplanned = False
+        if not view.queue:
+            return
+        backfill(
+            self._queue(view),
+            lambda: self._future(view),
+            lambda candidate: self._held(view, candidate),
+            lambda candidate, found: self._start(view, candidate, found, "backfill"),
+            lambda candidate, nodes: self._preempt(view, candidate, nodes),
+            self._windows,
+            PassSettings(
+                self._site.scheduler,
+                self._clock.second(now_s),
+                int(self._site.kill_wait_s),
+                self._available(view),
+                self._preemptor.active or view.explains,
+            ),
+        )
+
+    def _queue(self, view: View) -> list[Candidate]:
+        jobs = self._requeues.ready(self._priorities.ordered(view), view.now_s)
+        return self._candidates.ordered(jobs, self._priority)
+
+    def _held(self, view: View, candidate: Candidate) -> bool:
+        """Return whether a limit holds a job, which holds no other job then."""
+        return bool(self._limits.held(candidate.job, view.now_s, candidate.partition))
+
+    def _priority(self, job: Job, partition: str) -> int:
+        return self._priorities.priority(job, partition)
+
+    def _available(self, view: View) -> NodeSet:
+        return nodes_available(view.nodes, view.nodes.unavailable())
+
+    def _future(self, view: View) -> Future:
+        return Future(view.nodes.amounts, self._running.ends(), view.nodes.slots, self._order)
+
+    def _start(self, view: View, candidate: Candidate, found: Found, by: str) -> bool:
+        job = candidate.job
+        tasks = tasks_on_nodes(job, candidate.demand.request.cores_per_task, found.cores)
+        if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
+            return False
+        self._running.started(job)
+        self._unplanned = True
+        self._limits.start(job)
+        self._backfill.changed(view.now_s)
+        self._candidates.forget([job])
+        self.started_by[job.job_id] = by
+        return True
+
+    def _preempt(self, view: View, candidate: Candidate, nodes: NodeSet) -> Found | None:
+        """End running jobs so that a job can start; return its place, or None if none ended."""
+        if not self._preemptor.active:
+            return None
+        found = self._preemptor.victims(view, candidate, nodes)
+        if found is None:
+            return None
+        for job in self._preemptor.end(view, found[0]):
+            self._running.killed(job)
+        return found[1]
+
+    def _set_alarm(self, view: View) -> None:
+        now_s = view.now_s
+        next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
+        if view.queue:
+            due_s = min(self._immediate_s, self._main_due_s(view))
+            next_s = min(next_s, due_s, self._priorities.next_s)
+            if self._site.scheduler.backfill and self._may_backfill(view):
+                next_s = min(next_s, self._backfill.next_s())
+            if self._windows is not None:
+                next_s = min(next_s, self._windows.next_s(now_s))
+        if next_s <= now_s:
+            next_s = math.nextafter(now_s, math.inf)
+        self._alarm.set_or_cancel(view, next_s)
+
+
+def _waited_for_time(job: Job) -> bool:
+    """Return whether a job of the queue may have become eligible by the passing of time."""
+    request = job.request
+    if request is None or (request.begin_s is None and not request.dependencies and not job.runs):
+        return False
+    delayed = any(each.delay_s for each in request.dependencies)
+    return request.begin_s is not None or delayed or job.runs > 0
+
+
+def slurm(site: SiteSettings) -> SlurmPolicy:
+    """Return the policy of a site; see `SlurmPolicy`. Each simulation needs its own."""
+    return SlurmPolicy(site)

@@ -1,0 +1,272 @@
+"""The nodes that a job gets, as `select/cons_tres` of Slurm chooses them.
+
+Sources: slurm.conf(5), `SelectTypeParameters` and `TopologyPlugin`; topology.conf(5); the topology
+guide (https://slurm.schedmd.com/topology.html); `_eval_nodes` and `_eval_nodes_topo` of Slurm's
+select plugins. Placements of a real Slurm 22.05 are compared in docs/explanation/slurm-policy.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.demands import in_ranges
+from hpcosim_client.job import Ints, Job
+from hpcosim_client.slurm.settings import Selection
+from hpcosim_protocol import Platform
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """What the node choice prefers.
+
+    Attributes:
+        leaf: int64[nodes], number of the leaf switch of each node; -1: none. None: no topology.
+        leaves: number of leaf switches.
+        weight: int64[nodes], weights of the nodes; None: all are alike.
+        capacity: int64[nodes], cores.
+        least_loaded: whether the least loaded nodes come first (`CR_LLN`).
+    """
+
+    leaf: Ints | None
+    leaves: int
+    weight: Ints | None
+    capacity: Ints
+    least_loaded: bool = False
+
+    @classmethod
+    def of(cls, platform: Platform, selection: Selection) -> NodeOrder:
+        """Return the order for a platform."""
+        count = platform.node_count
+        groups = platform.nodes
+        weight = np.repeat([group.weight for group in groups], [group.count for group in groups])
+        leaf = None
+        switches = [switch for switch in platform.switches if switch.nodes]
+        if switches and not selection.ignore_topology:
+            leaf = np.full(count, -1, dtype=np.int64)
+            for number, switch in enumerate(switches):
+                leaf[in_ranges(switch.nodes, count)] = number
+        return cls(
+            leaf,
+            len(switches),
+            None if (weight == weight[0]).all() else weight,
+            np.array(platform.cores_by_node(), dtype=np.int64),
+            selection.lln,
+        )
+
+
+@dataclass(slots=True)
+class Need:
+    """What is still needed of further nodes while nodes are chosen.
+
+    Attributes:
+        cores: cores.
+        nodes: nodes.
+        most: greatest number of further nodes.
+    """
+
+    cores: int
+    nodes: int
+    most: int
+
+    @property
+    def met(self) -> bool:
+        """Whether nothing more is needed."""
+        return self.cores <= 0 and self.nodes <= 0
+
+    def take(self, nodes: Ints, cores: Ints) -> Ints:
+        """Take the first of some nodes until the need is met, and return them."""
+        if not len(nodes) or self.met or self.most <= 0:
+            return nodes[:0]
+        offered = cores[nodes].cumsum()
+        count = max(int(offered.searchsorted(self.cores)) + 1 if self.cores > 0 else 0, self.nodes)
+        count = min(count, len(nodes), self.most)
+        self.cores -= int(offered[count - 1])
+        self.nodes -= count
+        self.most -= count
+        return nodes[:count]
+
+
+def choose_nodes(
+    job: Job, demand: Demand, choice: NodeChoice, cores: Ints, order: NodeOrder
+) -> Ints | None:
+    """Return the nodes that a job gets, in the order in which it fills them.
+
+    Args:
+        job: a job.
+        demand: what it demands.
+        choice: the nodes that it may use.
+        cores: int64[nodes], cores offered to it on each node; 0: none.
+        order: what the choice prefers.
+
+    Returns:
+        int64[n], node numbers; None: the offered cores are not sufficient.
+    """
+    request = demand.request
+    tasks = job.cores // request.cores_per_task
+    least = least_nodes(job, demand)
+    need = Need(job.cores, min(max(least, request.nodes_max), tasks), request.nodes_max or tasks)
+    chosen = _stated(demand, choice, cores, order, need)
+    if chosen is None:
+        return None
+    left = cores.copy()
+    left[chosen] = 0
+    parts = [chosen]
+    candidates = left.nonzero()[0]
+    for alike in _by_weight(candidates, order):
+        if need.met:
+            break
+        begun = _leaves_of(parts, order)
+        parts += _of_same_weight(alike, left, order, need, begun)
+    nodes: Ints = np.concatenate(parts)
+    return nodes if need.cores <= 0 and len(nodes) >= least else None
+
+
+def _by_weight(nodes: Ints, order: NodeOrder) -> Iterator[Ints]:
+    """Yield nodes of equal weight, the least weight first."""
+    if order.weight is None:
+        yield nodes
+        return
+    weights = order.weight[nodes]
+    for weight in np.unique(weights).tolist():
+        yield nodes[weights == weight]
+
+
+def _leaves_of(parts: list[Ints], order: NodeOrder) -> Ints | None:
+    """Return the numbers of the leaf switches of chosen nodes; None: no topology."""
+    if order.leaf is None:
+        return None
+    return np.unique(order.leaf[np.concatenate(parts)])
+
+
+def least_nodes(job: Job, demand: Demand) -> int:
+    """Return the least number of nodes of a job, with that which `--ntasks-per-node` implies."""
+    request = demand.request
+    least = max(request.nodes_min, len(request.required_nodes), 1)
+    if request.tasks_per_node:
+        tasks = job.cores // request.cores_per_task
+        least = max(least, -(-tasks // request.tasks_per_node))
+    return least
+
+
+def _stated(
+    demand: Demand, choice: NodeChoice, cores: Ints, order: NodeOrder, need: Need
+) -> Ints | None:
+    """Return required nodes and those of counted features; None: some are not offered."""
+    chosen: Ints = np.array(sorted(demand.request.required_nodes), dtype=np.int64)
+    if len(chosen):
+        if (cores[chosen] == 0).any():
+            return None
+        need.cores -= int(cores[chosen].sum())
+        need.nodes -= len(chosen)
+        need.most -= len(chosen)
+    for nodes, count in choice.quotas:
+        left = np.where(nodes, cores, 0)
+        missing = count - int(nodes[chosen].sum())
+        left[chosen] = 0
+        part = Need(0, missing, max(missing, 0))
+        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part, None)])
+        if part.nodes > 0:
+            return None
+        need.cores -= int(cores[found].sum())
+        need.nodes -= len(found)
+        need.most -= len(found)
+        chosen = np.concatenate([chosen, found])
+    return chosen
+
+
+def _of_same_weight(
+    nodes: Ints, cores: Ints, order: NodeOrder, need: Need, begun: Ints | None
+) -> list[Ints]:
+    if order.least_loaded:
+        by_load = np.argsort(-cores[nodes] / order.capacity[nodes], kind="stable")
+        return [need.take(nodes[by_load], cores)]
+    if order.leaf is None:
+        return _consecutive(nodes, cores, need)
+    return _of_leaves(nodes, cores, order.leaf[nodes], order.leaves, need, begun)
+
+
+def _of_leaves(
+    nodes: Ints, cores: Ints, leaf: Ints, leaves: int, need: Need, begun: Ints | None
+) -> list[Ints]:
+    """Take nodes switch by switch (`topology/tree`).
+
+    Leaf switches of which the job has nodes come first. The next one is that with the fewest free
+    nodes among those with as many as the job needs, or else the one with most. Of equal ones it is
+    the first. Only the number of nodes counts, not their cores: observed with Slurm 22.05.
+
+    Args:
+        nodes: int64[n], numbers of free nodes.
+        cores: int64[nodes of the cluster], cores offered.
+        leaf: int64[n], leaf switch of each of `nodes`; -1: none.
+        leaves: number of leaf switches.
+        need: what is needed.
+        begun: leaf switches of which the job has nodes; None: none.
+    """
+    parts = []
+    counts = np.bincount(leaf[leaf >= 0], minlength=leaves)
+    for switch in () if begun is None else begun.tolist():
+        if switch >= 0:
+            parts.append(need.take(nodes[leaf == switch], cores))
+            counts[switch] = 0
+    while not need.met and need.most > 0 and counts.any():
+        sufficient = counts >= max(need.nodes, 1)
+        if sufficient.any():
+            best = int(np.where(sufficient, counts, len(cores) + 1).argmin())
+        else:
+            best = int(counts.argmax())
+        parts.append(need.take(nodes[leaf == best], cores))
+        counts[best] = 0
+    return parts
+
+
+def _consecutive(nodes: Ints, cores: Ints, need: Need) -> list[Ints]:
+    """Take runs of consecutive nodes: the smallest sufficient one, or else the largest first."""
+    if not len(nodes):
+        return []
+    runs = np.split(nodes, (np.diff(nodes) > 1).nonzero()[0] + 1)
+    sizes = [(int(cores[run].sum()), len(run)) for run in runs]
+    parts = []
+    while runs and not need.met and need.most > 0:
+        fitting = [
+            index
+            for index, (offered, count) in enumerate(sizes)
+            if offered >= need.cores and count >= need.nodes
+        ]
+        if fitting:
+            best = min(fitting, key=lambda index: sizes[index][0])
+        else:
+            best = max(range(len(runs)), key=lambda index: sizes[index][0])
+        parts.append(need.take(runs.pop(best), cores))
+        sizes.pop(best)
+    return parts
+
+
+def tasks_on_nodes(job: Job, cores_per_task: int, cores: Ints) -> Ints:
+    """Return the cores of a job on each of its nodes: a task on each, the others fill in order.
+
+    Args:
+        job: a job.
+        cores_per_task: cores of a task.
+        cores: int64[n], cores offered on each of its nodes.
+    """
+    spare = cores - cores_per_task
+    before = spare.cumsum() - spare
+    rest = job.cores - cores_per_task * len(cores)
+    filled: Ints = cores_per_task + np.clip(rest - before, 0, spare)
+    return filled
+
+
+def usable_cores(demand: Demand, job: Job, cores: Ints) -> Ints:
+    """Return the offered cores without nodes that offer less than `--ntasks-per-node` tasks.
+
+    Slurm 22.05 starts jobs with `--ntasks-per-node` only on nodes that run as many tasks.
+    """
+    limit = demand.request.tasks_per_node
+    if limit <= 1:
+        return cores
+    least = min(limit * demand.request.cores_per_task, job.cores)
+    return np.where(cores >= least, cores, 0)

@@ -1,0 +1,45 @@
+"""Advance reservations as the passes of the schedulers see them."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_client.demands import Demands
+from hpcosim_client.slurm.clock import SiteClock
+from hpcosim_client.slurm.future import Candidate
+from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
+
+EVERYWHERE = -1
+"""The set of all nodes."""
+
+
+class ReservationWindows:
+    """The nodes that reservations leave to a job; see `backfill.Windows`.
+
+    Args:
+        demands: knows the reservations.
+        clock: the site's clock.
+    """
+
+    def __init__(self, demands: Demands, clock: SiteClock) -> None:
+        self._demands = demands
+        self._clock = clock
+        self._seen_s = clock.simulated(clock.begin)
+
+    def changed(self, now_s: float) -> bool:
+        """Return whether a reservation has begun or ended since the last call."""
+        changes = self._demands.window_changes_s(self._seen_s, now_s)
+        self._seen_s = now_s
+        return bool(changes) and changes[0] <= now_s
+
+    def next_s(self, now_s: float) -> float:
+        """Return when the next reservation begins or ends, simulated seconds; infinity: none."""
+        return next(iter(self._demands.window_changes_s(now_s, now_s)), math.inf)
+
+    def permitted(self, candidate: Candidate, start: int, end: int) -> tuple[NodeSet, int | None]:
+        """Return the nodes, and when the next reservation after `start` begins or ends."""
+        start_s, end_s = self._clock.simulated(start), self._clock.simulated(end)
+        mask = self._demands.permitted(candidate.job, candidate.demand, start_s, end_s)
+        nodes = EVERYWHERE if mask is None else set_of_mask(mask)
+        changes = self._demands.window_changes_s(start_s, end_s)
+        return nodes, self._clock.second(changes[0]) if changes else None
