@@ -27,6 +27,8 @@ SCHEDULERS: Mapping[str, str] = {
     "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
     "accounts and QOS; settings: scheduler.settings",
+    "slurm": "Slurm: main and backfill scheduler, priorities, limits, preemption; settings: "
+    "scheduler.settings",
     "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
     "scheduler.settings",
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
