@@ -53,6 +53,13 @@ def test_a_wrong_file_is_one_line_on_standard_error(site: Path) -> None:
     assert len(result.err.splitlines()) == 1
 
 
+def test_names_need_anonymize(site: Path) -> None:
+    """An option without effect is an error."""
+    result = invoke(*SACCT, "--names", "private.json")
+    assert result.status == 2
+    assert "--names applies to --anonymize" in result.err
+
+
 @pytest.mark.slow
 def test_the_recorded_run_stands_beside_simulated_ones(site: Path) -> None:
     """Waits are printed by partition, account and user; recorded ones are those of the file."""

@@ -294,6 +294,16 @@ def test_a_file_without_jobs_is_an_error(tmp_path: Path, text: str, message: str
     assert [each.name for each in tmp_path.iterdir()] == ["sacct.psv"]
 
 
+def test_jobs_cannot_have_the_name_of_the_recorded_runs(tmp_path: Path) -> None:
+    """One file would replace the other."""
+    path = tmp_path / "sacct.psv"
+    path.write_text(sacct_text(record()))
+    with pytest.raises(InputError, match="the recorded runs get this name"):
+        import_sacct(path, tmp_path / "a.recorded.csv")
+    with pytest.raises(InputError, match="the recorded runs get this name"):
+        import_sacct(path, tmp_path / "jobs.recorded.csv")
+
+
 def test_existing_files_are_replaced_only_on_request(tmp_path: Path) -> None:
     """The file stays as it was."""
     out = tmp_path / "jobs.recorded.csv"

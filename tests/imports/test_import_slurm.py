@@ -159,7 +159,7 @@ def test_names_are_those_of_the_jobs(tmp_path: Path) -> None:
     _, site, _ = imported(tmp_path, anonymize=True, names=names)
     assert "user1" in site.accounts["account1"].users
     text = (tmp_path / "cluster.yaml").read_text()
-    assert not any(word in text for word in ("ada", "bob", "theory", "uni:"))
+    assert not any(word in text for word in ("ada", "bob", "theory", "physics", "uni:"))
 
 
 @pytest.mark.parametrize(

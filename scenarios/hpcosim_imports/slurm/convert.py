@@ -94,6 +94,8 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
         settings["qos"] = read_qos(options.qos, report)
     _name_all_qos(settings, report)
     platform = _platform(statements, gres, topology, options.power, report)
+    if names is not None and "partitions" in platform:
+        platform["partitions"] = [names.partition(each) for each in platform["partitions"]]
     _not_modelled(statements, report)
     scenario: dict[str, Any] = {
         "name": _name(statements),
