@@ -78,6 +78,7 @@ def slurm(
     the scheduler, accounts and QOS. Every setting that is not modelled is listed.
     """
     with errors_in_one_line():
+        _check_names(names, anonymize=anonymize)
         from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
         from hpcosim_imports.slurm.nodes import NodePower
 
@@ -120,6 +121,7 @@ def sacct(
     The report lists what was dropped and what was guessed.
     """
     with errors_in_one_line():
+        _check_names(names, anonymize=anonymize)
         from hpcosim_imports.sacct.convert import SacctOptions, import_sacct
 
         options = SacctOptions(
@@ -156,6 +158,7 @@ def kubernetes(
 ) -> None:
     """Write the pods of a Kubernetes-style table of GPU jobs as JSON lines."""
     with errors_in_one_line():
+        _check_names(names, anonymize=anonymize)
         from hpcosim_imports.kubernetes import KubernetesOptions, import_kubernetes
 
         options = KubernetesOptions(
@@ -173,6 +176,11 @@ for command in (slurm, sacct, kubernetes):
     app.command(
         command.__name__, help=help_of(command), epilog=EXAMPLES[f"import {command.__name__}"]
     )(command)
+
+
+def _check_names(names: Path | None, *, anonymize: bool) -> None:
+    if names is not None and not anonymize:
+        raise typer.BadParameter("--names applies to --anonymize; add it")
 
 
 def _print(report: ImportReport, *, as_json: bool) -> None:

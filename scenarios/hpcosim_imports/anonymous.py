@@ -12,7 +12,8 @@ from hpcosim_imports.errors import InputError
 
 KINDS = ("user", "group", "account", "name")
 KEPT = frozenset(("", "root"))  # `root` is the topmost account of every site
-MOST_NAMES = 10_000_000
+LISTS = {"allow_accounts": "account", "deny_accounts": "account", "allow_groups": "group"}
+"""Attributes of a partition that are lists of names, with the kind of the names."""
 
 
 class Pseudonyms:
@@ -43,6 +44,13 @@ class Pseudonyms:
             return name
         known = self._known[kind]
         return known.setdefault(name, f"{'job' if kind == 'name' else kind}{len(known) + 1}")
+
+    def partition(self, partition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a partition of a scenario with replaced names of accounts and groups."""
+        return {
+            key: [self.of(LISTS[key], name) for name in value] if key in LISTS else value
+            for key, value in partition.items()
+        }
 
     def line(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """Return a job line with replaced names."""

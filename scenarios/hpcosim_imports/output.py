@@ -79,6 +79,8 @@ def write_jobs(
     """
     files = {jobs: json_lines(lines)}
     written = [f"{jobs}: {len(lines):,} jobs"]
+    if runs and recorded_path(jobs) == jobs:
+        raise InputError("the recorded runs get this name; name another file of jobs", jobs)
     if runs:
         files[recorded_path(jobs)] = recorded_runs(runs)
         written.append(f"{recorded_path(jobs)}: {len(runs):,} runs")

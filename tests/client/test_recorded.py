@@ -50,6 +50,13 @@ def test_a_job_waits_for_its_nodes() -> None:
     assert starts(simulate(NAMED, jobs, recorded(runs))) == {1: 0.0, 2: 30.0, 3: 20.0}
 
 
+def test_the_job_that_ended_first_starts_first() -> None:
+    """Of two jobs that started in the same second on the same node."""
+    jobs = jobs_of((0, 10, 4), (0, 0.5, 4))
+    runs = {1: [run(20.0, "n1", 30.0)], 2: [run(20.0, "n1", 20.0)]}
+    assert starts(simulate(NAMED, jobs, recorded(runs))) == {1: 20.5, 2: 20.0}
+
+
 def test_a_requeued_job_runs_as_often_as_it_did() -> None:
     """Its first run ends at its recorded end, and the work begins anew."""
     jobs = requeueable((0, 10, 4))

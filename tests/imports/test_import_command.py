@@ -20,7 +20,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sacct_text(
             record(),
             record(JobID="102", NodeList="c[01-02]", Start="2026-03-02T08:10:00"),
-            record(JobID="103", **gpu, ReqTRES="cpu=32,mem=16G,node=1,gres/gpu=4"),
+            record(JobID="103", **gpu, ReqTRES="cpu=32,mem=8G,node=1,gres/gpu=4"),
         )
     )
     monkeypatch.chdir(tmp_path)
@@ -51,6 +51,13 @@ def test_a_wrong_file_is_one_line_on_standard_error(site: Path) -> None:
     assert result.status == 2
     assert result.err.startswith("error: slurm.conf:2: expected the names of columns")
     assert len(result.err.splitlines()) == 1
+
+
+def test_names_need_anonymize(site: Path) -> None:
+    """An option without effect is an error."""
+    result = invoke(*SACCT, "--names", "private.json")
+    assert result.status == 2
+    assert "--names applies to --anonymize" in result.err
 
 
 @pytest.mark.slow

@@ -14,6 +14,12 @@ import pytest
 from hpcosim_imports.errors import InputError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.sacct.convert import SacctOptions, import_sacct
+from hpcosim_imports.slurm.convert import import_slurm
+from hpcosim_protocol.hosts import NodeNames
+from hpcosim_scenarios.running.chosen import chosen_by
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.run import opened_with
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from support.paths import SHARED
 from support.slurm_site import COLUMNS, PENDING, record, sacct_text
@@ -161,10 +167,11 @@ def test_an_unknown_wait_becomes_a_begin_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"ReqMem": "2800Mc", "ReqTRES": "cpu=8,node=1"}, {"memory_mb": 2800}),
+        ({"ReqMem": "2000Mc", "ReqTRES": "cpu=8,node=1"}, {"memory_mb": 2000}),
         ({"ReqMem": "4Gn", "ReqTRES": "cpu=8,node=1"}, {"memory_per_node_mb": 4096}),
         ({"SubmitLine": "sbatch --mem=32G x.sh"}, {"memory_per_node_mb": 32768}),
         ({"SubmitLine": "sbatch --mem=0 x.sh"}, {"all_memory": True}),
+        ({"AllocTRES": "cpu=8,mem=8000M,node=1"}, {"all_memory": True}),
         (
             {"ReqTRES": "cpu=8,mem=8G,node=1,gres/gpu=2,license/matlab=1"},
             {"gres_per_node": {"gpu": 2}, "licenses": {"matlab": 1}},
@@ -287,6 +294,16 @@ def test_a_file_without_jobs_is_an_error(tmp_path: Path, text: str, message: str
     assert [each.name for each in tmp_path.iterdir()] == ["sacct.psv"]
 
 
+def test_jobs_cannot_have_the_name_of_the_recorded_runs(tmp_path: Path) -> None:
+    """One file would replace the other."""
+    path = tmp_path / "sacct.psv"
+    path.write_text(sacct_text(record()))
+    with pytest.raises(InputError, match="the recorded runs get this name"):
+        import_sacct(path, tmp_path / "a.recorded.csv")
+    with pytest.raises(InputError, match="the recorded runs get this name"):
+        import_sacct(path, tmp_path / "jobs.recorded.csv")
+
+
 def test_existing_files_are_replaced_only_on_request(tmp_path: Path) -> None:
     """The file stays as it was."""
     out = tmp_path / "jobs.recorded.csv"
@@ -328,6 +345,28 @@ def test_the_recorded_run_of_slurm(tmp_path: Path) -> None:
     wait_s = sum(float(run["start_s"]) - float(run["submit_s"]) for run in runs) / 500
     assert wait_s == pytest.approx(1208.6, abs=1.0)
     assert sum(job.get("fails", False) for job in jobs) == 63
+
+
+@needs_golden
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["run1", "scenes/node_fail", "scenes/shapes"])
+def test_a_recorded_run_of_slurm_is_replayed(tmp_path: Path, name: str) -> None:
+    """Each job starts within half a second of its recorded start, on its recorded nodes.
+
+    Jobs of less than a second are simulated with half a second, which delays others.
+    """
+    import_slurm(GOLDEN / "etc" / "slurm.conf", tmp_path / "cluster.yaml")
+    _, runs, _ = read(GOLDEN / name / "sacct.psv", tmp_path)
+    last = {int(run["job_id"]): run for run in runs}
+    path = tmp_path / "cluster.yaml"
+    loaded = Library([path]).default
+    with opened_with(chosen_by(loaded.scenario, path, "recorded"), loaded) as (opened, policy):
+        run_in_process(opened, policy)
+    recording = opened.simulation.recording
+    names = NodeNames(loaded.scenario.platform)
+    for row, job_id in enumerate(recording.job_id):
+        assert recording.start_s[row] == pytest.approx(float(last[job_id]["start_s"]), abs=0.5)
+        assert set(recording.nodes_of(row)) == set(names.numbers(last[job_id]["nodes"]))
 
 
 @needs_golden

@@ -70,6 +70,14 @@ def test_switches_are_those_of_the_topology(tmp_path: Path) -> None:
     ]
 
 
+def test_switches_have_no_effect_without_their_plugin(tmp_path: Path) -> None:
+    """Slurm reads topology.conf with TopologyPlugin=topology/tree only."""
+    conf = write_site(tmp_path)
+    assert not imported(tmp_path)[1].selection.ignore_topology
+    conf.write_text(conf.read_text().replace("TopologyPlugin=topology/tree", ""))
+    assert imported(tmp_path)[1].selection.ignore_topology
+
+
 def test_a_drained_node_is_in_the_failures(tmp_path: Path) -> None:
     """It is drained from second 0 on."""
     imported(tmp_path)
@@ -159,7 +167,7 @@ def test_names_are_those_of_the_jobs(tmp_path: Path) -> None:
     _, site, _ = imported(tmp_path, anonymize=True, names=names)
     assert "user1" in site.accounts["account1"].users
     text = (tmp_path / "cluster.yaml").read_text()
-    assert not any(word in text for word in ("ada", "bob", "theory", "uni:"))
+    assert not any(word in text for word in ("ada", "bob", "theory", "physics", "uni:"))
 
 
 @pytest.mark.parametrize(

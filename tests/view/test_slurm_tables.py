@@ -119,6 +119,22 @@ def test_sinfo_has_the_look_of_slurm() -> None:
     assert states == {35.0: "idle%", 45.0: "idle~", 65.0: "idle#", 75.0: "alloc"}
 
 
+def test_partitions_and_nodes_have_the_names_of_the_platform() -> None:
+    """A node may be in several partitions; the default one has a star."""
+    run = small_run()
+    partitions = [["all", [[0, 2]], "up", None, True], ["night", [[2, 2]], "down", 3600.0, False]]
+    about = {**run.about, "node_names": "n[08-09],big", "node_partitions": partitions}
+    run = run._replace(about=about)
+    assert sinfo(nodes_at(run, 25.0)) == [
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST",
+        "all*         up   infinite      1    mix n08",
+        "all*         up   infinite      1  alloc n09",
+        "all*         up   infinite      1   idle big",
+        "night      down    1:00:00      1   idle big",
+    ]
+    assert squeue(queue_at(run, 25.0))[-1].endswith(" n[08-09]")
+
+
 def test_node_lists_are_in_brackets() -> None:
     """One node has no brackets."""
     assert node_list(intervals_of([0, 1, 2, 3, 7])) == "node[0-3,7]"

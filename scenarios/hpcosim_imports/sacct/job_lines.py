@@ -162,6 +162,10 @@ def _memory(first: Record, options: Mapping[str, str], report: ImportReport) -> 
     mb, cores = first.requested.get("mem", 0.0), first.requested["cpu"]
     if not mb:
         return {}
+    if 0 < first.allocated_mb < mb:  # of `--mem=0` the records state the largest node
+        what = "memory requests above the allocated memory: the whole memory of the nodes"
+        report.add("guessed", what, first.line)
+        return {"all_memory": True}
     if int(first.requested.get("node", 1)) > 1 or first.node_count > 1:
         what = "memory of jobs on several nodes: an equal part for each core"
         report.add("guessed", what, first.line)

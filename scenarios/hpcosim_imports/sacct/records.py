@@ -85,6 +85,7 @@ class Record:
         limit_s: requested run time, s; None: unlimited or unknown.
         unlimited: whether the requested run time is unlimited.
         requested: trackable resources; memory in MB.
+        allocated_mb: allocated memory, MB; 0: unknown.
         memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
         node_count: number of allocated nodes; 0: unknown.
     """
@@ -112,6 +113,7 @@ class Record:
     limit_s: float | None
     unlimited: bool
     requested: dict[str, float]
+    allocated_mb: float
     memory_per_node_mb: float
     node_count: int
 
@@ -199,6 +201,7 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
         limit_s=limit_s,
         unlimited=unlimited,
         requested=requested,
+        allocated_mb=(_field(values, "AllocTRES", tres_of) or {}).get("mem", 0.0),
         memory_per_node_mb=per_node_mb,
         node_count=_count(values, ("NNodes", "AllocNodes")),
     )

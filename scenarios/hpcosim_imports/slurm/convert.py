@@ -93,7 +93,11 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
     if options.qos is not None:
         settings["qos"] = read_qos(options.qos, report)
     _name_all_qos(settings, report)
+    if topology and not _value(statements, "topologyplugin")[0]:
+        settings.setdefault("selection", {})["ignore_topology"] = True  # Slurm's default
     platform = _platform(statements, gres, topology, options.power, report)
+    if names is not None and "partitions" in platform:
+        platform["partitions"] = [names.partition(each) for each in platform["partitions"]]
     _not_modelled(statements, report)
     scenario: dict[str, Any] = {
         "name": _name(statements),

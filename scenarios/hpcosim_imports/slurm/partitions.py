@@ -115,7 +115,6 @@ def _attributes(
 ) -> dict[str, Any]:
     found = dict(site)
     for key, text in values.items():
-        statement.used.add(key)
         try:
             if key in READERS:
                 name, read = READERS[key]
@@ -127,7 +126,6 @@ def _attributes(
             elif key == "priority":  # before Slurm 16.05: tier and factor at once
                 found["priority_tier"] = found["priority_job_factor"] = whole(text)
             elif key not in ("partitionname", "nodes", "tresbillingweights", "lln"):
-                statement.used.discard(key)
                 named = statement.names.get(key, key)
                 report.add("not modelled", f"PartitionName ... {named}", statement.place)
         except FieldError as error:

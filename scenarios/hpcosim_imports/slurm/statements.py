@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_imports.errors import InputError
@@ -28,7 +28,6 @@ class Statement:
         values: values by key in lower case, with the first; a later value of a key replaces an
             earlier one.
         names: the keys as they are written.
-        used: keys that were read; the others are reported.
     """
 
     path: Path
@@ -36,7 +35,6 @@ class Statement:
     key: str
     values: dict[str, str]
     names: dict[str, str]
-    used: set[str] = field(default_factory=set)
 
     @property
     def place(self) -> str:
@@ -44,8 +42,7 @@ class Statement:
         return f"{self.path.name}:{self.line}"
 
     def get(self, key: str, default: str = "") -> str:
-        """Return a value, and note that it was read."""
-        self.used.add(key)
+        """Return a value by its key in lower case."""
         return self.values.get(key, default)
 
     def error(self, what: str) -> InputError:

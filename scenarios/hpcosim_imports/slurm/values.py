@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from hpcosim_imports.errors import FieldError
 from hpcosim_imports.units import MB_BY_UNIT, UNLIMITED, duration_s, memory_of, shown
 
@@ -106,15 +103,6 @@ def tres_limits(text: str) -> dict[str, float]:
         plain = name != "mem" and not value[-1:].isalpha()
         found[name] = float(value) if plain else memory.mb * (1.0 if name == "mem" else 2.0**20)
     return found
-
-
-def changed(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are not None and not their default."""
-    return {
-        key: value
-        for key, value in values.items()
-        if value is not None and value != defaults.get(key)
-    }
 
 
 def _tres_name(name: str) -> str:

@@ -31,7 +31,6 @@ SUFFIXES: Mapping[str, str] = {
     "sleeping": "~",
     "switching_on": "#",
     "switching_off": "%",
-    "down": "",
 }
 """Suffix of the state by power state of the node."""
 ORDER = ("mix", "alloc", "idle", "down")

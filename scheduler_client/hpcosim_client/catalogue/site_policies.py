@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.slurm.policies import fairshare, multifactor
+from hpcosim_client.slurm.policy import slurm
 from hpcosim_client.slurm.settings import SiteSettings, SiteSettingsError, parse_site
 from hpcosim_client.view import Policy
 
@@ -16,6 +17,7 @@ NO_SETTINGS: Settings = {}
 SITES: Mapping[str, Callable[[SiteSettings], Policy]] = {
     "multifactor": multifactor,
     "fairshare": fairshare,
+    "slurm": slurm,
 }
 """Factories of schedulers that take the settings of a site."""
 

@@ -95,9 +95,14 @@ def recorded(runs: Mapping[int, Sequence[RecordedRun]], name: str = "") -> Polic
 
 
 class _Due(NamedTuple):
-    """A run whose time has come; runs of one instant start in order of submission."""
+    """A run whose time has come.
+
+    Recorded times are whole seconds. Of the runs of one second, the one that ended first starts
+    first: it may have ended within that second, and another one have used its nodes.
+    """
 
     at_s: float
+    end_s: float
     order: int
     job: Job
     run: RecordedRun
@@ -128,9 +133,9 @@ class _Replay:
         self._requeue(view)
         while self._coming and self._coming[0][0] <= view.now_s:
             at_s, order, job_id = heappop(self._coming)
-            run = self._runs[job_id][self._begun.get(job_id, 0)]
-            self._due[job_id] = _Due(at_s, order, self._jobs[job_id], run)
-        for due in sorted(self._due.values(), key=lambda due: due[:2]):
+            job, run = self._jobs[job_id], self._runs[job_id][self._begun.get(job_id, 0)]
+            self._due[job_id] = _Due(at_s, job.submit_s + run.end_s, order, job, run)
+        for due in sorted(self._due.values(), key=lambda due: due[:3]):
             self._start(view, due)
         times = [each[0][0] for each in (self._coming, self._requeues) if each]
         self._alarm.set_or_cancel(view, min(times, default=math.inf))

@@ -52,12 +52,14 @@ class PassSettings:
         now: time of the pass.
         kill_wait: KillWait, s.
         available: nodes that are up.
+        plans_all: whether to plan also jobs behind the last that could start now.
     """
 
     parameters: SchedulerParameters
     now: int
     kill_wait: int
     available: NodeSet
+    plans_all: bool = False
 
 
 def backfill(
@@ -92,7 +94,11 @@ def backfill(
     plan: list[Planned] = []
     over: dict[int, int] = {}  # jobs that started (0) or that have a planned start
     counts = _Counts(parameters)
-    for candidate in queue:
+    candidates = list(queue)
+    last = _last_that_fits(candidates, free, len(candidates), settings)
+    for number, candidate in enumerate(candidates):
+        if number > last:  # no later job can start now
+            break
         job = candidate.job
         if over.get(job.job_id) == 0 or held(candidate) or not counts.admit(candidate):
             continue
@@ -106,6 +112,7 @@ def backfill(
             if start(candidate, chosen):
                 over[job.job_id] = 0
                 free = future()
+                last = _last_that_fits(candidates, free, last + 1, settings)
                 counts.started += 1
                 if 0 < parameters.bf_max_job_start <= counts.started:
                     break
@@ -150,6 +157,22 @@ def _earliest(
             return None
         at = later
     return None
+
+
+def _last_that_fits(
+    candidates: list[Candidate], free: Future, end: int, settings: PassSettings
+) -> int:
+    """Return the number of the last job before `end` that fits into the free cores; -1: none.
+
+    The plan of later jobs has no effect. A pass that is to plan all jobs considers all.
+    """
+    if settings.plans_all:
+        return end - 1
+    cores = free.cores()
+    for number in range(end - 1, -1, -1):
+        if candidates[number].job.cores <= cores:
+            return number
+    return -1
 
 
 def _nodes_now(

@@ -75,6 +75,7 @@ class Future:
         self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
         self._amounts = [amounts.copy()]
+        self._cores: list[int] = []
         self._offers: dict[tuple[object, int, int], Ints] = {}
 
     @property
@@ -92,8 +93,20 @@ class Future:
             self._amounts.append(free)
         return self._amounts[ended]
 
+    def cores(self, ended: int = 0) -> int:
+        """Return the number of cores free once the first `ended` running jobs have ended."""
+        while len(self._cores) <= ended:
+            if not self._cores:
+                self._cores.append(int(self._amounts[0][: self._slots.nodes].sum()))
+            else:
+                allocation = self.ends[len(self._cores) - 1].allocation
+                self._cores.append(self._cores[-1] + allocation.cores)
+        return self._cores[ended]
+
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
+        if self.cores(ended) < candidate.job.cores:
+            return None
         mask = None
         for number, choice in enumerate(candidate.choices):
             cores = self._offered(candidate, choice, number, ended)

@@ -6,6 +6,7 @@ The backfill plan intersects many sets; integers are faster than arrays for that
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,7 +29,10 @@ def set_of_mask(mask: Bools) -> NodeSet:
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
 
 
+@lru_cache(maxsize=4096)
 def mask_of(nodes: NodeSet, count: int) -> Bools:
-    """Return bool[nodes]: whether a set contains each of `count` nodes."""
+    """Return bool[nodes], read-only: whether a set contains each of `count` nodes."""
     data = np.frombuffer(nodes.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
-    return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
+    mask = np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
+    mask.setflags(write=False)
+    return mask

@@ -61,8 +61,9 @@ class SlurmPolicy:
         self._deadlines.end_jobs(view)
         if min(self._immediate_s, self._main_due_s(view)) <= now_s + ROUNDING_S:
             self._run_main(view)
-        if self._backfill.next_s(now_s) <= now_s + ROUNDING_S and self._site.scheduler.backfill:
+        if self._backfill.next_s() <= now_s + ROUNDING_S and self._site.scheduler.backfill:
             self._run_backfill(view)
+        self._waiting = len(view.queue)
         self._set_alarm(view)
 
     def _begin(self, view: View) -> None:
@@ -79,7 +80,10 @@ class SlurmPolicy:
         self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
         reserved = bool(view.platform.reservations)
         self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
-        self._stale = True  # whether a pass could start a job
+        self._stale = True  # whether a pass of the main scheduler could start a job
+        self._unplanned = True  # whether one of the backfill scheduler could
+        self._waiting = 0  # number of jobs that waited after the last call
+        self._order_before: list[Job] = []
         self._immediate_s = math.inf  # pass after the end of jobs that did not end by themselves
         self._unavailable: list[int] = []
         self._deadlines = Deadlines(self._clock)
@@ -102,6 +106,7 @@ class SlurmPolicy:
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
         self._main.skip_to(now_s)
+        self._backfill.skip_to(now_s, self._waiting)
         if self._running.note(view):
             self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
@@ -110,7 +115,7 @@ class SlurmPolicy:
         wakes = self._wakes_main(view) or unavailable != self._unavailable
         self._unavailable = unavailable
         if view.arrived or wakes:
-            self._stale = True
+            self._stale = self._unplanned = True
             self._backfill.changed(now_s)
         if wakes:
             self._main.request(now_s)
@@ -118,9 +123,22 @@ class SlurmPolicy:
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
-            self._stale = True
-            if view.queue:
+            order = self._priorities.ordered(view) if view.queue else []
+            if order != self._order_before:
+                self._stale = self._unplanned = True
+                self._order_before = order
+            if order:
                 self._backfill.changed(now_s)
+
+    def _may_backfill(self, view: View) -> bool:
+        """Return whether a pass of the backfill scheduler could start a job.
+
+        Without changes it can only if jobs run beyond their limits, which delays planned starts, or
+        reservations begin and end.
+        """
+        if self._unplanned or self._windows is not None or self._preemptor.active:
+            return True
+        return self._running.any_beyond_limit(self._clock.second(view.now_s))
 
     def _wakes_main(self, view: View) -> bool:
         """Return whether a job ended, was submitted or changed.
@@ -167,9 +185,9 @@ class SlurmPolicy:
     def _run_backfill(self, view: View) -> None:
         now_s = view.now_s
         self._backfill.ran(now_s, len(view.queue))
+        self._unplanned = False
         if not view.queue:
             return
-        self._backfill.changed(now_s)  # it changes the planned starts
         backfill(
             self._queue(view),
             lambda: self._future(view),
@@ -182,6 +200,7 @@ class SlurmPolicy:
                 self._clock.second(now_s),
                 int(self._site.kill_wait_s),
                 self._available(view),
+                self._preemptor.active or view.explains,
             ),
         )
 
@@ -208,6 +227,7 @@ class SlurmPolicy:
         if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
             return False
         self._running.started(job)
+        self._unplanned = True
         self._limits.start(job)
         self._backfill.changed(view.now_s)
         self._candidates.forget([job])
@@ -231,8 +251,8 @@ class SlurmPolicy:
         if view.queue:
             due_s = min(self._immediate_s, self._main_due_s(view))
             next_s = min(next_s, due_s, self._priorities.next_s)
-            if self._site.scheduler.backfill:
-                next_s = min(next_s, self._backfill.next_s(now_s))
+            if self._site.scheduler.backfill and self._may_backfill(view):
+                next_s = min(next_s, self._backfill.next_s())
             if self._windows is not None:
                 next_s = min(next_s, self._windows.next_s(now_s))
         if next_s <= now_s:

@@ -80,6 +80,10 @@ class TimeLimits:
             heappop(self._heap)
         return self._timer.after(self._heap[0][0]) if self._heap else float("inf")
 
+    def any_beyond_limit(self, now: int) -> bool:
+        """Return whether a job runs beyond its limit at a second of the clock."""
+        return bool(self._heap) and self._heap[0][0] <= now
+
     def killed(self, job: Job) -> None:
         """Note that the policy ends or requeues a job."""
         self._ended.add(job.job_id)

@@ -102,28 +102,36 @@ class BackfillTimer:
         self._changed = clock.begin
 
     def changed(self, at_s: float) -> None:
-        """Note that a job or node changed at a time."""
-        self._skip_to(at_s)
+        """Note that a job or node changed at a time; `skip_to` must have been called with it."""
         self._changed = self._clock.second(at_s)
 
-    def next_s(self, now_s: float) -> float:
+    def next_s(self) -> float:
         """Return the time of the next pass, simulated seconds; infinity: nothing has changed."""
-        self._skip_to(now_s)
         return self._check_s if self._changed >= self._last else math.inf
 
     def ran(self, now_s: float, jobs: int) -> None:
-        """Note that a pass that considers `jobs` jobs runs now."""
+        """Note that a pass that considers `jobs` jobs runs now; it changes these jobs."""
         self._last = self._clock.second(now_s)
         self._check_s = now_s + self._interval_s + jobs * self._job_cost_s
+        if jobs:
+            self._changed = self._last
 
-    def _skip_to(self, now_s: float) -> None:
-        """Do the passes before `now_s`, which found no jobs."""
-        while self._check_s < now_s - ROUNDING_S:
-            if self._changed >= self._last:
-                self.ran(self._check_s, 0)
-            else:
-                looks = math.ceil((now_s - ROUNDING_S - self._check_s) / SHORT_SLEEP_S)
+    def skip_to(self, now_s: float, jobs: int) -> None:
+        """Note the passes before `now_s`, which started no job.
+
+        Args:
+            now_s: now.
+            jobs: number of jobs that waited meanwhile.
+        """
+        late_s = now_s - ROUNDING_S
+        while self._check_s < late_s:
+            if self._changed < self._last:
+                looks = math.ceil((late_s - self._check_s) / SHORT_SLEEP_S)
                 self._check_s += looks * SHORT_SLEEP_S
+                return
+            period_s = self._interval_s + jobs * self._job_cost_s
+            passes = math.ceil((late_s - self._check_s) / period_s) if jobs else 1
+            self.ran(self._check_s + (passes - 1) * period_s, jobs)
 
 
 class LimitTimer:
