@@ -41,6 +41,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "savings": metrics.savings,
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
+    "site-settings": scenario.site,
     "scheduler-groups": schedulers.groups,
     "schedulers": schedulers.schedulers,
     "job-rules": schedulers.job_rules,

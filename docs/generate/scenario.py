@@ -7,6 +7,7 @@ from docs.generate.structs import File, Rules, Section, file_of, section_text, s
 
 from hpcosim_client.catalogue.summaries import POWER_MANAGERS
 from hpcosim_client.power.settings import MANAGERS
+from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_protocol import (
     Contention,
     NodeGroup,
@@ -42,6 +43,13 @@ def power_settings() -> File:
     )
 
 
+def site_settings() -> File:
+    """Return the settings of a site, which some schedulers take."""
+    sections = sections_of(SiteSettings)
+    named = (one._replace(path=f"scheduler.settings.{one.path}".strip(".")) for one in sections)
+    return file_of(*named)
+
+
 def tree() -> str:
     """Return the mappings of a scenario as a nested list with links."""
     top, *below = scenario_file().sections
@@ -66,3 +74,9 @@ def managers() -> str:
         section_text(file, section, level=3, about=f"{sentence(POWER_MANAGERS[name])}.")
         for name, section in zip(MANAGERS, file.sections, strict=True)
     )
+
+
+def site() -> str:
+    """Return the reference of the settings of a site."""
+    file = site_settings()
+    return "\n\n".join(section_text(file, section, level=3) for section in file.sections)

@@ -25,6 +25,10 @@ def schedule(
     sample: Annotated[
         bool, typer.Option("--sample", help="Sample the actions of a trained scheduler.")
     ] = False,
+    settings: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML file of settings of the scheduler."),
+    ] = None,
     power: Annotated[
         str, typer.Option(metavar="JSON", help="Power manager: its name and settings.")
     ] = '{"name": "always-on"}',
@@ -59,11 +63,12 @@ def schedule(
 
         name = with_model(canonical_name(name), model, sample=sample)
         manager, awareness = read_power(power), parse_awareness(power_awareness)
+        site = {} if settings is None else _settings(settings)
         schedule_one(
-            with_power(name, manager, awareness),
+            with_power(name, manager, awareness, site),
             connect,
             name=title(name, manager, awareness),
-            description=describe(name, manager, awareness),
+            description=describe(name, manager, awareness, site),
             scenario=scenario,
             seed=seed,
             session=session,
@@ -71,6 +76,21 @@ def schedule(
             timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,
         )
+
+
+def _settings(path: Path) -> dict[str, object]:
+    """Return the mapping in a file of settings.
+
+    Raises:
+        ScenarioError: the file cannot be read, or has no mapping.
+    """
+    from hpcosim_scenarios.errors import ScenarioError
+    from hpcosim_scenarios.model.yaml_file import read_tree
+
+    tree = read_tree(path, "mapping of settings")
+    if not isinstance(tree, dict):
+        raise ScenarioError("expected a mapping of settings, such as priority:", path)
+    return tree
 
 
 def _show_session(welcome: Welcome) -> None:

@@ -126,6 +126,7 @@ class Demands:
     ) -> Iterator[NodeChoice]:
         """Yield a choice for each partition and each alternative of the features."""
         parts: list[Partition | None] = [*partitions_of(self._platform, partitions)]
+        taken = np.zeros(self._slots.nodes, dtype=np.bool_)
         for partition in parts or [None]:
             name, exclusive = "", whole
             inside = np.ones(self._slots.nodes, dtype=np.bool_)
@@ -133,10 +134,13 @@ class Demands:
                 name, exclusive = partition.name, whole or partition.exclusive
                 inside = in_ranges(partition.nodes, self._slots.nodes)
             inside[[node for node in request.excluded_nodes if node < len(inside)]] = False
+            # The server counts an allocation to the first partition that contains its nodes.
+            outside = ((inside & ~taken, 1),) if not exclusive and (inside & taken).any() else ()
+            taken |= inside & exclusive
             for features in feature_choices(request.features):
                 nodes = inside & self._with(features.every)
                 quotas = tuple((nodes & self._with(test), count) for test, count in features.counts)
-                yield NodeChoice(name, nodes, quotas, exclusive)
+                yield NodeChoice(name, nodes, (*quotas, *outside), exclusive)
 
     def _with(self, test: NodeTest) -> Bools:
         """Return bool[nodes]: the nodes whose features meet a condition."""

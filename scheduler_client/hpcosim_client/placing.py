@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Held, Ints, Job
-from hpcosim_client.slots import BYTES_PER_MB, Slots
+from hpcosim_client.slots import BYTES_PER_MB, UNLIMITED, Slots
 from hpcosim_protocol import JobRequest, ProtocolError
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,
@@ -115,9 +115,10 @@ def allocation_of(
     taken: dict[int, int] = dict(demand.licenses)
     if slots.memory is not None and demand.holds_memory:
         for node, cores in zip(nodes.tolist(), tasks.tolist(), strict=True):
-            whole_mb = int(slots.capacity[slots.memory + node]) / BYTES_PER_MB
+            whole = int(slots.capacity[slots.memory + node])
+            whole_mb = 0.0 if whole == UNLIMITED else whole / BYTES_PER_MB
             memory_mb = memory_on(demand.request, job.memory_mb, cores, whole_mb)
-            taken[slots.memory + node] = round(memory_mb * BYTES_PER_MB)
+            taken[slots.memory + node] = int(memory_mb * BYTES_PER_MB)
     if demand.needs_devices:
         found = _add_devices(placing, nodes, tasks, devices, taken)
         if found is None:
@@ -173,12 +174,13 @@ def _cores_by_memory(placing: Placing) -> Ints:
     nodes = slice(slots.memory, slots.memory + slots.nodes)
     free, request, every = amounts[nodes], demand.request, slots.capacity[: slots.nodes]
     if request.all_memory:
-        return np.where(free == slots.capacity[nodes], every, 0)
+        whole = slots.capacity[nodes]
+        return np.where((free == whole) | (whole == UNLIMITED), every, 0)
     if request.memory_per_node_mb > 0:
-        return np.where(free >= round(request.memory_per_node_mb * BYTES_PER_MB), every, 0)
+        return np.where(free >= int(request.memory_per_node_mb * BYTES_PER_MB), every, 0)
     if job.memory_mb <= 0:
         return every
-    # The tolerance is below a byte: see `allocation_of`, which rounds to bytes.
+    # The tolerance is below a byte; the memory of all cores is rounded down to bytes.
     return np.floor(free / (job.memory_mb * BYTES_PER_MB) + 1e-12).astype(np.int64)
 
 

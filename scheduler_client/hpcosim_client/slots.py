@@ -10,6 +10,9 @@ from hpcosim_protocol.resources import WHOLE_DEVICE, provides
 
 BYTES_PER_MB = 2**20
 
+UNLIMITED = 2**62
+"""Memory of a node whose memory is unknown, bytes."""
+
 
 class Slots:
     """The layout of a vector of amounts, int64[slots].
@@ -34,7 +37,7 @@ class Slots:
         self.memory: int | None = None
         if "memory" in platform.consumable:
             self.memory = self.nodes
-            memory = [int(group.memory_mb * BYTES_PER_MB) for group in groups]
+            memory = [int(group.memory_mb * BYTES_PER_MB) or UNLIMITED for group in groups]
             parts.append(np.repeat(np.array(memory, np.int64), [group.count for group in groups]))
         first = sum(map(len, parts))
         self._nothing: Ints = np.zeros((self.nodes, 0), np.int64)

@@ -20,6 +20,7 @@ from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_client.catalogue.schedulers import canonical_name
 from hpcosim_client.catalogue.signal_policies import check_signal, follows_signal
+from hpcosim_client.catalogue.site_policies import SITES, check_settings
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_client.power.settings import (
@@ -32,6 +33,7 @@ from hpcosim_client.power.settings import (
     parse_power,
 )
 from hpcosim_client.power.slurm_settings import Slurm
+from hpcosim_client.slurm.settings import SiteSettingsError
 from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
@@ -57,6 +59,7 @@ class Chosen:
             `scheduler.agents`.
         signals: names of the signals of the scenario.
         explain: whether explanations of the job scheduler are sent.
+        settings: settings of the job scheduler in JSON, see `make_policy`.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Chosen:
     called: str
     signals: tuple[str, ...] = ()
     explain: bool = False
+    settings: str = "{}"
 
     @property
     def title(self) -> str:
@@ -83,7 +87,7 @@ class Chosen:
             PolicyError: the scheduler is unknown, a file is missing, or the manager does not
                 support the scheduler.
         """
-        return with_power(self.name, self.power, self.awareness)
+        return with_power(self.name, self.power, self.awareness, self._settings())
 
     def description(self) -> dict[str, object]:
         """Return the description of the policy for `run.json`.
@@ -91,7 +95,7 @@ class Chosen:
         Raises:
             PolicyError: a file of the policy cannot be read.
         """
-        return describe(self.name, self.power, self.awareness)
+        return describe(self.name, self.power, self.awareness, self._settings())
 
     def files(self) -> list[Path]:
         """Return the files of the policy: those of its names and settings, and imported modules.
@@ -123,6 +127,9 @@ class Chosen:
         power = msgspec.structs.replace(self.power, **places)
         return replace(self, name=name, power=power)
 
+    def _settings(self) -> dict[str, object]:
+        return msgspec.json.decode(self.settings, type=dict[str, object])
+
     def _power_files(self) -> list[str]:
         """Return the settings of the power manager that name a file."""
         return [name for name in PATHS if getattr(self.power, name, "")]
@@ -136,7 +143,7 @@ class Chosen:
         if follows_signal(self.name):
             check_signal(self.name, self.signals, Signals.__struct_fields__)
         if self.needs_plan:
-            make_policy(self.name)
+            make_policy(self.name, settings=self._settings())
         else:
             self.policy()
 
@@ -171,6 +178,7 @@ def chosen_by(
         power, awareness = power_of(own), awareness_of(own)
         _check_agents(own)
         _check_switching(scenario, power, awareness)
+        _check_settings(own, scheduler)
     except ScenarioError as error:
         raise located(error, path, overrides) from None
     called = scheduler or own.name
@@ -181,8 +189,9 @@ def chosen_by(
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
     signals = names_of(scenario.signals)
+    settings = msgspec.json.encode(own.settings).decode() if name in SITES else "{}"
     power = from_folder(power, path.parent)
-    return Chosen(name, power, awareness, called, signals, own.explain)
+    return Chosen(name, power, awareness, called, signals, own.explain, settings)
 
 
 def power_of(scheduler: Scheduler) -> Power:
@@ -218,6 +227,22 @@ def _check_agents(scheduler: Scheduler) -> None:
             check_trained(agent)
         except PolicyError as error:
             raise ScenarioError(str(error), field=f"{FIELD}.agents.{name}") from None
+
+
+def _check_settings(own: Scheduler, scheduler: str | None) -> None:
+    """Check the settings of the job scheduler. One that replaces the scenario's may ignore them.
+
+    Raises:
+        ScenarioError: one is invalid, or the scheduler takes none; has the field.
+    """
+    name = canonical_name(scheduler or own.name)
+    if scheduler is not None and name not in SITES:
+        return
+    try:
+        check_settings(name, own.settings)
+    except SiteSettingsError as error:
+        field = f"{FIELD}.settings.{error.field}" if error.field else f"{FIELD}.settings"
+        raise ScenarioError(error.what, field=field) from None
 
 
 def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> None:

@@ -42,6 +42,7 @@ def run_processes(
     *,
     server_options: Sequence[str] = (),
     scheduler_options: Sequence[str] = (),
+    settings: str = "{}",
     report: Report = ignore,
     watched: WatchedRun | None = None,
 ) -> dict[str, int | float]:
@@ -54,6 +55,7 @@ def run_processes(
         transport: `ipc`: a Unix socket; `tcp`: TCP on the loopback interface.
         server_options: additional arguments of `hpcosim serve`.
         scheduler_options: additional arguments of `hpcosim schedule`.
+        settings: settings of the job scheduler in JSON, which may be too long for an argument.
         report: called with the progress about four times a second.
         watched: how people watch the run; None: it is not watched.
 
@@ -74,6 +76,10 @@ def run_processes(
         schedule = ["schedule", scheduler, "--connect", address]
         for timeout in ("--hello-timeout-s", "--timeout-s"):
             schedule += [timeout, str(CLIENT_TIMEOUT_S)]
+        if settings != "{}":
+            file = Path(scratch) / "settings.json"
+            file.write_text(settings)
+            schedule += ["--settings", str(file)]
         watched = watched or WatchedRun()
         serve += [*server_options, *watched.server_options]
         with _server(serve, watched.environment) as (server, status):

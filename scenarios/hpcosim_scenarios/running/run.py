@@ -213,6 +213,7 @@ def _run_processes(
             wire,
             server_options=options,
             scheduler_options=ready.options(),
+            settings=ready.settings,
             report=report,
             watched=watched,
         )

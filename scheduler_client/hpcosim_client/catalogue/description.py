@@ -11,6 +11,7 @@ from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
 from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.catalogue.power import title
 from hpcosim_client.catalogue.schedulers import SCRIPTED, canonical_name, short_name
+from hpcosim_client.catalogue.site_policies import NO_SETTINGS, SITES, Settings
 from hpcosim_client.catalogue.trained import is_trained
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.awareness import Awareness
@@ -20,7 +21,10 @@ EVERY_NODE_ON = AlwaysOn()
 
 
 def describe(
-    name: str, power: Power = EVERY_NODE_ON, awareness: Awareness = "unaware"
+    name: str,
+    power: Power = EVERY_NODE_ON,
+    awareness: Awareness = "unaware",
+    settings: Settings = NO_SETTINGS,
 ) -> dict[str, object]:
     """Return the description of a policy, the field `policy` of the protocol's `hello`.
 
@@ -31,11 +35,13 @@ def describe(
         name: the job scheduler, as `make_policy` takes it.
         power: the power manager; its paths start at the current folder.
         awareness: how the job scheduler treats nodes that are not on.
+        settings: settings of the job scheduler, see `make_policy`.
 
     Returns:
         `name`: the name in results, see `title`. `settings`: `scheduler`, `power` (the manager's
-        `name` and all its settings, and `model_sha256` or `plan_sha256` of its file) and
-        `power_awareness`. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
+        `name` and all its settings, and `model_sha256` or `plan_sha256` of its file),
+        `power_awareness`, and `site_sha256` of a scheduler that takes the settings of a site: the
+        SHA-256 of their JSON. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
         scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`). Of a policy
         file that imports modules of its folder also `modules_sha256`: the SHA-256 of each, by name.
 
@@ -46,12 +52,15 @@ def describe(
         >>> describe("easy")["name"]
         'easy'
     """
-    settings = {
+    described: dict[str, object] = {
         "scheduler": short_name(name),
         "power": _described(power),
         "power_awareness": awareness,
     }
-    return {"name": title(name, power, awareness), "settings": settings, **_own_file(name)}
+    if canonical_name(name) in SITES:
+        text = msgspec.json.encode(settings, order="deterministic")
+        described["site_sha256"] = hashlib.sha256(text).hexdigest()
+    return {"name": title(name, power, awareness), "settings": described, **_own_file(name)}
 
 
 def policy_file(name: str) -> Path | None:

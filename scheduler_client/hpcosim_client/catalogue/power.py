@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcosim_client.catalogue.schedulers import canonical_name, make_policy, short_name
+from hpcosim_client.catalogue.site_policies import NO_SETTINGS, Settings
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.awareness import Awareness
@@ -33,7 +34,12 @@ from hpcosim_client.power.timeout import timeout
 from hpcosim_client.view import Policy
 
 
-def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Policy:
+def with_power(
+    name: str,
+    power: Power,
+    awareness: Awareness = "unaware",
+    settings: Settings = NO_SETTINGS,
+) -> Policy:
     """Return a new policy: a job scheduler by name beside a power manager.
 
     Args:
@@ -41,6 +47,7 @@ def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Pol
         power: the power manager; relative paths start at the current folder.
         awareness: the job scheduler's awareness of power states. It has no effect with `AlwaysOn`
             and with `Oracle`, whose plan was computed with every node on.
+        settings: settings of the job scheduler, see `make_policy`.
 
     Raises:
         PolicyError: the scheduler is unknown or does not support the awareness, the two cannot be
@@ -49,7 +56,7 @@ def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Pol
     check_together(power, awareness)
     if isinstance(power, Oracle):
         return _by_plan(name, power)
-    policy = make_policy(name, awareness)
+    policy = make_policy(name, awareness, settings)
     match power:
         case Timeout(timeout_s, wait_price_w):
             return managed(policy, timeout(timeout_s, wait_price_w))
@@ -66,7 +73,7 @@ def with_power(name: str, power: Power, awareness: Awareness = "unaware") -> Pol
             with rl_extra("the power manager adaptive"), _prefixed("model"):
                 return managed(policy, adaptive(load_rule(Path(model), origin_s)))
         case AlwaysOn():
-            return make_policy(name)
+            return make_policy(name, settings=settings)
 
 
 def check_together(power: Power, awareness: Awareness) -> None:

@@ -15,6 +15,12 @@ from hpcosim_client.catalogue.signal_policies import (
     make_signal_policy,
     parse_settings,
 )
+from hpcosim_client.catalogue.site_policies import (
+    NO_SETTINGS,
+    SITES,
+    Settings,
+    make_site_policy,
+)
 from hpcosim_client.catalogue.trained import (
     SAMPLED,
     TRAINED,
@@ -99,7 +105,7 @@ as its program (IRMaSim) runs them.
 
 def scheduler_names() -> list[str]:
     """Return the names of all schedulers without a file, in the order of the catalogue."""
-    return [*LISTS, *BACKFILLING, *SETTINGS, *PLACING, *job_node_names()]
+    return [*LISTS, *BACKFILLING, *SITES, *SETTINGS, *PLACING, *job_node_names()]
 
 
 def canonical_name(name: str) -> str:
@@ -189,17 +195,21 @@ def _no_such_scheduler(name: str, known: Sequence[str]) -> str:
     return f"there is no scheduler {name!r}; {advice}`hpcosim schedulers` lists them"
 
 
-def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
+def make_policy(
+    name: str, awareness: Awareness = "unaware", settings: Settings = NO_SETTINGS
+) -> Policy:
     """Return a new policy by name. Each simulation needs its own, because policies keep state.
 
     Args:
         name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
             `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
         awareness: how the policy treats nodes that are not on, see `Awareness`.
+        settings: settings of a site for the schedulers of `SITES`, see `slurm.settings`; other
+            schedulers ignore them.
 
     Raises:
-        PolicyError: see `check_scheduler`; the file is invalid; or the scheduler does not support
-            the awareness.
+        PolicyError: see `check_scheduler`; the file or a setting is invalid; or the scheduler does
+            not support the awareness.
 
     Example:
         >>> policy = make_policy("easy")
@@ -215,6 +225,8 @@ def make_policy(name: str, awareness: Awareness = "unaware") -> Policy:
             f"nodes, not by {name}"
         )
     soonest_on = awareness == "aware"
+    if name in SITES and not soonest_on:
+        return make_site_policy(name, settings)
     if name in LISTS:
         return LISTS[name](start_soonest_on if soonest_on else View.start)
     if is_policy_file(name) and not soonest_on:

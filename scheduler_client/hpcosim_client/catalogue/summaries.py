@@ -24,6 +24,10 @@ SCHEDULERS: Mapping[str, str] = {
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
     "easy": "EASY backfilling: a reservation for the head of the queue",
     "conservative": "conservative backfilling: a reservation for every job",
+    "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
+    "accounts and QOS; settings: scheduler.settings",
+    "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
+    "scheduler.settings",
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
     "carbon intensity (Wiesner et al. 2021)",
     "carbon-aware:SETTINGS": "the same with settings, such as "

@@ -59,7 +59,6 @@ class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         usage_s: RawUsage before simulated second 0, in seconds of the billing TRES.
         grp_jobs: GrpJobs, maximum number of running jobs.
         grp_submit_jobs: GrpSubmitJobs, maximum number of waiting and running jobs.
-        grp_jobs_accrue: GrpJobsAccrue, maximum number of waiting jobs whose age factor grows.
         grp_tres: GrpTRES, maximum TRES of running jobs.
         grp_tres_mins: GrpTRESMins, maximum TRES-minutes of past and running jobs, decayed.
         grp_tres_run_mins: GrpTRESRunMins, maximum TRES-minutes that running jobs may still use, by
@@ -67,10 +66,10 @@ class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         grp_wall_s: GrpWall, maximum run time of past and running jobs, decayed, s.
         max_jobs: MaxJobs, maximum number of running jobs of the user in the account.
         max_submit_jobs: MaxSubmitJobs, maximum number of waiting and running jobs.
-        max_jobs_accrue: MaxJobsAccrue, maximum number of waiting jobs whose age factor grows.
         max_tres_per_job: MaxTRES, maximum TRES of a job.
         max_tres_per_node: MaxTRESPerNode, maximum TRES of a job on each of its nodes on average.
-        max_tres_mins_per_job: MaxTRESMins, maximum TRES-minutes of a job by its requested time.
+        max_tres_mins_per_job: MaxTRESMins, maximum TRES-minutes of a job by its requested time,
+            with `safe` in `SiteSettings.enforce`.
         max_wall_s: MaxWall, maximum requested time of a job, s.
     """
 
@@ -81,14 +80,12 @@ class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     usage_s: Amount = 0.0
     grp_jobs: Count | None = None
     grp_submit_jobs: Count | None = None
-    grp_jobs_accrue: Count | None = None
     grp_tres: Tres = {}
     grp_tres_mins: Tres = {}
     grp_tres_run_mins: Tres = {}
     grp_wall_s: Seconds | None = None
     max_jobs: Count | None = None
     max_submit_jobs: Count | None = None
-    max_jobs_accrue: Count | None = None
     max_tres_per_job: Tres = {}
     max_tres_per_node: Tres = {}
     max_tres_mins_per_job: Tres = {}
@@ -147,17 +144,18 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         grace_time_s: GraceTime, time from preemption to the end of a job, s.
         preempt_exempt_time_s: PreemptExemptTime, run time before which a job is not preempted, s;
             None: that of the cluster.
-        grp_jobs, grp_submit_jobs, grp_jobs_accrue, grp_tres, grp_tres_mins, grp_tres_run_mins,
-            grp_wall_s: as of associations, for all jobs of the QOS.
+        grp_jobs, grp_submit_jobs, grp_tres, grp_tres_mins, grp_tres_run_mins, grp_wall_s: as of
+            associations, for all jobs of the QOS.
         max_jobs_per_user, max_jobs_per_account: maximum number of running jobs.
         max_submit_jobs_per_user, max_submit_jobs_per_account: maximum number of waiting and running
             jobs.
-        max_jobs_accrue_per_user, max_jobs_accrue_per_account: maximum number of waiting jobs whose
-            age factor grows.
         max_tres_per_user, max_tres_per_account: maximum TRES of running jobs.
         max_tres_run_mins_per_user, max_tres_run_mins_per_account: maximum TRES-minutes that running
             jobs may still use.
-        max_tres_per_job, max_tres_per_node, max_tres_mins_per_job, max_wall_s: as of associations.
+        max_tres_per_job: as of associations.
+        max_tres_per_node: as of associations.
+        max_tres_mins_per_job: as of associations.
+        max_wall_s: as of associations.
         min_tres_per_job: MinTRES, least TRES of a job.
         min_prio_threshold: MinPrioThreshold, least priority with which a job gets a reservation of
             the backfill scheduler; 0: any.
@@ -174,7 +172,6 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preempt_exempt_time_s: Seconds | None = None
     grp_jobs: Count | None = None
     grp_submit_jobs: Count | None = None
-    grp_jobs_accrue: Count | None = None
     grp_tres: Tres = {}
     grp_tres_mins: Tres = {}
     grp_tres_run_mins: Tres = {}
@@ -183,8 +180,6 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_jobs_per_account: Count | None = None
     max_submit_jobs_per_user: Count | None = None
     max_submit_jobs_per_account: Count | None = None
-    max_jobs_accrue_per_user: Count | None = None
-    max_jobs_accrue_per_account: Count | None = None
     max_tres_per_user: Tres = {}
     max_tres_per_account: Tres = {}
     max_tres_run_mins_per_user: Tres = {}

@@ -141,10 +141,7 @@ class Associations:
                     self._default_account.setdefault(user, name)
 
 
-_SINGLE = (
-    *("priority", "qos", "default_qos", "max_jobs", "max_submit_jobs", "max_jobs_accrue"),
-    "max_wall_s",
-)
+_SINGLE = ("priority", "qos", "default_qos", "max_jobs", "max_submit_jobs", "max_wall_s")
 _TRES = ("max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job")
 
 

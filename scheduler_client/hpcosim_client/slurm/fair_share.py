@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -51,9 +50,11 @@ class ShareTree:
         self._share_of_level = np.zeros(len(nodes))
         level = level_shares[self.parent[1:]]
         np.divide(self.shares[1:], level, out=self._share_of_level[1:], where=level > 0)
-        by_parent = np.argsort(self.parent[1:], kind="stable") + 1
-        ends = np.searchsorted(self.parent[by_parent], np.arange(len(nodes) + 1))
-        self._children = [by_parent[a:b] for a, b in itertools.pairwise(ends)]
+        self._user: list[bool] = self.is_user.tolist()
+        self._children: list[list[int]] = [[] for _ in nodes]
+        for number, parent in enumerate(self.parent.tolist()):
+            if number and (self.competes[number] or self.is_user[number]):
+                self._children[parent].append(number)
 
     def level_fair_share(self, totals: Floats) -> Floats:
         """Return the level fair-share of each association, float64[n].
@@ -85,30 +86,37 @@ class ShareTree:
         Args:
             totals: float64[n], usage of each association with all below it.
         """
-        level = self.level_fair_share(totals)
+        level = self.level_fair_share(totals).tolist()
         users = int(self.is_user.sum())
-        factors = np.zeros(len(totals))
+        factors = [0.0] * len(level)
         left = rank = users  # `left`: the rank that the next user has without a tie
 
-        # Groups of siblings still to visit, the next one last: whether it ties with the user
-        # before it, and the siblings.
-        todo: list[tuple[bool, Ints]] = [(False, self._competitors([0]))]
+        # Siblings still to visit, the next ones last, and whether the first ties with the user
+        # before it.
+        todo: list[tuple[bool, list[int]]] = [(False, self._competitors([0]))]
         while todo:
             tied, group = todo.pop()
-            runs = _runs(group, level)
-            best, rest = runs[0], runs[1:]
-            later = [(False, np.concatenate(rest))] if rest else []
-            of_users, accounts = best[self.is_user[best]], best[~self.is_user[best]]
-            if len(of_users):
-                rank = rank if tied else left
-                factors[of_users] = rank / users
-                left -= len(of_users)
-                tied = True
-            below = self._competitors(accounts.tolist())
-            todo += later
-            if len(below):
-                todo.append((tied, below))
-        return factors
+            ties: dict[float, list[int]] = {}
+            for number in group:
+                ties.setdefault(level[number], []).append(number)
+            visits: list[tuple[bool, list[int]]] = []
+            for value in sorted(ties, reverse=True):
+                visits.append((tied, ties[value]))
+                tied = False
+            if len(visits) > 1 and any(not self._user[number] for number in group):
+                todo += [(False, each) for _, each in reversed(visits[1:])]
+                visits = visits[:1]
+            for tied, members in visits:
+                of_users = [number for number in members if self._user[number]]
+                accounts = [number for number in members if not self._user[number]]
+                if of_users:
+                    rank = rank if tied else left
+                    left -= len(of_users)
+                for number in of_users:
+                    factors[number] = rank / users
+                if accounts:
+                    todo.append((tied or bool(of_users), self._competitors(accounts)))
+        return np.array(factors)
 
     def classic(
         self, totals: Floats, dampening: int = 1, *, depth_oblivious: bool = False
@@ -148,20 +156,9 @@ class ShareTree:
         factors: Floats = np.exp2(-exponent)
         return factors
 
-    def _competitors(self, accounts: Sequence[int]) -> Ints:
+    def _competitors(self, accounts: Sequence[int]) -> list[int]:
         """Return the users and accounts that compete below the given accounts."""
-        below = [self._children[each] for each in accounts]
-        if not below:
-            return np.empty(0, dtype=np.int64)
-        found = np.concatenate(below)
-        return found[self.competes[found] | self.is_user[found]]
-
-
-def _runs(group: Ints, level: Floats) -> list[Ints]:
-    """Return the siblings in descending order of the level fair-share, those that tie together."""
-    ordered = group[np.argsort(-level[group], kind="stable")]
-    values = level[ordered]
-    return np.split(ordered, np.flatnonzero(values[1:] != values[:-1]) + 1)
+        return [number for each in accounts for number in self._children[each]]
 
 
 def _ratio(

@@ -255,9 +255,7 @@ class Limits:
 
     def _forget_cancelled(self, view: View) -> None:
         """Count no more the jobs that were cancelled while they waited."""
-        suspended = getattr(view, "suspended", {})
-        pending = getattr(view, "pending", {})
-        present = {*view.queue, *view.running, *suspended, *pending}
+        present = {*view.queue, *view.running, *view.suspended, *view.pending}
         for job_id in self._counted - present:
             self._leave(job_id)
 

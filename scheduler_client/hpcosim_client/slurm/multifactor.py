@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from hpcosim_client.slurm.charges import Charges
 from hpcosim_client.slurm.factors import ConstantFactors, Factors
 from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_client.slurm.tres import NO_REQUEST
-from hpcosim_client.slurm.waiting import WaitingTable
+from hpcosim_client.slurm.waiting import RankedJob, WaitingTable
 from hpcosim_client.view import View
 from hpcosim_protocol import Platform
+
+STALE = 0.9
+"""Share of jobs that wait below which the others are removed from the order."""
 
 
 class Priorities:
@@ -43,7 +47,7 @@ class Priorities:
         )
         self._tiers = {each.name: each.priority_tier for each in platform.partitions}
         self._table = WaitingTable()
-        self._ordered: list[tuple[int, int, int, Job]] = []  # -tier, -priority, number
+        self._ordered: list[RankedJob] = []
 
     @property
     def next_s(self) -> float:
@@ -61,15 +65,17 @@ class Priorities:
             self._forget_others(view)
             if self._settings.type == "multifactor":
                 self._calculate(view.now_s)
-            self._ordered = sorted((*self._table.rank(each[2]), each[3]) for each in self._ordered)
+            self._ordered = self._table.sorted([each[3] for each in self._ordered])
 
-    def ordered(self, view: View) -> list[Job]:
-        """Return the jobs of the queue, those that Slurm considers first at the beginning.
+    def ordered(self, view: View) -> Iterator[Job]:
+        """Yield the jobs of the queue, those that Slurm considers first at the beginning.
 
-        By PriorityTier of their partitions, priority, and number.
+        By PriorityTier of their partitions, priority, and number. Jobs may start meanwhile.
         """
-        self._ordered = [each for each in self._ordered if each[2] in view.queue]
-        return [each[3] for each in self._ordered]
+        queue = view.queue
+        if len(self._ordered) > len(queue) / STALE:
+            self._ordered = [each for each in self._ordered if each[2] in queue]
+        return (each[3] for each in self._ordered if each[2] in queue)
 
     def priority(self, job: Job, partition: str = "") -> int:
         """Return the priority of a waiting job.
@@ -131,7 +137,7 @@ class Priorities:
         """
         request = job.request or NO_REQUEST
         waited = request.begin_s is not None or request.dependencies or request.array_limit
-        waited = waited or request.hold or getattr(job, "runs", 0)
+        waited = waited or request.hold or job.runs
         return now_s if waited and "accrue_always" not in self._flags else job.submit_s
 
     def _calculate(self, now_s: float) -> None:

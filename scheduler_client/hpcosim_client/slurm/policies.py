@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.heuristics.profile import profile_of
-from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.job import Job
 from hpcosim_client.slurm.limits import Limits, counted_tres
 from hpcosim_client.slurm.multifactor import Priorities
@@ -35,7 +35,7 @@ def multifactor(site: SiteSettings) -> Policy:
     Args:
         site: settings of the site. Without any weight, `EXAMPLE` is used.
     """
-    if not _weights(site.priority):
+    if site.priority.type == "multifactor" and not _weights(site.priority):
         site = replace(site, priority=with_weights(site.priority, EXAMPLE))
     return _Prioritised(site)
 
@@ -48,13 +48,13 @@ def fairshare(site: SiteSettings) -> Policy:
     Args:
         site: settings of the site; the weights have no effect.
     """
-    weights = Priority(weight_fair_share=FAIR_SHARE)
-    return _Prioritised(replace(site, priority=with_weights(site.priority, weights)))
+    priority = with_weights(site.priority, Priority(weight_fair_share=FAIR_SHARE))
+    return _Prioritised(replace(site, priority=replace(priority, type="multifactor")))
 
 
 def with_weights(settings: Priority, weights: Priority) -> Priority:
     """Return settings with the weights of other settings."""
-    return replace(settings, type="multifactor", **_weights(weights, every=True))
+    return replace(settings, **_weights(weights, every=True))
 
 
 def _weights(settings: Priority, *, every: bool = False) -> dict[str, object]:
@@ -71,48 +71,61 @@ class _Prioritised:
         self._site = site
         self._rules: tuple[Priorities, Limits] | None = None
         self._alarm = PolicyAlarm()
-        self._explained: set[Job] = set()  # jobs that a limit held
+        self._submitted: set[int] = set()
+        self._explained: set[Job] = set()  # not only by their priority
 
     def __call__(self, view: View) -> None:
         """Start jobs; see `multifactor`."""
         priorities, limits = self._rules_of(view)
         priorities.update(view)
         limits.update(view)
-        for job in view.arrived:
+        self._refuse(view, limits)
+        head, start_s, held = self._start_jobs(view, priorities.ordered(view), limits)
+        self._alarm.set_or_cancel(view, priorities.next_s if view.queue else math.inf)
+        if view.explains:
+            self._explain(view, head, start_s, held)
+
+    def _refuse(self, view: View, limits: Limits) -> None:
+        """Reject the jobs that were submitted since the last call and that a limit refuses."""
+        pending = view.pending.keys() - self._submitted
+        for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
+            if job.job_id in self._submitted:
+                continue  # it waits again
+            self._submitted.add(job.job_id)
             if reason := limits.refusal(job, view):
-                view.explain(job, reason)
-                view.reject(job)
-                del view.queue[job.job_id]
+                view.reject(job, reason=reason)
+                view.queue.pop(job.job_id, None)
             else:
                 limits.submit(job)
-        head, held = self._start_jobs(view, priorities.ordered(view), limits)
-        self._alarm.set_or_cancel(view, priorities.next_s if view.queue else math.inf)
-        if view.explains and view.queue:
-            self._explain(view, head, held)
 
-    def _explain(self, view: View, head: Job | None, held: dict[Job, str]) -> None:
-        """Explain why jobs wait: the head for resources, others by a limit or their priority."""
-        if head is not None:
-            explain_queue(view, head)
-        for job in self._explained - held.keys():
+    def _explain(
+        self, view: View, head: Job | None, start_s: float | None, held: dict[Job, str]
+    ) -> None:
+        """Explain why jobs wait: the head for resources, others for a limit or their priority."""
+        for job in {*view.arrived, *self._explained} - held.keys():
             if job.job_id in view.queue and job is not head:
                 view.explain(job, "Priority")
         for job, reason in held.items():
             view.explain(job, reason)
-        self._explained = set(held)
+        self._explained = {*held}
+        if head is not None:
+            view.explain(head, "Resources", start_s)
+            self._explained.add(head)
 
     def _start_jobs(
-        self, view: View, jobs: list[Job], limits: Limits
-    ) -> tuple[Job | None, dict[Job, str]]:
+        self, view: View, jobs: Iterable[Job], limits: Limits
+    ) -> tuple[Job | None, float | None, dict[Job, str]]:
         """Start jobs in this order with EASY backfilling.
 
         Returns:
-            The head if one waits, and the reasons of the jobs that a limit holds.
+            The head if one waits, its reserved start, and the reasons of the jobs that are held.
         """
-        head = profile = None
+        head = profile = start_s = None
         held: dict[Job, str] = {}
         for job in jobs:
             if head is not None and job.cores > view.nodes.free_cores:
+                if not view.nodes.free_cores and not view.explains:
+                    break
                 continue
             if reason := _held(limits, job, view):
                 held[job] = reason
@@ -125,7 +138,8 @@ class _Prioritised:
                 shadow = profile.earliest(job)
                 if shadow is not None:
                     profile.reserve(job, shadow)
-        return head, held
+                    start_s = shadow.start_s
+        return head, start_s, held
 
     def _rules_of(self, view: View) -> tuple[Priorities, Limits]:
         if self._rules is None:

@@ -16,14 +16,13 @@ from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
 from hpcosim_client.slurm.node_sets import NodeSet
 from hpcosim_client.slurm.preempt import Preemptor
+from hpcosim_client.slurm.requeues import RequeueDelays
 from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
-from hpcosim_client.slurm.requeues import RequeueDelays
 from hpcosim_client.slurm.time_limits import TimeLimits
 from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
 from hpcosim_client.slurm.windows import ReservationWindows
 from hpcosim_client.view import View
-
 
 EPILOG_S = 0.04
 """Time from the end of a job that does not end by itself to the report of its nodes, s; measured.

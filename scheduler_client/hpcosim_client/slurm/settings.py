@@ -53,8 +53,12 @@ class Priority(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         type: PriorityType. `basic`: jobs in submission order.
-        weight_age, weight_assoc, weight_fair_share, weight_job_size, weight_partition, weight_qos:
-            PriorityWeight..., weight of each factor of 0 to 1.
+        weight_age: PriorityWeightAge, weight of the waiting time as a share of `max_age_s`.
+        weight_assoc: PriorityWeightAssoc, weight of the priority of the association.
+        weight_fair_share: PriorityWeightFairshare, weight of the fair-share factor.
+        weight_job_size: PriorityWeightJobSize, weight of the size of a job.
+        weight_partition: PriorityWeightPartition, weight of the partition's factor.
+        weight_qos: PriorityWeightQOS, weight of the priority of the QOS.
         weight_tres: PriorityWeightTRES, weight of the share of the partition's TRES that a job
             requests, by TRES.
         max_age_s: PriorityMaxAge, waiting time after which the age factor is 1, s.
@@ -66,12 +70,12 @@ class Priority(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             usage reset needs; empty: 1970-01-01, a Thursday.
         favor_small: PriorityFavorSmall, whether small jobs have the greater job size factor.
         flags: PriorityFlags. `accrue_always`: age counts from submission instead of eligibility.
-            `calculate_running`: priorities of running jobs are calculated too. `depth_oblivious`:
-            classic fair-share whose factors do not shrink with the depth of the tree. `incr_only`:
-            priorities never fall. `max_tres`: billing is the greatest instead of the sum of the
-            weighted TRES on a node, plus the global ones. `no_fair_tree`: classic fair-share
-            instead of fair tree. `no_normal_...`: factors that are not divided by their greatest
-            value. `small_relative_to_time`: job size divided by the requested minutes.
+            `calculate_running`: no effect, because only waiting jobs have priorities here.
+            `depth_oblivious`: classic fair-share whose factors do not shrink with the depth of the
+            tree. `incr_only`: priorities never fall. `max_tres`: billing is the greatest instead of
+            the sum of the weighted TRES on a node, plus the global ones. `no_fair_tree`: classic
+            fair-share instead of fair tree. `no_normal_...`: factors that are not divided by their
+            greatest value. `small_relative_to_time`: job size divided by the requested minutes.
         fair_share_dampening_factor: FairShareDampeningFactor of classic fair-share.
         site_factors: site factor of jobs by account, for what a site's plugin would set.
     """
@@ -160,7 +164,10 @@ class SiteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         accounts: accounts by name. An entry `root` has limits of the whole cluster. The account
             `root` has a user `root` with one share unless the entry says otherwise, as in Slurm.
         qos: QOS by name. `normal` exists even if it is not named.
-        priority, scheduler, preemption, selection: see their types.
+        priority: priorities of jobs.
+        scheduler: parameters of the main and the backfill scheduler, for the scheduler `slurm`.
+        preemption: preemption, for the scheduler `slurm`.
+        selection: node choice, for the scheduler `slurm`.
         partitions: settings of partitions by name.
         enforce: AccountingStorageEnforce. `associations`: jobs of unknown users and accounts are
             rejected; otherwise these are added with one share. `limits`: limits are enforced.

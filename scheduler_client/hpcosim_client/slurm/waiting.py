@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_client.job import Floats, Ints
+from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.slurm.factors import HIGHEST
 
 FIRST_SIZE = 64
+
+RankedJob = tuple[int, int, int, Job]
+"""-tier, -priority, number of a job, and the job."""
 
 
 class WaitingTable:
@@ -69,6 +72,15 @@ class WaitingTable:
         """Return -tier, -priority and number of a job: the key of the order of the queue."""
         slot = self.slots[job_id]
         return (-int(self.tier[slot]), -int(self.value[slot]), job_id)
+
+    def sorted(self, jobs: list[Job]) -> list[RankedJob]:
+        """Return waiting jobs with their ranks in ascending order."""
+        slots = np.array([self.slots[job.job_id] for job in jobs], dtype=np.int64)
+        tier, value = -self.tier[slots], -self.value[slots].astype(np.int64)
+        number = np.array([job.job_id for job in jobs], dtype=np.int64)
+        order = np.lexsort((number, value, tier))
+        columns = (each[order].tolist() for each in (tier, value, number))
+        return list(zip(*columns, [jobs[each] for each in order.tolist()], strict=True))
 
     def _grow(self) -> None:
         size = len(self.value)

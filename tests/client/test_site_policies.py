@@ -1,0 +1,46 @@
+"""Policies on clusters with partitions, devices, memory and reservations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcosim_client import make_policy, play
+from hpcosim_protocol import DecisionRejected, Platform
+from hpcosim_server.engine.simulation import Batch, Simulation
+from support.examples import examples
+from support.site_scenes import final_states, table
+from support.site_worlds import jobs, platforms
+
+POLICIES = ("fcfs", "easy", "conservative", "sjf", "wfp3", "first-high-cores", "low-mem-low-power")
+
+
+def run(simulation: Simulation, platform: Platform, policy: str) -> list[DecisionRejected]:
+    """Run a simulation to its end, and return the rejected decisions."""
+    rejected: list[DecisionRejected] = []
+    decide = make_policy(policy)
+
+    def send(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
+        batch: Batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+        rejected.extend(each for each in batch.events if isinstance(each, DecisionRejected))
+        return batch
+
+    play(decide, platform, send)
+    return rejected
+
+
+@pytest.mark.slow
+@examples(60)
+@given(st.data())
+def test_every_job_runs_to_its_end(data: st.DataObject) -> None:
+    """No decision is rejected, and every job that can run runs."""
+    platform = data.draw(platforms())
+    specs = [data.draw(jobs(platform, number)) for number in range(1, 6)]
+    policy = data.draw(st.sampled_from(POLICIES))
+    specs.sort(key=lambda spec: spec.submit_s)
+    simulation = Simulation(platform, table(*specs))
+    assert run(simulation, platform, policy) == []
+    states = final_states(simulation)
+    assert set(states.values()) <= {"completed", "rejected"}
+    assert len(states) == len(specs)
