@@ -185,6 +185,7 @@ def _submit(scene: Scene, at_s: float, words: str, answer: str) -> None:
 def _with_rest(job: JobSpec, stated: dict[str, str], at_s: float, scene: Scene, user: str) -> Any:
     """Return the request with dependencies, begin, hold, nice, requeue, reservation, switches."""
     links, any_of = _dependencies(stated.get("dependency", ""), scene)
+    assert job.request is not None
     switches, _, wait = stated.get("switches", "0").partition("@")
     begin = stated.get("begin", "")
     return changed(

@@ -34,8 +34,8 @@ class Candidates:
         self._memory = np.array([group.memory_mb or np.inf for group in groups])
         self._limits_memory = "memory" in platform.consumable
         everywhere = np.ones(free.slots.nodes, dtype=np.bool_)
-        self._anywhere = (NodeChoice("", everywhere),)
-        self._whole = (NodeChoice("", everywhere, whole=True),)
+        self._anywhere: tuple[NodeChoice, ...] = (NodeChoice("", everywhere),)
+        self._whole: tuple[NodeChoice, ...] = (NodeChoice("", everywhere, whole=True),)
         self._of: dict[int, tuple[object, list[Candidate]]] = {}
 
     def of(self, job: Job) -> list[Candidate]:
