@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace as changed
 
 from hpcosim_client import play
 from hpcosim_client.slurm.policy import SlurmPolicy, slurm
@@ -169,7 +171,7 @@ def _submit(scene: Scene, at_s: float, words: str, answer: str) -> None:
         if stated.get("dependency", "").startswith("aftercorr"):
             parent = int(stated["dependency"].split(":")[1])
             links = (Dependency("afterok", (parent * TASKS + index,)),)
-        request = _changed(
+        request = changed(
             request,
             array_id=number,
             array_index=index,
@@ -180,18 +182,13 @@ def _submit(scene: Scene, at_s: float, words: str, answer: str) -> None:
         scene.names[job.job_id + index] = f"{number}_{index}"
 
 
-def _changed(request: Any, **fields: Any) -> Any:
-    from msgspec.structs import replace as changed
-
-    return changed(request, **fields)
-
-
 def _with_rest(job: JobSpec, stated: dict[str, str], at_s: float, scene: Scene, user: str) -> Any:
     """Return the request with dependencies, begin, hold, nice, requeue, reservation, switches."""
     links, any_of = _dependencies(stated.get("dependency", ""), scene)
+    assert job.request is not None
     switches, _, wait = stated.get("switches", "0").partition("@")
     begin = stated.get("begin", "")
-    return _changed(
+    return changed(
         job.request,
         dependencies=links,
         any_dependency=any_of,
@@ -272,7 +269,9 @@ def _run(
         # The command wakes the main scheduler, as the submission of a held job does.
         number = len(scene.jobs) + 1
         request = JobRequest(hold=True)
-        scene.jobs.append(JobSpec(number, at_s, 1.0, 1.0, 1, "cores", user="user1", request=request))
+        scene.jobs.append(
+            JobSpec(number, at_s, 1.0, 1.0, 1, "cores", user="user1", request=request)
+        )
         scene.names[number] = f"reservation {number}"
         actions.append(JobAction(at_s=400.0, job_id=number, kind="cancel"))
     elif words[0] == "scontrol" and words[1] in (
@@ -328,8 +327,6 @@ def _reserve(scene: Scene, fields: dict[str, str]) -> None:
         flags=tuple(fields["Flags"].split(",")) if "Flags" in fields else (),  # type: ignore[arg-type]
     )
     old = scene.platform
-    from msgspec.structs import replace as changed
-
     scene.platform = changed(old, reservations=(*old.reservations, reservation))
 
 
@@ -401,6 +398,3 @@ def _simulated(simulation: Simulation, names: dict[int, str]) -> dict[str, list[
             state = STATES[recording.state[row]]
             found[names[job_id]] = [SceneRun(None, float(recording.end_s[row]), state, ())]
     return found
-
-
-__all__ = ["SCENES", "Scene", "SceneRun", "play_scene", "read_scene", "replace"]

@@ -282,7 +282,16 @@ def job_table_of(jobs: list[JobSpec]) -> JobTable:
     names = {}
     for name in NAMED:
         columns[name], names[name] = coded([getattr(job, name) for job in jobs])
-    plain = ("job_id", "submit_s", "run_s", "requested_s", "cores", "memory_mb", "fails", "deadline_s")
+    plain = (
+        "job_id",
+        "submit_s",
+        "run_s",
+        "requested_s",
+        "cores",
+        "memory_mb",
+        "fails",
+        "deadline_s",
+    )
     for name in plain:
         columns[name] = [getattr(job, name) for job in jobs]
     return job_table(

@@ -31,6 +31,8 @@ SCHEDULERS: Mapping[str, str] = {
     "scheduler.settings",
     "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
     "scheduler.settings",
+    "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
+    "settings: scheduler.settings",
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
     "carbon intensity (Wiesner et al. 2021)",
     "carbon-aware:SETTINGS": "the same with settings, such as "

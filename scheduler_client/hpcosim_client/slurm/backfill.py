@@ -148,11 +148,13 @@ def _earliest(
             nodes &= permitted
             if change is not None and (later is None or change < later):
                 later = change
-        found = free.earliest(candidate, nodes, settings.now, settings.kill_wait) if nodes else None
-        if found is not None:
-            start = max(found[0], at)
+        possible = free.earliest(candidate, nodes, settings.now, settings.kill_wait)
+        if possible is not None:
+            start = max(possible[0], at)
             if later is None or start <= later:
-                return start, found[1]
+                found = free.find(candidate, nodes, possible[1])
+                if found is not None:
+                    return start, found
         if later is None:
             return None
         at = later

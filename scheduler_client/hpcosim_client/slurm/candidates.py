@@ -13,6 +13,7 @@ from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
 from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of, set_of_mask
+from hpcosim_client.slurm.select import least_nodes
 from hpcosim_protocol import JobRequest, Platform
 
 NO_REQUEST = JobRequest()
@@ -33,8 +34,8 @@ class Candidates:
         self._memory = np.array([group.memory_mb or np.inf for group in groups])
         self._limits_memory = "memory" in platform.consumable
         everywhere = np.ones(free.slots.nodes, dtype=np.bool_)
-        self._anywhere = (NodeChoice("", everywhere),)
-        self._whole = (NodeChoice("", everywhere, whole=True),)
+        self._anywhere: tuple[NodeChoice, ...] = (NodeChoice("", everywhere),)
+        self._whole: tuple[NodeChoice, ...] = (NodeChoice("", everywhere, whole=True),)
         self._of: dict[int, tuple[object, list[Candidate]]] = {}
 
     def of(self, job: Job) -> list[Candidate]:
@@ -90,6 +91,7 @@ class Candidates:
                 choices,
                 name,
                 _kind(job, demand, name),
+                least_nodes(job, demand),
                 self._suitable(job, demand, choices),
                 max(int(job.requested_s), 1),
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
@@ -45,6 +47,7 @@ class Candidate:
         choices: the sets of nodes of this partition, of which the job uses one.
         partition: name of the partition; empty: none.
         kind: equal for jobs to which each node offers the same.
+        least_nodes: least number of nodes; see `select.least_nodes`.
         suitable: nodes whose features, cores and memory suit the job, whatever is free.
         limit: time limit, s.
     """
@@ -54,6 +57,7 @@ class Candidate:
     choices: tuple[NodeChoice, ...]
     partition: str
     kind: object
+    least_nodes: int
     suitable: NodeSet
     limit: int
 
@@ -105,16 +109,7 @@ class Future:
 
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
-        if self.cores(ended) < candidate.job.cores:
-            return None
-        mask = None
-        for number, choice in enumerate(candidate.choices):
-            cores = self._offered(candidate, choice, number, ended)
-            if mask is None:
-                mask = mask_of(nodes, len(cores))
-            cores = cores * mask
-            if int(cores.sum()) < candidate.job.cores:
-                continue
+        for choice, cores in self._sufficient(candidate, nodes, ended):
             chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, self._order)
             if chosen is not None:
                 return Found(choice, chosen, cores[chosen])
@@ -122,8 +117,8 @@ class Future:
 
     def earliest(
         self, candidate: Candidate, nodes: NodeSet, now: int, kill_wait: int
-    ) -> tuple[int, Found] | None:
-        """Return when and where a job could start on some nodes if no other job started.
+    ) -> tuple[int, int] | None:
+        """Return when a job could start on some nodes if no other job started.
 
         The model is `_will_run_test` of Slurm's select/cons_tres: running jobs are taken away in
         groups by the time of their ends; the start is the end of the last of a group.
@@ -135,36 +130,66 @@ class Future:
             kill_wait: time that is added to the end of a job beyond its limit, s.
 
         Returns:
-            Time and nodes; None: never on these nodes.
+            Time, and number of running jobs that have ended then, for `find`; None: never on these
+            nodes.
         """
-        found = self.find(candidate, nodes)
-        if found is not None:
-            return now, found
+        if nodes.bit_count() * self._order.largest < candidate.job.cores:
+            return None
+        if self._fits(candidate, nodes, 0):
+            return now, 0
         window, at = FIRST_WINDOW_S, 0
-        while at < len(self.ends):
-            first = last = None
-            removed = 0
-            while at < len(self.ends):
-                each = self.ends[at]
-                at += 1
-                if not each.nodes & nodes:
-                    continue
-                first = first or each
-                last = each
-                removed += 1
-                following = self.ends[at] if at < len(self.ends) else None
-                if removed > MOST_TOGETHER or (
-                    following is not None and following.end > first.end + window
-                ):
-                    break
+        ends = self.ends
+        while at < len(ends):
+            at, last = self._next_group(nodes, at, window)
             if last is None:
                 return None
             window *= 2
-            found = self.find(candidate, nodes, at)
-            if found is not None:
+            if self._fits(candidate, nodes, at):
                 start = last.end if last.end > now else max(last.end + kill_wait, now + 1)
-                return start, found
+                return start, at
         return None
+
+    def _next_group(self, nodes: NodeSet, at: int, window: int) -> tuple[int, RunningEnd | None]:
+        """Return the number of ended jobs after the next group, and its last job on the nodes."""
+        ends = self.ends
+        first = last = None
+        removed = 0
+        while at < len(ends):
+            each = ends[at]
+            at += 1
+            if not each.nodes & nodes:
+                continue
+            first = first or each
+            last = each
+            removed += 1
+            following = ends[at] if at < len(ends) else None
+            if removed > MOST_TOGETHER or (
+                following is not None and following.end > first.end + window
+            ):
+                break
+        return at, last
+
+    def _fits(self, candidate: Candidate, nodes: NodeSet, ended: int) -> bool:
+        """Return whether `find` finds nodes."""
+        request = candidate.demand.request
+        for choice, cores in self._sufficient(candidate, nodes, ended):
+            if request.required_nodes or request.nodes_max or choice.quotas:
+                return self.find(candidate, nodes, ended) is not None
+            if int(np.count_nonzero(cores)) >= candidate.least_nodes:
+                return True
+        return False
+
+    def _sufficient(
+        self, candidate: Candidate, nodes: NodeSet, ended: int
+    ) -> Iterator[tuple[NodeChoice, Ints]]:
+        """Yield the choices of a job with enough free cores, and the cores on each node."""
+        if self.cores(ended) < candidate.job.cores:
+            return
+        for number, choice in enumerate(candidate.choices):
+            cores = self._offered(candidate, choice, number, ended)
+            cores = cores * mask_of(nodes, len(cores))
+            if int(cores.sum()) >= candidate.job.cores:
+                yield choice, cores
 
     def _offered(self, candidate: Candidate, choice: NodeChoice, number: int, ended: int) -> Ints:
         key = (candidate.kind, number, ended)

@@ -6,7 +6,7 @@ import math
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.slurm.backfill import PassSettings, backfill
+from hpcosim_client.slurm.backfill import PassSettings, Planned, backfill
 from hpcosim_client.slurm.candidates import Candidates, nodes_available
 from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
 from hpcosim_client.slurm.deadlines import Deadlines
@@ -16,14 +16,13 @@ from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
 from hpcosim_client.slurm.node_sets import NodeSet
 from hpcosim_client.slurm.preempt import Preemptor
+from hpcosim_client.slurm.requeues import RequeueDelays
 from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
-from hpcosim_client.slurm.requeues import RequeueDelays
 from hpcosim_client.slurm.time_limits import TimeLimits
 from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
 from hpcosim_client.slurm.windows import ReservationWindows
 from hpcosim_client.view import View
-
 
 EPILOG_S = 0.04
 """Time from the end of a job that does not end by itself to the report of its nodes, s; measured.
@@ -46,6 +45,7 @@ class SlurmPolicy:
         self._site = site
         self._alarm = PolicyAlarm()
         self._ready = False
+        self._immediate_s = math.inf  # pass after the end of jobs that did not end by themselves
         self.started_by: dict[int, str] = {}
 
     def __call__(self, view: View) -> None:
@@ -84,22 +84,23 @@ class SlurmPolicy:
         self._unplanned = True  # whether one of the backfill scheduler could
         self._waiting = 0  # number of jobs that waited after the last call
         self._order_before: list[Job] = []
-        self._immediate_s = math.inf  # pass after the end of jobs that did not end by themselves
         self._unavailable: list[int] = []
-        self._deadlines = Deadlines(self._clock)
+        self._submitted: set[int] = set()
+        self._deadlines: Deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
         self._calculation_s = self._priorities.next_s
         self._ready = True
 
     def _admit(self, view: View) -> None:
         """Reject the jobs that a limit refuses at their submission, and count the others."""
-        for job in view.arrived:
-            if job.job_id not in view.queue:
-                continue
+        pending = view.pending.keys() - self._submitted
+        for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
+            if job.job_id in self._submitted:
+                continue  # it waits again
+            self._submitted.add(job.job_id)
             if reason := self._limits.refusal(job, view):
-                view.explain(job, reason)
                 view.reject(job, reason=reason)
-                del view.queue[job.job_id]
+                view.queue.pop(job.job_id, None)
             else:
                 self._limits.submit(job)
 
@@ -123,7 +124,7 @@ class SlurmPolicy:
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
-            order = self._priorities.ordered(view) if view.queue else []
+            order = list(self._priorities.ordered(view)) if view.queue else []
             if order != self._order_before:
                 self._stale = self._unplanned = True
                 self._order_before = order
@@ -169,8 +170,9 @@ class SlurmPolicy:
             0 if full else parameters.partition_job_depth,
             parameters.sched_max_job_start,
         )
-        main_pass(
-            self._queue(view),
+        queue = self._queue(view)
+        blocked = main_pass(
+            queue,
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "main"),
@@ -181,6 +183,8 @@ class SlurmPolicy:
             self._clock.second(now_s),
             limits,
         )
+        if view.explains:
+            self._explain(view, queue, {candidate.job.job_id for candidate in blocked})
 
     def _run_backfill(self, view: View) -> None:
         now_s = view.now_s
@@ -188,7 +192,7 @@ class SlurmPolicy:
         self._unplanned = False
         if not view.queue:
             return
-        backfill(
+        plan = backfill(
             self._queue(view),
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
@@ -203,9 +207,32 @@ class SlurmPolicy:
                 self._preemptor.active or view.explains,
             ),
         )
+        if view.explains:
+            self._expect(view, plan)
+
+    def _explain(self, view: View, queue: list[Candidate], blocked: set[int]) -> None:
+        """Explain why jobs wait, by Slurm's names of the reasons."""
+        for candidate in queue:
+            job = candidate.job
+            if job.job_id in view.queue:
+                reason = self._limits.held(job, view.now_s, candidate.partition)
+                expected_s = None if job.explanation is None else job.explanation[1]
+                view.explain(
+                    job,
+                    reason or ("Resources" if job.job_id in blocked else "Priority"),
+                    expected_s if expected_s is None or expected_s > view.now_s else None,
+                )
+
+    def _expect(self, view: View, plan: list[Planned]) -> None:
+        """Add the planned starts to the explanations."""
+        for planned in plan:
+            job = view.queue.get(planned.job_id)
+            if job is not None:
+                reason = "Priority" if job.explanation is None else job.explanation[0]
+                view.explain(job, reason, self._clock.simulated(planned.start))
 
     def _queue(self, view: View) -> list[Candidate]:
-        jobs = self._requeues.ready(self._priorities.ordered(view), view.now_s)
+        jobs = self._requeues.ready(list(self._priorities.ordered(view)), view.now_s)
         return self._candidates.ordered(jobs, self._priority)
 
     def _held(self, view: View, candidate: Candidate) -> bool:

@@ -28,6 +28,7 @@ class NodeOrder:
         leaves: number of leaf switches.
         weight: int64[nodes], weights of the nodes; None: all are alike.
         capacity: int64[nodes], cores.
+        largest: cores of the largest node.
         least_loaded: whether the least loaded nodes come first (`CR_LLN`).
     """
 
@@ -35,6 +36,7 @@ class NodeOrder:
     leaves: int
     weight: Ints | None
     capacity: Ints
+    largest: int
     least_loaded: bool = False
 
     @classmethod
@@ -54,6 +56,7 @@ class NodeOrder:
             len(switches),
             None if (weight == weight[0]).all() else weight,
             np.array(platform.cores_by_node(), dtype=np.int64),
+            max(group.cores for group in groups),
             selection.lln,
         )
 
@@ -168,7 +171,9 @@ def _stated(
         missing = count - int(nodes[chosen].sum())
         left[chosen] = 0
         part = Need(0, missing, max(missing, 0))
-        found = np.concatenate([chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part, None)])
+        found = np.concatenate(
+            [chosen[:0], *_of_same_weight(left.nonzero()[0], left, order, part, None)]
+        )
         if part.nodes > 0:
             return None
         need.cores -= int(cores[found].sum())
@@ -227,22 +232,23 @@ def _consecutive(nodes: Ints, cores: Ints, need: Need) -> list[Ints]:
     """Take runs of consecutive nodes: the smallest sufficient one, or else the largest first."""
     if not len(nodes):
         return []
-    runs = np.split(nodes, (np.diff(nodes) > 1).nonzero()[0] + 1)
-    sizes = [(int(cores[run].sum()), len(run)) for run in runs]
+    first = np.concatenate(([0], (np.diff(nodes) > 1).nonzero()[0] + 1))
+    offered = np.add.reduceat(cores[nodes], first)
+    counts = np.diff(first, append=len(nodes))
     parts = []
-    while runs and not need.met and need.most > 0:
-        fitting = [
-            index
-            for index, (offered, count) in enumerate(sizes)
-            if offered >= need.cores and count >= need.nodes
-        ]
-        if fitting:
-            best = min(fitting, key=lambda index: sizes[index][0])
+    while not need.met and need.most > 0 and offered.any():
+        sufficient = (offered >= need.cores) & (counts >= need.nodes)
+        if sufficient.any():
+            best = int(np.where(sufficient, offered, MANY).argmin())
         else:
-            best = max(range(len(runs)), key=lambda index: sizes[index][0])
-        parts.append(need.take(runs.pop(best), cores))
-        sizes.pop(best)
+            best = int(offered.argmax())
+        parts.append(need.take(nodes[first[best] : first[best] + counts[best]], cores))
+        offered[best] = 0
     return parts
+
+
+MANY = 2**62
+"""More cores than any cluster has."""
 
 
 def tasks_on_nodes(job: Job, cores_per_task: int, cores: Ints) -> Ints:

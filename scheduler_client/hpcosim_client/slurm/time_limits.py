@@ -11,7 +11,6 @@ from hpcosim_client.slurm.node_sets import set_of
 from hpcosim_client.slurm.timers import LimitTimer
 from hpcosim_client.view import View
 
-
 ENDED_BY_ITSELF = frozenset({"completed", "failed"})
 
 
