@@ -27,8 +27,6 @@ SCHEDULERS: Mapping[str, str] = {
     "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
     "accounts and QOS; settings: scheduler.settings",
-    "slurm": "Slurm: main and backfill scheduler, priorities, limits, preemption; settings: "
-    "scheduler.settings",
     "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
     "scheduler.settings",
     "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
