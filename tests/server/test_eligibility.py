@@ -66,7 +66,7 @@ def run(*jobs: JobSpec, nodes: int = 9, actions: tuple[JobAction, ...] = ()) -> 
         (after("afterany", 1), 13.0),
         (after("afterany", 1, 3), 25.0),
         (after("afterok", 99), 0.0),
-        (after("afternotok", 99), 0.0),
+        (after("after", 99, delay_s=4.0), 0.0),
     ],
 )
 def test_job_waits_for_its_dependency(dependency: object, start_s: float) -> None:
@@ -91,6 +91,13 @@ def test_dependencies_that_never_can_be_met_cancel_the_job() -> None:
     }
     assert list(simulation.recording.end_s) == [10.0, 10.0, 10.0, 20.0]
     assert simulation.recording.reasons[1] == "has a dependency that can never be met"
+
+
+def test_job_that_needs_the_failure_of_an_unknown_job_is_cancelled() -> None:
+    """An unknown job counts as completed: `afternotok` can never be met."""
+    simulation = run(job(1, dependencies=(after("afternotok", 99),)))
+    assert final_states(simulation) == {1: "cancelled"}
+    assert list(simulation.recording.end_s) == [0.0]
 
 
 def test_long_chain_of_impossible_dependencies_is_cancelled() -> None:

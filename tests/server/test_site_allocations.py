@@ -266,10 +266,10 @@ def test_stated_devices_are_held() -> None:
     [
         ([{"gpu:a100": [0]}], "insufficient_gres"),
         ([{"gpu:a100": [0, 0]}], "insufficient_gres"),
-        ([{"gpu:a100": [0, 1], "gpu:v100": [0]}], "bad_allocation"),
-        ([{"gpu:a100": [0, 2]}], "bad_allocation"),
-        ([{"gpu:a100": [0, -1]}], "bad_allocation"),
-        ([{"tpu": [0, 1]}], "bad_allocation"),
+        ([{"gpu:a100": [0, 1], "gpu:v100": [0]}], "insufficient_gres"),
+        ([{"gpu:a100": [0, 2]}], "insufficient_gres"),
+        ([{"gpu:a100": [0, -1]}], "insufficient_gres"),
+        ([{"tpu": [0, 1]}], "insufficient_gres"),
         ([{}, {}], "bad_allocation"),
         ([{}], "insufficient_gres"),
     ],
@@ -288,7 +288,7 @@ def test_devices_for_a_job_that_requests_none_are_rejected() -> None:
     wanted = AllocateJob(1, [0], gres=[{"gpu:a100": [0]}])
     (event,) = simulation.advance([wanted], wake_on=[]).events
     assert isinstance(event, DecisionRejected)
-    assert event.code == "bad_allocation"
+    assert event.code == "insufficient_gres"
 
 
 def test_memory_and_licences_are_limited() -> None:

@@ -109,10 +109,9 @@ def fault(held: Held, job: JobSpec, nodes: list[int], tasks: list[int], now_s: f
         if cores > free or (whole and free < held.groups[node].cores):
             return "node_busy"
     for cores in tasks:
-        per_node = cores / request.cores_per_task
-        if per_node != int(per_node) or (
-            request.tasks_per_node and per_node > request.tasks_per_node
-        ):
+        if cores % request.cores_per_task:
+            return "bad_allocation"
+        if request.tasks_per_node and cores / request.cores_per_task > request.tasks_per_node:
             return "constraint_violated"
     for node, cores in zip(nodes, tasks, strict=True):
         limited = held.groups[node].memory_mb > 0

@@ -100,7 +100,7 @@ class EligibilityOracle:
 
     def _other_met_s(self, job_id: int, other: int, kind: str) -> float:
         if other not in self.jobs:
-            return -math.inf
+            return math.inf if kind == "afternotok" else -math.inf
         place = self._place_of(job_id)
         state, since_s = "", math.inf
         for number, entry in enumerate(self.log):

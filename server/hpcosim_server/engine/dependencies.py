@@ -53,11 +53,18 @@ class PendingDependency:
         self.met_s = -math.inf
 
 
-def met_at_s(kind: str, other: JobHistory) -> float | None:
+def met_at_s(kind: str, other: JobHistory | None) -> float | None:
     """Return when another job met a condition, s; `NEVER` if it never can; None: not yet.
 
-    The rules are those of `--dependency` in the manual page of Slurm's sbatch.
+    The rules are those of `--dependency` in the manual page of Slurm's sbatch. A job that the run
+    does not have counts as a completed job of the past.
+
+    Args:
+        kind: kind of the dependency.
+        other: the other job; None: the run has no such job.
     """
+    if other is None:
+        return NEVER if kind == "afternotok" else -math.inf
     if kind == "after":
         if other.started_s == other.started_s:  # not NaN
             return other.started_s
@@ -154,11 +161,11 @@ class Dependencies:
             pending.append(each)
             for other_id in self._others(job, dependency):
                 history = self._histories.of(other_id)
-                met_s = None if history is None else met_at_s(each.kind, history)
-                if history is not None and met_s is None:
+                met_s = met_at_s(each.kind, history)
+                if met_s is None:
                     each.unmet += 1
                     self._waiting_for.setdefault(other_id, []).append(each)
-                elif met_s is not None:
+                else:
                     each.met_s = max(each.met_s, met_s + each.delay_s)
         self._pending[job.spec.job_id] = pending
         return self._decide(job)
