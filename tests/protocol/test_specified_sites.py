@@ -196,11 +196,11 @@ def test_snapshot_is_as_specified() -> None:
     events = simulation.snapshot()
     assert kinds(events) == [
         "simulation_began",
+        "node_failed",
+        "node_drained",
         *["job_submitted"] * 3,
         "job_started",
         "job_suspended",
-        "node_failed",
-        "node_drained",
         "no_more_jobs",
     ]
     assert [event.eligible for event in events if isinstance(event, JobSubmitted)] == [
@@ -236,7 +236,7 @@ def test_a_failed_node_is_reported_before_its_jobs() -> None:
         (SetCheckpoint(1, 5.0), "job_not_waiting"),
         (SetCheckpoint(3, 5.0), "not_allowed"),
         (SetCheckpoint(4, 0.0), "bad_time"),
-        (AllocateJob(4, [0], [1], [{"gpu": [0]}]), "bad_allocation"),
+        (AllocateJob(4, [0], [1], [{"gpu": [0]}]), "insufficient_gres"),
         (AllocateJob(5, [0]), "job_not_eligible"),
         (AllocateJob(6, [0]), "constraint_violated"),
         (SuspendJob(99), "unknown_job"),
