@@ -20,7 +20,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpcosim_client.heuristics.young_daly import daly_s, young_s
-from hpcosim_protocol import AllocateJob, Checkpointing, JobRequest, NodeGroup, Platform, Processor
+from hpcosim_protocol import (
+    AllocateJob,
+    Checkpointing,
+    EventKind,
+    JobRequest,
+    NodeGroup,
+    Platform,
+    Processor,
+)
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.engine.site_events import Distribution, FailureModel, SiteEvents
 from hpcosim_workloads.table import JobTable, job_table
@@ -58,7 +66,7 @@ def simulated_s(cost_s: float, mtbf_s: float, interval_s: float, jobs: int, seed
         site_events=SiteEvents(failure_models=(failures,)),
         failure_rng=np.random.default_rng(seed),
     )
-    wake_on = ("node_repaired",)
+    wake_on: tuple[EventKind, ...] = ("node_repaired",)
     batch = simulation.advance(wake_on=["no_more_jobs"])
     while not batch.ended:
         decisions = [
@@ -99,7 +107,7 @@ def _jobs(count: int, work_s: float, checkpointing: Checkpointing) -> JobTable:
 def main(jobs: int) -> None:
     """Print the table."""
     print(
-        "cost s, MTBF s, Young s, Daly s, simulated optimum s, overhead there, at Daly, by theory"
+        "cost s, MTBF s, Young s, Daly s, simulated optimum s, overhead there, at Daly, theory"
     )
     for seed, (cost_s, mtbf_s) in enumerate(CASES):
         daly = daly_s(cost_s, mtbf_s)

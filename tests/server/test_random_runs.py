@@ -32,7 +32,7 @@ def run_times_s(scene: RunScene) -> tuple[Runs, dict[int, str]]:
 
 
 @pytest.mark.slow
-@examples(150)
+@examples(80)
 @given(run_scenes())
 def test_work_is_conserved(scene: RunScene) -> None:
     """The last run of a completed job has the work that its checkpoints left."""
@@ -47,7 +47,7 @@ def test_work_is_conserved(scene: RunScene) -> None:
 
 
 @pytest.mark.slow
-@examples(100)
+@examples(60)
 @given(run_scenes())
 def test_no_run_exceeds_the_requested_time(scene: RunScene) -> None:
     """With `kill_at_walltime`, no run takes more than the requested time, suspensions aside."""
@@ -61,7 +61,7 @@ def test_no_run_exceeds_the_requested_time(scene: RunScene) -> None:
 
 
 @pytest.mark.slow
-@examples(100)
+@examples(60)
 @given(run_scenes(contended=True))
 def test_energy_of_jobs_and_idle_processors_is_the_energy(scene: RunScene) -> None:
     """Jobs are charged what the computing nodes draw beyond idle processors, in all runs."""
@@ -74,7 +74,7 @@ def test_energy_of_jobs_and_idle_processors_is_the_energy(scene: RunScene) -> No
 
 
 @pytest.mark.slow
-@examples(100)
+@examples(60)
 @given(run_scenes(contended=True))
 def test_every_requeue_is_recorded_and_told(scene: RunScene) -> None:
     """The recording has as many requeues and ends as the scheduler was told."""

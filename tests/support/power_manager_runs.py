@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hpcosim_protocol import NodeGroup, Platform, PowerState, PowerStates, Processor
+from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.physics.power import RecordedState
 from hpcosim_server.record.recording import POWER_STATES, Recording
 
 STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
@@ -14,7 +15,7 @@ def nodes_of(count: int, states: PowerStates | None = STATES) -> Platform:
     return Platform((NodeGroup(count, (Processor(1, 1.0, 100.0),), power_states=states),))
 
 
-def power_history(recording: Recording, node: int) -> list[tuple[float, PowerState]]:
+def power_history(recording: Recording, node: int) -> list[tuple[float, RecordedState]]:
     """Return the time and the state of each change of a node, in chronological order."""
     changes = zip(recording.power_s, recording.power_node, recording.power_state, strict=True)
     return [(at_s, POWER_STATES[state]) for at_s, which, state in changes if which == node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from hypothesis import strategies as st
@@ -27,11 +27,18 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import Distribution, FailureModel, NodeChange, SiteEvents
+from hpcosim_server.engine.site_events import (
+    Distribution,
+    FailureModel,
+    NodeChange,
+    NodeChangeKind,
+    SiteEvents,
+)
 from hpcosim_workloads.table import JobTable
 from support.contention_scenes import FOUR_CORES
 from support.site_scenes import job, table
 
+CHANGES: tuple[NodeChangeKind, ...] = get_args(NodeChangeKind)
 TIMES_S = (0.5, 1.0, 3.0, 7.0, 20.0)
 
 
@@ -76,7 +83,7 @@ def run_scenes(draw: st.DrawFn, *, contended: bool = False) -> RunScene:
         )
     changes = [
         NodeChange(draw(times_s), (draw(st.integers(0, nodes - 1)),), kind)
-        for kind in draw(st.lists(st.sampled_from(["fail", "drain", "repair"]), max_size=3))
+        for kind in draw(st.lists(st.sampled_from(CHANGES), max_size=3))
     ]
     changes.append(NodeChange(60.0, tuple(range(nodes)), "repair"))  # drained nodes
     model = FailureModel(
@@ -121,11 +128,12 @@ def _decisions(simulation: Simulation, random: Random, calm: bool) -> list[Decis
     for job_id in (*jobs.running, *jobs.allocated):
         grace_s = random.choice([0.0, 0.0, 0.3, 5.0])
         if random.random() < wild:
-            decisions.append(random.choice([
+            choices: list[Decision] = [
                 SuspendJob(job_id),
                 RequeueJob(job_id, random.choice([None, simulation.now_s + 2.0]), grace_s),
                 KillJob(job_id, grace_s, random.choice(["killed", "preempted"])),
-            ]))  # fmt: skip
+            ]
+            decisions.append(random.choice(choices))
     if random.random() < wild:
         node = random.randrange(simulation.cluster.platform.node_count)
         decisions.append(SetNodePower(node, random.choice(["on", "sleeping"])))

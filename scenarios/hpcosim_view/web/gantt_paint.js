@@ -108,7 +108,7 @@ function* slices(ranges) {
 
 /** Write job numbers into boxes, upwards where a box is too narrow. */
 export function paintLabels(context, scale, model, labelled, look) {
-  const { boxes, startS, endS } = model;
+  const { boxes } = model;
   const { of, texts } = jobPixels(model, look);
   context.font = LABEL_FONT;
   context.textAlign = "center";
@@ -117,8 +117,8 @@ export function paintLabels(context, scale, model, labelled, look) {
   for (const box of labelled) {
     const row = boxes.job[box];
     const text = model.idOf(row);
-    const end = Number.isNaN(endS[row]) ? model.nowS : endS[row];
-    const left = Math.max(scale.x(startS[row]), scale.left);
+    const end = Math.min(boxes.endS[box], model.nowS);
+    const left = Math.max(scale.x(boxes.startS[box]), scale.left);
     const right = Math.min(scale.x(end), scale.right);
     const top = Math.max(scale.y(boxes.first[box]), scale.top);
     const bottom = Math.min(scale.y(boxes.last[box] + 1), scale.bottom);

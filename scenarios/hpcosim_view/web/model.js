@@ -16,6 +16,8 @@ export const NODE_STATES = [
   "computing", "idle", "sleeping", "switching_on", "switching_off", "down",
 ];
 export const PLACEMENTS = ["cores", "one_node", "whole_nodes"];
+/** Index into `PERIOD_ENDS` of `hpcosim_server.record.periods`. */
+const SUSPENDED = 1;
 const NAME_LISTS = ["users", "groups", "partitions", "reasons"];
 const MODEL_COLUMNS = {
   job: { id: BigInt64Array, submit_s: Float64Array, requested_s: Float64Array, cores: Int32Array,
@@ -36,8 +38,8 @@ const MODEL_COLUMNS = {
  * unknown), `startS` and `endS` (NaN: not yet), `state` (index into `JOB_STATES`), `energyJ` (NaN:
  * unknown), `firstBox` and `boxCount` (the rows of `boxes` of the job).
  *
- * Tables with `count` rows: `boxes` in order of starts (`job`, and first and last core: `first`,
- * `last`), `ends` in order of ends (`job`), `power` (`timeS`, `node`, `state`), `watts` (`timeS`,
+ * Tables with `count` rows: `boxes` in order of starts (`job`, first and last core: `first`, `last`,
+ * and begin and end of the computing: `startS`, `endS`, infinite while it lasts), `ends` in order of ends (`job`), `power` (`timeS`, `node`, `state`), `watts` (`timeS`,
  * `state`, `powerW`) and `explanations`.
  */
 export class RunModel {
@@ -58,6 +60,8 @@ export class RunModel {
     for (const [name, Type] of [["start", Float64Array], ["end", Float64Array],
       ["energy", Float64Array], ["state", Uint8Array], ["firstBox", Uint32Array],
       ["boxCount", Uint32Array], ["boxJob", Int32Array], ["ended", Int32Array],
+      ["boxStart", Float64Array], ["boxEnd", Float64Array], ["startBox", Uint32Array],
+      ["paused", Int32Array],
       ["explainBefore", Int32Array], ["lastExplain", Int32Array]]) {
       this.growing[name] = new GrowableColumn(Type);
     }
@@ -103,6 +107,7 @@ export class RunModel {
     growing.lastExplain.extend(jobs, -1);
     this.publish();
     this.appendStarts(columns);
+    this.appendPauses(columns);
     this.appendEnds(columns);
     this.appendExplanations(columns["explain.job"]);
     this.publish();
@@ -111,13 +116,19 @@ export class RunModel {
 
   appendStarts(columns) {
     const { "start.job": job, "start.time_s": timeS, "start.boxes": boxes } = columns;
-    const owner = this.growing.boxJob;
+    const { boxJob: owner, boxStart, boxEnd, startBox } = this.growing;
     let box = owner.length;
+    const known = startBox.length;
     owner.extend(columns["box.first"].length, -1);
+    boxStart.extend(columns["box.first"].length, 0);
+    boxEnd.extend(columns["box.first"].length, Infinity);
+    startBox.extend(job.length, 0);
     for (let i = 0; i < job.length; i++) {
       const row = job[i];
-      this.startS[row] = timeS[i];
+      if (Number.isNaN(this.startS[row])) this.startS[row] = timeS[i]; // otherwise it was resumed
       this.state[row] = 1;
+      startBox.view[known + i] = box;
+      boxStart.view.fill(timeS[i], box, box + boxes[i]);
       this.firstBox[row] = box;
       this.boxCount[row] = boxes[i];
       owner.view.fill(row, box, box + boxes[i]);
@@ -125,10 +136,44 @@ export class RunModel {
     }
   }
 
+  /** Take up the ends of computing periods after which the jobs were not over. */
+  appendPauses(columns) {
+    const { "pause.start": start = [], "pause.time_s": timeS, "pause.why": why } = columns;
+    const { boxJob, boxEnd, startBox } = this.growing;
+    for (let i = 0; i < start.length; i++) {
+      const first = startBox.view[start[i]];
+      const last = startBox.view[start[i] + 1] ?? boxJob.length;
+      const row = boxJob.view[first];
+      boxEnd.view.fill(timeS[i], first, last);
+      if (why[i] === SUSPENDED) continue;
+      if (this.firstBox[row] !== first) { // a later start of the same frame
+        this.startS[row] = Math.max(this.startS[row], this.firstStartAfter(row, timeS[i]));
+        continue;
+      }
+      this.startS[row] = NaN;
+      this.state[row] = 0;
+      this.boxCount[row] = 0;
+    }
+    this.growing.paused.push(Int32Array.from(start));
+  }
+
+  /** Return the first start of a job at a time or later, s. */
+  firstStartAfter(row, timeS) {
+    const { boxJob, boxStart, startBox } = this.growing;
+    const at = startBox.view.find((box) => (
+      boxJob.view[box] === row && boxStart.view[box] >= timeS));
+    return at === undefined ? NaN : boxStart.view[at];
+  }
+
   appendEnds(columns) {
     const { "end.job": job, "end.time_s": timeS, "end.state": state } = columns;
     for (let i = 0; i < job.length; i++) {
-      this.endS[job[i]] = timeS[i];
+      const row = job[i];
+      this.endS[row] = timeS[i];
+      const boxEnd = this.growing.boxEnd.view;
+      for (let box = this.firstBox[row]; box < this.firstBox[row] + this.boxCount[row]; box++) {
+        if (boxEnd[box] === Infinity) boxEnd[box] = timeS[i]; // otherwise it was suspended
+      }
       this.state[job[i]] = state[i];
       this.energyJ[job[i]] = columns["end.energy_j"][i];
     }
@@ -166,8 +211,11 @@ export class RunModel {
     this.boxCount = view("boxCount");
     this.boxes = modelTable({
       job: view("boxJob"), first: view("box.first"), last: view("box.last"),
+      startS: view("boxStart"), endS: view("boxEnd"),
     });
     this.ends = modelTable({ job: view("ended") });
+    this.pauses = modelTable({ start: view("paused") });
+    this.startBox = view("startBox");
     this.power = modelTable({
       timeS: view("power.time_s"), node: view("power.node"), state: view("power.state"),
     });

@@ -64,22 +64,28 @@ class BoxIndex extends SpanIndex {
     super();
     this.model = model;
     this.endsSeen = 0;
+    this.pausesSeen = 0;
     this.update();
   }
 
   /** Take up what was appended to the model. */
   update() {
     const { model } = this;
-    const { boxes, ends, startS, endS, firstBox, boxCount } = model;
+    const { boxes, ends, pauses, startBox, firstBox, boxCount } = model;
     const seen = this.starts.length;
     this.starts.extend(boxes.count - seen, 0);
     this.ends.extend(boxes.count - seen, Infinity);
     const { start, end } = this;
-    for (let box = seen; box < boxes.count; box++) start[box] = startS[boxes.job[box]];
+    for (let box = seen; box < boxes.count; box++) start[box] = boxes.startS[box];
+    for (; this.pausesSeen < pauses.count; this.pausesSeen++) {
+      const at = pauses.start[this.pausesSeen];
+      const last = startBox[at + 1] ?? boxes.count;
+      for (let box = startBox[at]; box < last; box++) end[box] = boxes.endS[box];
+    }
     for (; this.endsSeen < ends.count; this.endsSeen++) {
       const row = ends.job[this.endsSeen];
       const last = firstBox[row] + boxCount[row];
-      for (let box = firstBox[row]; box < last; box++) end[box] = endS[row];
+      for (let box = firstBox[row]; box < last; box++) end[box] = boxes.endS[box];
     }
     this.indexBlocks();
   }

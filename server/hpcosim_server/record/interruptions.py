@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hpcosim_server.physics.power import RECORDED_STATES
 from hpcosim_server.record.periods import PERIOD_ENDS
-from hpcosim_server.record.recording import RECORDED_STATES, STATES
+from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
 INTERRUPTED_STATES = ("failed", "cancelled", "preempted", "deadline")
