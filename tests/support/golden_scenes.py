@@ -398,3 +398,46 @@ def _simulated(simulation: Simulation, names: dict[int, str]) -> dict[str, list[
             state = STATES[recording.state[row]]
             found[names[job_id]] = [SceneRun(None, float(recording.end_s[row]), state, ())]
     return found
+
+
+STATES_OF_SACCT = {
+    "requeued": "REQUEUED",
+    "requeued_node_failed": "NODE_FAIL",
+    "node_failed": "NODE_FAIL",
+    "killed": "CANCELLED",
+}
+
+
+def differences(name: str, scene: Scene, found: dict[str, list[SceneRun]]) -> list[str]:
+    """Return the runs of jobs that differ from the recorded ones.
+
+    A run is the same if it starts within 5 s, on the same nodes, and ends in the same state. Jobs
+    that Slurm refused at their submission are left out.
+    """
+    wrong = []
+    shown = {scene.names[job.job_id]: job for job in scene.jobs}
+    for number, real_runs in scene.runs.items():
+        if number not in shown:
+            continue
+        ours = found.get(number, [])
+        request = shown[number].request
+        label = f"{number} {request.name}" if request is not None else number
+        for at, real in enumerate(real_runs):
+            if at >= len(ours):
+                wrong.append(f"{label}: run {at + 1} is missing")
+                continue
+            own = ours[at]
+            state = STATES_OF_SACCT.get(own.state, own.state.upper())
+            if name == "preempt_qos" and state == "REQUEUED":
+                state = "PREEMPTED"  # sacct calls a preempted run so, whatever becomes of it
+            same_start = (own.start_s is None) == (real.start_s is None) and (
+                own.start_s is None or abs(own.start_s - (real.start_s or 0.0)) <= 5.0
+            )
+            if not (same_start and own.nodes == real.nodes and state == real.state):
+                wrong.append(f"{label}: {_shown(own, state)}; real: {_shown(real, real.state)}")
+    return wrong
+
+
+def _shown(run: SceneRun, state: str) -> str:
+    start = "never" if run.start_s is None else f"{run.start_s:.1f} s on {','.join(run.nodes)}"
+    return f"{start}, {state}"

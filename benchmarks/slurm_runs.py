@@ -1,0 +1,105 @@
+"""Compares the scheduler `slurm` with recorded runs of a real Slurm.
+
+`PYTHONPATH=tests python -m benchmarks.slurm_runs` prints the tables of
+docs/explanation/slurm-policy.md. The recorded runs are in ../shared/golden/slurm.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+
+from hpcosim_workloads.table import JobSpec
+from support.golden_scenes import SCENES, differences, play_scene, read_scene
+from support.golden_slurm import GOLDEN_SLURM, RecordedJob, run_of_events, simulated
+
+
+def class_of(job: JobSpec) -> str:
+    """Return the class of a job of the 500-job workload."""
+    request = job.request
+    assert request is not None
+    if request.gres_per_node:
+        return f"gpu:{request.gres_per_node['gpu']:.0f}"
+    if request.memory_per_node_mb:
+        return "mem500000"
+    return f"n={job.cores:02d} {request.features}".strip()
+
+
+def mean_wait_s(jobs: Mapping[int, RecordedJob]) -> float:
+    """Return the mean wait, s."""
+    return statistics.fmean(job.start_s - job.submit_s for job in jobs.values())
+
+
+def compare_runs() -> None:
+    """Print a row for each recorded run with 500 jobs or 20 jobs."""
+    print("| run | mean wait, s | makespan, s | by main | timeouts | start differs by, median s |")
+    print("|---|---|---|---|---|---|")
+    classes: dict[str, list[float]] = {}
+    for folder in sorted(GOLDEN_SLURM.glob("run*")) + sorted(GOLDEN_SLURM.glob("small/*")):
+        name = str(folder.relative_to(GOLDEN_SLURM))
+        small = name.startswith("small")
+        run, jobs = run_of_events(name, "small" if small else "jobs500_shrinked")
+        found, _ = simulated(run, jobs)
+        pairs = [(found, run.jobs)]
+        for ours, theirs in pairs:
+            shown = (
+                [f"{mean_wait_s(each):.1f}" for each in (ours, theirs)],
+                [f"{max(job.end_s for job in each.values()):.0f}" for each in (ours, theirs)],
+            )
+            by = [sum(job.by == "main" for job in each.values()) for each in (ours, theirs)]
+            over = [sum(job.end_by == "timelimit" for job in e.values()) for e in (ours, theirs)]
+            apart = [abs(ours[number].start_s - theirs[number].start_s) for number in theirs]
+            print(
+                f"| {name} | {' / '.join(shown[0])} | {' / '.join(shown[1])} | {by[0]} / {by[1]} | "
+                f"{over[0]} / {over[1]} | {statistics.median(apart):.1f} |"
+            )
+        if not small:
+            add_classes(classes, jobs, found, run.jobs)
+    print_classes(classes, len(list(GOLDEN_SLURM.glob("run*"))))
+
+
+def add_classes(
+    classes: dict[str, list[float]],
+    jobs: list[JobSpec],
+    found: Mapping[int, RecordedJob],
+    real: Mapping[int, RecordedJob],
+) -> None:
+    """Append the mean waits of each class, ours and the real ones."""
+    of_class: dict[str, list[int]] = {}
+    for job in jobs:
+        of_class.setdefault(class_of(job), []).append(job.job_id)
+    for name, numbers in of_class.items():
+        for runs in (found, real):
+            wait = mean_wait_s({number: runs[number] for number in numbers})
+            classes.setdefault(name, []).append(wait)
+
+
+def print_classes(classes: Mapping[str, list[float]], runs: int) -> None:
+    """Print the mean waits of each class: simulated / real for each run."""
+    print("\n| class | " + " | ".join(f"run{n + 1}" for n in range(runs)) + " |")
+    print("|---|" + "---|" * runs)
+    for name, waits in sorted(classes.items()):
+        cells = [f"{waits[at]:.0f} / {waits[at + 1]:.0f}" for at in range(0, len(waits), 2)]
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def compare_scenes() -> None:
+    """Print a row for each recorded scene, and what differs."""
+    print("\n| scene | runs of jobs | as in the real Slurm |\n|---|---|---|")
+    notes = Counter[str]()
+    lines = []
+    for name in SCENES:
+        scene = read_scene(name)
+        found, _ = play_scene(scene)
+        wrong = differences(name, scene, found)
+        total = sum(map(len, scene.runs.values()))
+        print(f"| {name} | {total} | {total - len(wrong)} |")
+        lines += [f"{name}: {each}" for each in wrong]
+        notes[name] = len(wrong)
+    print("\n" + "\n".join(lines))
+
+
+if __name__ == "__main__":
+    compare_runs()
+    compare_scenes()
