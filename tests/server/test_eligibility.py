@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from hpcosim_protocol import AllocateJob, Event, JobSubmitted, KillJob, RejectJob
+from hpcosim_protocol import AllocateJob, Event, JobHeld, JobSubmitted, KillJob, RejectJob
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.engine.site_events import JobAction, SiteEvents
 from hpcosim_workloads.table import JobSpec
@@ -169,7 +171,7 @@ def test_task_of_a_lower_index_takes_the_place_of_a_waiting_one() -> None:
         job(3, 2.0, array_id=7, array_index=0, array_limit=1),
     )
     assert starts(greedy.run()) == {1: 0.0, 3: 20.0, 2: 30.0}
-    held = [(e.time_s, e.job_id) for e in greedy.events if type(e).__name__ == "JobHeld"]
+    held = [(e.time_s, e.job_id) for e in greedy.events if isinstance(e, JobHeld)]
     assert held == [(2.0, 2)]
 
 
@@ -194,7 +196,7 @@ def test_job_begins_at_its_begin_time_at_the_earliest() -> None:
     ],
 )
 def test_allocation_of_a_job_that_is_not_eligible_is_rejected(
-    request_: dict[str, object], reason: str
+    request_: dict[str, Any], reason: str
 ) -> None:
     """The rejection says what the job waits for."""
     simulation = Simulation(

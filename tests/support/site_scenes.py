@@ -61,9 +61,9 @@ def table(*jobs: JobSpec) -> JobTable:
 def told(events: Sequence[Event]) -> list[tuple[float, str, int]]:
     """Return time, type and job of the events of jobs."""
     return [
-        (event.time_s, type(event).__name__, event.job_id)  # type: ignore[union-attr]
+        (event.time_s, type(event).__name__, job_id)
         for event in events
-        if getattr(event, "job_id", None) is not None
+        if (job_id := getattr(event, "job_id", None)) is not None
     ]
 
 
