@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,8 +24,9 @@ from hpcosim_protocol import (
     SetAlarm,
     SuspendJob,
 )
+from hpcosim_protocol.requests import DependencyKind
 from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.engine.site_events import JobAction, NodeChange, SiteEvents
+from hpcosim_server.engine.site_events import JobAction, JobActionKind, NodeChange, SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.eligibility_oracle import EligibilityOracle
 from support.site_scenes import table
@@ -34,7 +36,7 @@ PLATFORM = Platform(
     ("cores", "memory"),
     licenses={"x": 2},
 )
-KINDS = ("after", "afterok", "afternotok", "afterany", "singleton")
+KINDS: tuple[DependencyKind, ...] = ("after", "afterok", "afternotok", "afterany", "singleton")
 
 
 def a_request(random: Random, job_id: int, count: int) -> JobRequest:
@@ -48,7 +50,7 @@ def a_request(random: Random, job_id: int, count: int) -> JobRequest:
         )
         for _ in range(random.choice([0, 0, 1, 2]))
     )
-    array = {"array_id": 1, "array_index": random.randint(0, 3), "array_limit": 2}
+    array: dict[str, Any] = {"array_id": 1, "array_index": random.randint(0, 3), "array_limit": 2}
     return JobRequest(
         name=random.choice(["", "a"]),
         hold=random.random() < 0.1,
@@ -89,7 +91,7 @@ def site_events(random: Random, count: int) -> SiteEvents:
         NodeChange(at_s, (random.randrange(3),), random.choice(["fail", "drain"])),
         NodeChange(at_s + 4.0, (0, 1, 2), "repair"),
     )
-    kinds = ("cancel", "hold", "release", "requeue", "suspend", "resume")
+    kinds: tuple[JobActionKind, ...] = ("cancel", "hold", "release", "requeue", "suspend", "resume")
     actions = tuple(
         JobAction(
             at_s=random.choice([1.0, 3.0, 8.0]),

@@ -27,17 +27,17 @@ class Held:
 
     def cores(self, node: int) -> int:
         """Return the cores of a node that are free."""
-        taken = sum(each["cores"].get(node, 0) for each in self.allocations.values())
+        taken: int = sum(each["cores"].get(node, 0) for each in self.allocations.values())
         return self.groups[node].cores - taken
 
     def memory(self, node: int) -> Fraction:
         """Return the memory of a node that is free, MB."""
-        taken = sum(each["memory"].get(node, 0) for each in self.allocations.values())
+        taken: Fraction = sum(each["memory"].get(node, 0) for each in self.allocations.values())
         return Fraction(self.groups[node].memory_mb) - taken
 
     def device(self, node: int, name: str, number: int) -> Fraction:
         """Return the part of a device that is free."""
-        taken = sum(
+        taken: Fraction = sum(
             share
             for each in self.allocations.values()
             for where, share in each["devices"]
@@ -47,7 +47,7 @@ class Held:
 
     def licenses(self, name: str) -> int:
         """Return the number of free licences."""
-        taken = sum(each["licenses"].get(name, 0) for each in self.allocations.values())
+        taken: int = sum(each["licenses"].get(name, 0) for each in self.allocations.values())
         return self.platform.licenses.get(name, 0) - taken
 
 
