@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from hpcosim_protocol import AllocateJob, Event, JobHeld, JobSubmitted, KillJob, RejectJob
+from hpcosim_protocol import (
+    AllocateJob,
+    Dependency,
+    Event,
+    JobHeld,
+    JobSubmitted,
+    KillJob,
+    RejectJob,
+)
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.engine.site_events import JobAction, SiteEvents
 from hpcosim_workloads.table import JobSpec
@@ -71,7 +79,7 @@ def run(*jobs: JobSpec, nodes: int = 9, actions: tuple[JobAction, ...] = ()) -> 
         (after("after", 99, delay_s=4.0), 0.0),
     ],
 )
-def test_job_waits_for_its_dependency(dependency: object, start_s: float) -> None:
+def test_job_waits_for_its_dependency(dependency: Dependency, start_s: float) -> None:
     """A job starts when the other jobs meet the condition, and the delay is over."""
     simulation = run(job(2, dependencies=(dependency,)), job(1, 3.0), job(3, 15.0))
     assert starts(simulation)[2] == start_s

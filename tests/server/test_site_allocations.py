@@ -82,10 +82,10 @@ def jobs(draw: st.DrawFn, platform: Platform, job_id: int = 1) -> JobSpec:
     nodes = st.sampled_from([(), (), (), (0,), (1,)])
     each = draw(st.sampled_from([1, 1, 2]))
     gres = draw(st.sampled_from(["", "", "gres_per_node", "gres_per_task", "gres_per_job"]))
-    amounts: dict[str, float] = {
+    amounts: dict[str, Any] = {
         draw(st.sampled_from(["gpu", "gpu:a", "gpu:b"])): draw(st.sampled_from([0.5, 0.6, 1, 2]))
     }
-    extra: dict[str, Any] = {gres: amounts} if gres else {}
+    more: dict[str, Any] = {gres: amounts} if gres else {}
     return JobSpec(
         job_id,
         0.0,
@@ -106,7 +106,7 @@ def jobs(draw: st.DrawFn, platform: Platform, job_id: int = 1) -> JobSpec:
             memory_per_node_mb=draw(st.sampled_from([0.0, 0.0, 10.0, 15.0])),
             all_memory=draw(st.sampled_from([False, False, True])),
             licenses=draw(st.sampled_from([{}, {}, {"matlab": 1}, {"matlab": 2}])),
-            **extra,
+            **more,
         ),
     )
 

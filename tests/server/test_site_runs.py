@@ -50,11 +50,7 @@ def a_request(random: Random, job_id: int, count: int) -> JobRequest:
         )
         for _ in range(random.choice([0, 0, 1, 2]))
     )
-    array: dict[str, Any] = {
-        "array_id": 1,
-        "array_index": random.randint(0, 3),
-        "array_limit": 2,
-    }
+    array: dict[str, Any] = {"array_id": 1, "array_index": random.randint(0, 3), "array_limit": 2}
     return JobRequest(
         name=random.choice(["", "a"]),
         hold=random.random() < 0.1,

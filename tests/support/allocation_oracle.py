@@ -32,21 +32,16 @@ class Held:
 
     def memory(self, node: int) -> Fraction:
         """Return the memory of a node that is free, MB."""
-        taken: Fraction = sum(
-            (each["memory"].get(node, 0) for each in self.allocations.values()), Fraction(0)
-        )
+        taken: Fraction = sum(each["memory"].get(node, 0) for each in self.allocations.values())
         return Fraction(self.groups[node].memory_mb) - taken
 
     def device(self, node: int, name: str, number: int) -> Fraction:
         """Return the part of a device that is free."""
         taken: Fraction = sum(
-            (
-                share
-                for each in self.allocations.values()
-                for where, share in each["devices"]
-                if where == (node, name, number)
-            ),
-            Fraction(0),
+            share
+            for each in self.allocations.values()
+            for where, share in each["devices"]
+            if where == (node, name, number)
         )
         return Fraction(1) - taken
 
