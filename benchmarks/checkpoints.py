@@ -106,9 +106,7 @@ def _jobs(count: int, work_s: float, checkpointing: Checkpointing) -> JobTable:
 
 def main(jobs: int) -> None:
     """Print the table."""
-    print(
-        "cost s, MTBF s, Young s, Daly s, simulated optimum s, overhead there, at Daly, theory"
-    )
+    print("cost s, MTBF s, Young s, Daly s, simulated optimum s, overhead there, at Daly, theory")
     for seed, (cost_s, mtbf_s) in enumerate(CASES):
         daly = daly_s(cost_s, mtbf_s)
         intervals_s = [daly * factor for factor in AROUND]
