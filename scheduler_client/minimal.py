@@ -66,9 +66,11 @@ def main(address: str) -> None:
                 request["decisions"].append({"type": "reject_job", "job_id": event["job_id"]})
             elif event["type"] == "job_started":
                 running[event["job_id"]] = zip(event["nodes"], event["cores"], strict=True)
-            elif event["type"] == "job_completed":
-                for node, cores in running.pop(event["job_id"], ()):
+            elif event["type"] == "job_completed" and event["job_id"] in running:
+                for node, cores in running.pop(event["job_id"]):
                     free[node] += cores
+            elif event["type"] == "job_completed":  # for example, its user cancelled it
+                queue = deque(job for job in queue if job[0] != event["job_id"])
             elif event["type"] == "decision_rejected":
                 sys.exit(f"error: {event['reason']}")
         while queue and queue[0][1] <= sum(free):

@@ -7,12 +7,27 @@ from docs.generate.structs import File, Rules, Section, file_of, section_text, s
 
 from hpcosim_client.catalogue.summaries import POWER_MANAGERS
 from hpcosim_client.power.settings import MANAGERS
-from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_protocol.platform import Contention
+from hpcosim_protocol import (
+    Contention,
+    NodeGroup,
+    NodeReservation,
+    Partition,
+    Platform,
+    PowerStates,
+    Processor,
+    Switch,
+)
 from hpcosim_scenarios.model.platform import BOUNDS, STATED
 from hpcosim_scenarios.model.scenario import Scenario
 
-RULES = Rules((Platform, NodeGroup, Processor, Contention, PowerStates), BOUNDS, STATED)
+LISTING = (Partition, NodeReservation, Switch)
+HOSTS = "host list such as `n[1-4],b1`, or `ALL`, or list of pairs `[first, last]` of node numbers"
+RULES = Rules(
+    (Platform, NodeGroup, Processor, Contention, PowerStates, *LISTING),
+    BOUNDS,
+    STATED,
+    words={(kind, "nodes"): HOSTS for kind in LISTING},
+)
 
 
 def scenario_file() -> File:

@@ -48,12 +48,14 @@ class Rules(NamedTuple):
         bounds: least and greatest value, by key.
         required: keys that must be given although the type has a default.
         written: the file is an output, whose keys are always there.
+        words: types in words, by type and key, where the file has another form than the type.
     """
 
     kinds: tuple[type[Struct], ...] = ()
     bounds: Mapping[str, tuple[float, float]] = {}
     required: tuple[str, ...] = ()
     written: bool = False
+    words: Mapping[tuple[type[Struct], str], str] = {}
 
 
 NO_RULES = Rules()
@@ -143,7 +145,8 @@ def _structs(kind: Any, suffix: str = "") -> Iterator[tuple[inspect.StructType, 
 
 def _entry(file: File, section: Section, field: inspect.Field, meaning: str) -> str:
     rules = file.rules if section.kind in file.rules.kinds else NO_RULES
-    facts = [described(field.type, file.links, rules.bounds.get(field.name))]
+    words = rules.words.get((section.kind, field.name))
+    facts = [words or described(field.type, file.links, rules.bounds.get(field.name))]
     if unit(field.name):
         facts.append(f"in {unit(field.name)}")
     given = default(field)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from docs.generate.docstrings import prose
 
 from hpcosim_workloads.logs.swf import read_swf
@@ -10,4 +12,5 @@ from hpcosim_workloads.logs.swf import read_swf
 def swf_rules() -> str:
     """Return how a log in the Standard Workload Format is read, in the words of a scenario."""
     text = prose(read_swf.__doc__ or "").partition("\n\n")[2]
-    return text.replace("`JobTable.skipped`", "`run.json`").replace('="keep"`', ": keep`")
+    text = text.replace("`JobTable.skipped`", "`run.json`")
+    return re.sub(r'="(\w+)"`', r": \1`", text)

@@ -381,6 +381,23 @@ DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
 confirm decisions of the scheduler.
 """
 
+WORKLOAD_MANAGER_EVENTS: frozenset[EventKind] = frozenset(
+    {
+        "job_eligible",
+        "job_held",
+        "job_updated",
+        "job_suspended",
+        "job_resumed",
+        "job_requeued",
+        "node_drained",
+    }
+)
+"""Event kinds that only sessions with the option `workload_manager` have.
+
+A client must not name them in `wake_on` without the option: servers of earlier editions reject
+them.
+"""
+
 ALWAYS_WAKE_ON: frozenset[EventKind] = frozenset({"alarm", "decision_rejected"})
 """Event kinds that wake the scheduler for any `wake_on`.
 

@@ -101,6 +101,8 @@ class Options(Struct, kw_only=True):
             `switching_on`. The server switches on those that are `sleeping`.
         signals: whether the server sends `signal_changed`.
         explain: whether the client may send `explain`.
+        workload_manager: whether the session has the events, decisions, states and codes of
+            section 5.14 of the specification, because its hello had `workload_manager`.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -111,6 +113,7 @@ class Options(Struct, kw_only=True):
     wake_on_allocation: bool = False
     signals: bool = False
     explain: bool = False
+    workload_manager: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
 from hpcosim_cli.report import print_table, print_warning
+from hpcosim_cli.site_summary import site_lines, site_of
 from hpcosim_scenarios.model.load import offered_load
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.progress import span
@@ -19,6 +21,7 @@ from hpcosim_server.record.results import KEPT_RULES, WorkloadSource, to_json
 from hpcosim_workloads.table import JobTable
 
 MOST_NAMED = 5  # jobs that a warning lists
+MOST_REASONS = 3  # reasons that a warning lists
 
 
 def print_summary(checked: Checked, *, as_json: bool) -> None:
@@ -51,12 +54,14 @@ def summary_of(checked: Checked) -> dict[str, Any]:
         "jobs_read": source.jobs_read,
         "jobs": len(jobs),
         "infeasible_jobs": len(infeasible),
-        "first_infeasible_jobs": infeasible[:MOST_NAMED],
+        "first_infeasible_jobs": list(infeasible)[:MOST_NAMED],
+        "infeasible_reasons": _reasons(infeasible),
         "jobs_over_requested_time": _over_requested_time(jobs),
         "submission_span_s": float(jobs.submit_s[-1] - jobs.submit_s[0]),
         "offered_load": offered_load(jobs, platform, scenario.workload.reference_clock_ghz),
         "dropped_jobs": {rule: n for rule, n in skipped.items() if rule not in KEPT_RULES},
         "changed_jobs": {rule: n for rule, n in skipped.items() if rule in KEPT_RULES},
+        "site": site_of(scenario, jobs),
     }
 
 
@@ -66,10 +71,16 @@ def _origin(workload: Workload, source: WorkloadSource) -> str:
     return " ".join(filter(None, (source.kind, model, source.file)))
 
 
-def _infeasible(checked: Checked) -> list[int]:
-    """Return the numbers of the jobs that are larger than the platform."""
+def _infeasible(checked: Checked) -> dict[int, str]:
+    """Return why jobs can never run on the platform, by job number."""
     cluster = Cluster(checked.scenario.platform, 0.0)
-    return [job.job_id for job in checked.jobs.rows() if infeasibility(cluster, job)]
+    reasons = ((job.job_id, infeasibility(cluster, job)) for job in checked.jobs.rows())
+    return {number: reason for number, reason in reasons if reason}
+
+
+def _reasons(infeasible: dict[int, str]) -> dict[str, int]:
+    """Return the number of jobs of each reason, the most frequent first."""
+    return dict(Counter(infeasible.values()).most_common(MOST_REASONS))
 
 
 def _over_requested_time(jobs: JobTable) -> int:
@@ -82,9 +93,10 @@ def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
     if infeasible := summary["infeasible_jobs"]:
         named = ", ".join(map(str, summary["first_infeasible_jobs"]))
         more = ", ..." if infeasible > MOST_NAMED else ""
+        reasons = "; ".join(f"{n}: {reason}" for reason, n in summary["infeasible_reasons"].items())
         found.append(
-            f"{infeasible} of {len(checked.jobs)} jobs are larger than the platform and will be "
-            f"rejected: {named}{more}"
+            f"{infeasible} of {len(checked.jobs)} jobs can never run on the platform and will be "
+            f"rejected: {named}{more} ({reasons})"
         )
     return found
 
@@ -106,7 +118,7 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
         "workload": summary["workload"],
         "usable jobs in the source": f"{summary['jobs_read']:,}",
         "jobs": f"{summary['jobs']:,}",
-        "jobs larger than the platform": f"{summary['infeasible_jobs']:,}",
+        "jobs that can never run": f"{summary['infeasible_jobs']:,}",
         "jobs over the requested time": f"{over:,}{advice}",
         "first to last submission": span(summary["submission_span_s"]),
         "offered load": "undefined" if load is None else f"{load:.3f}",
@@ -114,4 +126,4 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
     for kind in ("dropped", "changed"):
         for rule, count in summary[f"{kind}_jobs"].items():
             lines[f"{kind} jobs, {rule}"] = f"{count:,}"
-    return lines
+    return lines | site_lines(summary["site"])

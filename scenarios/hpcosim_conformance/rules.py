@@ -14,6 +14,7 @@ _MARK = re.compile(r"\[(R-[a-z-]+)\]")
 _END_OF_BLOCK = re.compile(r"\n(?=\s*\n|- |\d+\. |\||#)")
 
 _NEEDS_TRUE_RUN_TIMES = "No message contains the operations of a job."
+_NEEDS_SUCH_A_SITE = "It requires a special scenario. The tests of this server have one."
 _STOPS_THE_SERVER = "A check would stop the server or block it for other clients."
 
 NOT_TRIED: Mapping[str, str] = {
@@ -23,7 +24,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-invalid-scenario": "The allowed overrides and seeds depend on the server.",
     "R-paths": "The allowed overrides depend on the server.",
     "R-reconnect": "The kit uses one connection for each check.",
-    "R-order-of-events": "It requires a special scenario. The tests of this server have one.",
+    "R-order-of-events": _NEEDS_SUCH_A_SITE,
     "R-walltime": "The option is set in the scenario.",
     "R-over": "The check `end` tests the end of a simulation, not each condition.",
     "R-stuck-rejected": "It requires a thousand requests.",
@@ -38,6 +39,7 @@ NOT_TRIED: Mapping[str, str] = {
     "R-idle": "A check would last as long as `idle_timeout_s`.",
     "R-newer-decisions": "The rule of each such decision has a check, as R-explain-option.",
     "R-explain-again": "The explanations are in the results of the server, not in its messages.",
+    "R-work": _NEEDS_TRUE_RUN_TIMES,
     "R-minimal-events": "Other checks test each event and field.",
 }
 """Rules without a check, by id, with the reason."""

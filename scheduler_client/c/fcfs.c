@@ -49,10 +49,10 @@ typedef struct job {
 static size_t node_count;
 static int64_t *capacity, *free_cores;  /* by node */
 static job *queue, *running;            /* queue: in order of submission; running: any order */
+static job *last; /* of the queue, NULL: unknown; valid while the queue is not empty */
 
 /* Inserts a job into the queue, in the order of submission. */
 static void enqueue(job *added) {
-    static job *last; /* valid while the queue is not empty; new jobs go behind it */
     job **place = &queue;
     if (queue && last && last->order < added->order) place = &last->next;
     while (*place && (*place)->order < added->order) place = &(*place)->next;
@@ -73,6 +73,18 @@ static job *release(int64_t id) {
     free(released->nodes);
     free(released->held);
     return released;
+}
+
+/* Removes a job from the queue: it ended although it waits, as its user cancelled it. */
+static void withdraw(int64_t id) {
+    for (job **place = &queue; *place; place = &(*place)->next) {
+        job *ended = *place;
+        if (ended->id != id) continue;
+        *place = ended->next;
+        if (ended == last) last = NULL;
+        free(ended);
+        return;
+    }
 }
 
 /* ---- msgpack ---- */
@@ -270,7 +282,9 @@ static void apply(const msgpack_object *event) {
     if (is(event, "type", "job_submitted")) {
         submitted(event);
     } else if (is(event, "type", "job_completed")) {
-        free(release(integer(event, "job_id")));
+        job *ended = release(integer(event, "job_id"));
+        if (ended) free(ended);
+        else withdraw(integer(event, "job_id"));
     } else if (is(event, "type", "decision_rejected") && is(event, "decision", "allocate_job")) {
         job *back = release(integer(event, "job_id")); /* it waits again */
         if (back) enqueue(back);

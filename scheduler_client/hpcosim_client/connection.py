@@ -20,6 +20,7 @@ from hpcosim_client.errors import (
 )
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
+    WORKLOAD_MANAGER_EVENTS,
     Bye,
     ClientMessage,
     Decision,
@@ -181,7 +182,8 @@ class Connection:
 
         Args:
             decisions: the decisions, in the order in which they take effect.
-            wake_on: kinds of events that end the wait; None: the protocol's default.
+            wake_on: kinds of events that end the wait; None: the protocol's default. A server of an
+                earlier edition does not get the kinds that it does not know.
             elapsed_s: simulated seconds that the scheduler needed to decide, >= 0.
 
         Raises:
@@ -191,6 +193,8 @@ class Connection:
         """
         if self.welcome is None:
             raise ServerFaultError("no session is open: call hello() before decide()")
+        if wake_on is not None and not self.welcome.options.workload_manager:
+            wake_on = set(wake_on) - WORKLOAD_MANAGER_EVENTS
         self._seq += 1
         message = Decisions(
             session=self.welcome.session,

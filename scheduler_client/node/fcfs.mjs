@@ -95,7 +95,9 @@ class Cluster {
         order: this.submitted++,
       });
     } else if (event.type === "job_completed") {
-      this.release(integer(event.job_id, "job_id"));
+      const id = integer(event.job_id, "job_id");
+      // A job that waits ends too, for example because its user cancels it.
+      if (!this.release(id)) this.queue = this.queue.filter((job) => job.id !== id);
     } else if (event.type === "decision_rejected" && event.decision === "allocate_job") {
       const job = this.release(integer(event.job_id, "job_id"));
       if (job) this.queue.push(job); // it waits again

@@ -17,6 +17,8 @@ DROPS: Mapping[str, str] = MappingProxyType(
     {
         "run_time_unknown_or_zero": "the run time is 0 or unknown; to keep the jobs of run time 0, "
         "set workload.zero_run_time to keep",
+        "cancelled_while_waiting": "the job was cancelled before it started; to keep such jobs, "
+        "set workload.failed_jobs to complete and workload.zero_run_time to keep",
         "run_time_unknown": "the run time is unknown; remove the lines or add the run times",
         "cores_unknown": "requested and allocated processors are unknown; add one of them",
         "submit_time_unknown": "the submission time is unknown; add it",

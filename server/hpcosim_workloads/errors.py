@@ -51,12 +51,14 @@ class LineError(WorkloadsError, ValueError):
     Args:
         what: what is wrong and what was expected.
         field: the invalid field.
+        place: place of the line if the error was found after it was read; None: the latest line.
     """
 
-    def __init__(self, what: str, field: str) -> None:
-        super().__init__(what, field)
+    def __init__(self, what: str, field: str, place: int | None = None) -> None:
+        super().__init__(what, field, place)
         self.what = what
         self.field = field
+        self.place = place
 
     def __str__(self) -> str:
         return f"{self.what} - at `$.{self.field}`"  # the form of msgspec's messages

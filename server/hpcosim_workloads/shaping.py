@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
@@ -57,21 +58,31 @@ def scale_load(table: JobTable, factor: float) -> JobTable:
 
 
 def divide_cores(table: JobTable, by: int) -> JobTable:
-    """Return the workload with the cores of every job divided by `by`, rounded up.
+    """Return the workload with the cores of every job divided by `by`, rounded up to whole tasks.
 
     Run times do not change. `JobTable.skipped` does not count these jobs.
     """
-    return replace(table, cores=-(-table.cores // by))
+    of_task = _cores_per_task(table)
+    return replace(table, cores=-(-table.cores // (by * of_task)) * of_task)
 
 
 def cap_cores(table: JobTable, max_cores: int) -> JobTable:
     """Return the workload with every larger job reduced to `max_cores` cores.
 
-    `JobTable.skipped` counts the reduced jobs as `cores_capped`.
+    Jobs with several cores per task keep whole tasks, and at least one. `JobTable.skipped` counts
+    the reduced jobs as `cores_capped`.
     """
     capped = np.flatnonzero(table.cores > max_cores)
     rules = table.rules.plus("cores_capped", capped, table.submit_s[capped])
-    return replace(table, cores=np.minimum(table.cores, max_cores), rules=rules)
+    of_task = _cores_per_task(table)
+    most = np.maximum(max_cores // of_task, 1) * of_task
+    return replace(table, cores=np.minimum(table.cores, most), rules=rules)
+
+
+def _cores_per_task(table: JobTable) -> NDArray[np.int64]:
+    """Return the cores of a task of each job."""
+    by_code = [*(request.cores_per_task for request in table.requests), 1]  # code -1: no request
+    return np.array(by_code, dtype=np.int64)[table.request]
 
 
 def _window(table: JobTable, first: int, last: int, rules: AppliedRules, which: str) -> JobTable:

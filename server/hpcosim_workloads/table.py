@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from hpcosim_protocol import JobRequest, Placement
@@ -130,10 +131,18 @@ class JobTable:
     def at(self, submit_s: NDArray[np.float64]) -> Self:
         """Return the table with other submission times, float64, s, never decreasing.
 
-        Each deadline moves with its job: the time from submission to deadline stays the same.
+        Each deadline and each begin time moves with its job: the time from the submission stays
+        the same.
         """
-        deadline_s = self.deadline_s + (submit_s - self.submit_s)
-        return replace(self, submit_s=submit_s, deadline_s=deadline_s)
+        later_s = submit_s - self.submit_s
+        request, requests = _with_begins(self.request, self.requests, later_s)
+        return replace(
+            self,
+            submit_s=submit_s,
+            deadline_s=self.deadline_s + later_s,
+            request=request,
+            requests=requests,
+        )
 
     def rows(self) -> Iterator[JobSpec]:
         """Yield the jobs as plain Python numbers, converted block by block to save memory."""
@@ -203,6 +212,28 @@ def job_table(
     return JobTable(
         **filled, profiles=profiles, names=names, requests=requests, rules=rules or AppliedRules()
     )
+
+
+def _with_begins(
+    request: NDArray[np.int32], requests: tuple[JobRequest, ...], later_s: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], tuple[JobRequest, ...]]:
+    """Return the requests of jobs that are submitted later, with begin times that are later too.
+
+    Args:
+        request: code of each job's request, as in `JobTable`.
+        requests: the requests.
+        later_s: time by which each job is submitted later, s.
+    """
+    begins = [code for code, each in enumerate(requests) if each.begin_s is not None]
+    if not begins:
+        return request, requests
+    changed, moved = request.copy(), [*requests]
+    for row in np.flatnonzero(np.isin(request, begins) & (later_s != 0.0)).tolist():
+        own = requests[request[row]]
+        assert own.begin_s is not None
+        changed[row] = len(moved)
+        moved.append(structs.replace(own, begin_s=own.begin_s + float(later_s[row])))
+    return changed, tuple(moved)
 
 
 def coded(names: Iterable[str]) -> tuple[list[int], tuple[str, ...]]:

@@ -140,7 +140,7 @@ def test_validate_warns_of_jobs_that_are_larger_than_the_platform() -> None:
     write_scenario(SCENARIO.replace("cores: [1, 8]", "cores: [9, 12]"))
     done = invoke("validate", "bad.yaml")
     assert done.status == 0
-    assert "warning: 20 of 20 jobs are larger than the platform" in done.err
+    assert "warning: 20 of 20 jobs can never run on the platform" in done.err
     assert "rejected: 1, 2, 3, 4, 5, ..." in done.err
 
 

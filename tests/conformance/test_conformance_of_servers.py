@@ -18,6 +18,7 @@ from support.processes import SOON_S, Processes, Server
 pytestmark = pytest.mark.slow
 
 SCENARIO = ROOT / "scenarios" / "conformance.yaml"
+SITE = ROOT / "scenarios" / "conformance-site.yaml"
 NO_POWER = ROOT / "scenarios" / "demo.yaml"
 TIMEOUTS_S = {"silent": 1.0}  # the kit waits until the timeout
 
@@ -69,6 +70,23 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("never_wakes", "allocation_of_a_sleeping_node", "R-wrong-power-state"),
     ("no_signals", "signals", "R-signals"),
     ("past_forecast", "signals", "R-forecast"),
+    ("manages_always", "workload_manager", "R-workload-manager"),
+    ("wrong_code", "partitions", "R-constraints"),
+    ("no_devices", "devices", "R-gres-choice"),
+    ("wrong_code", "devices", "R-gres"),
+    ("wrong_code", "memory", "R-memory"),
+    ("wrong_code", "licenses", "R-licenses"),
+    ("wrong_code", "reservations", "R-reserved"),
+    ("no_rejections", "not_eligible", "R-eligible"),
+    ("forgets_eligible_jobs", "not_eligible", "R-job-eligible"),
+    ("forgets_eligible_jobs", "dependencies", "R-job-eligible"),
+    ("state_unknown", "dependencies", "R-never-eligible"),
+    ("no_suspensions", "suspension", "R-suspended"),
+    ("no_requeues", "requeue", "R-requeued"),
+    ("wrong_code", "requeue", "R-requeued"),
+    ("no_requeues", "node_failure", "R-node-failed"),
+    ("wrong_code", "node_failure", "R-node-unavailable"),
+    ("never_translates", "earlier_editions", "R-translated"),
     ("one_clock", "sessions_apart", "R-apart"),
     ("late_alarms", "alarms", "R-alarm"),
     ("sleepless", "wake_on", "R-always-wakes"),
@@ -84,9 +102,27 @@ FAULTS: Sequence[tuple[str, str, str]] = (
 )
 
 
+AT_A_SITE = (
+    "workload_manager",
+    "partitions",
+    "devices",
+    "memory",
+    "licenses",
+    "reservations",
+    "not_eligible",
+    "dependencies",
+    "suspension",
+    "requeue",
+    "node_failure",
+    "earlier_editions",
+)
+"""The checks that need the scenario `SITE`."""
+
+
 def verdicts_of(fault: str, *only: str) -> list[Verdict]:
     """Return the verdicts for a server with a fault."""
-    with BrokenServer(Service(Library([SCENARIO]).open), fault) as server:
+    scenario = SITE if set(only).intersection(AT_A_SITE) else SCENARIO
+    with BrokenServer(Service(Library([scenario]).open), fault) as server:
         timeout_s = TIMEOUTS_S.get(fault, SOON_S)
         return list(try_server(server.address, only, timeout_s=timeout_s))
 
@@ -105,7 +141,9 @@ def test_every_check_has_a_fault_that_it_finds() -> None:
 
 def test_the_server_without_a_fault_passes() -> None:
     """The broken server passes all checks if it has no fault."""
-    assert [v for v in verdicts_of("none") if v.outcome != "passed"] == []
+    everywhere = [check.name for check in CHECKS if check.name not in AT_A_SITE]
+    for checks in (everywhere, AT_A_SITE):
+        assert [v for v in verdicts_of("none", *checks) if v.outcome != "passed"] == []
 
 
 @pytest.mark.parametrize(
@@ -125,12 +163,14 @@ def test_a_silent_server_fails_only_the_first_check() -> None:
 
 def test_our_server_conforms(processes: Processes, tmp_path: Path) -> None:
     """`hpcosim serve` passes all checks that apply to its scenario, and continues to serve."""
-    server = Server(processes, SCENARIO, NO_POWER, out=tmp_path / "out")
-    missing = ["allocation_of_a_sleeping_node", "signals"]
-    for scenario, not_tried in (("conformance", []), ("demo", missing)):
+    server = Server(processes, SCENARIO, SITE, NO_POWER, out=tmp_path / "out")
+    power, site = {"allocation_of_a_sleeping_node", "signals"}, {*AT_A_SITE}
+    site -= {"workload_manager", "suspension"}  # these need no special jobs
+    not_there = {"conformance": site, "conformance-site": power, "demo": power | site}
+    for scenario, not_tried in not_there.items():
         verdicts = list(try_server(server.address, scenario=scenario))
         assert [v for v in verdicts if v.outcome == "failed"] == []
-        assert [v.check for v in verdicts if v.outcome == "not tried"] == not_tried
+        assert {v.check for v in verdicts if v.outcome == "not tried"} == not_tried
         assert len(verdicts) == len(CHECKS)
     assert server.process.poll() is None
 

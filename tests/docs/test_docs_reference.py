@@ -86,13 +86,16 @@ def test_numbers_are_readable(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_example_scenario_is_valid(tmp_path: Path) -> None:
-    """The example at the top of the scenario reference is a scenario."""
+def test_example_scenarios_are_valid(tmp_path: Path) -> None:
+    """The examples of the scenario reference are scenarios."""
     page = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```yaml[^\n]*\n(.*?)```", page, re.DOTALL)
+    examples = re.findall(r"```yaml[^\n]*\n(.*?)```", page, re.DOTALL)
     file = tmp_path / "example.yaml"
-    file.write_text(example)
-    assert load_scenario(file).name == "example"
+    names = []
+    for example in examples:
+        file.write_text(example)
+        names.append(load_scenario(file).name)
+    assert names == ["example", "cluster"]
 
 
 def _interrupted_run() -> RunRecord:

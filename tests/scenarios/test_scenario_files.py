@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from hpcosim_protocol import platform as platforms
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model import platform, scenario, scheduler, workload
+from hpcosim_scenarios.model import actions, failures, platform, scenario, scheduler, workload
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.run import check
 
@@ -53,7 +54,8 @@ def structs_of(module: object) -> set[type[Struct]]:
 
 def test_advice_about_unknown_keys_knows_every_kind_of_mapping() -> None:
     """Messages know the structs of all mappings of a scenario."""
-    own = set().union(*map(structs_of, (scenario, scheduler, workload, platforms)))
+    modules = (scenario, scheduler, workload, platforms, failures, actions)
+    own = set().union(*map(structs_of, modules))
     assert own - {workload.Imitated} <= set(scenario.KINDS)
 
 
@@ -63,9 +65,16 @@ def test_every_number_of_a_platform_is_bounded() -> None:
         field.name
         for kind in structs_of(platforms)
         for field in msgspec.structs.fields(kind)
-        if getattr(field.type, "__origin__", field.type) in (int, float)
+        if has_numbers(field.type)
     }
     assert numbers == set(platform.BOUNDS)
+
+
+def has_numbers(kind: Any) -> bool:
+    """Return whether a value of a type is or contains a number, outside a struct of its own."""
+    if get_origin(kind) is Literal:
+        return False
+    return kind in (int, float) or any(map(has_numbers, get_args(kind)))
 
 
 @pytest.mark.parametrize(

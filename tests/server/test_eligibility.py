@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from hpcosim_protocol import AllocateJob, Event, JobSubmitted, KillJob, RejectJob
+from hpcosim_protocol import (
+    AllocateJob,
+    Dependency,
+    Event,
+    JobHeld,
+    JobSubmitted,
+    KillJob,
+    RejectJob,
+)
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.engine.site_events import JobAction, SiteEvents
 from hpcosim_workloads.table import JobSpec
@@ -66,10 +76,10 @@ def run(*jobs: JobSpec, nodes: int = 9, actions: tuple[JobAction, ...] = ()) -> 
         (after("afterany", 1), 13.0),
         (after("afterany", 1, 3), 25.0),
         (after("afterok", 99), 0.0),
-        (after("afternotok", 99), 0.0),
+        (after("after", 99, delay_s=4.0), 0.0),
     ],
 )
-def test_job_waits_for_its_dependency(dependency: object, start_s: float) -> None:
+def test_job_waits_for_its_dependency(dependency: Dependency, start_s: float) -> None:
     """A job starts when the other jobs meet the condition, and the delay is over."""
     simulation = run(job(2, dependencies=(dependency,)), job(1, 3.0), job(3, 15.0))
     assert starts(simulation)[2] == start_s
@@ -91,6 +101,13 @@ def test_dependencies_that_never_can_be_met_cancel_the_job() -> None:
     }
     assert list(simulation.recording.end_s) == [10.0, 10.0, 10.0, 20.0]
     assert simulation.recording.reasons[1] == "has a dependency that can never be met"
+
+
+def test_job_that_needs_the_failure_of_an_unknown_job_is_cancelled() -> None:
+    """An unknown job counts as completed: `afternotok` can never be met."""
+    simulation = run(job(1, dependencies=(after("afternotok", 99),)))
+    assert final_states(simulation) == {1: "cancelled"}
+    assert list(simulation.recording.end_s) == [0.0]
 
 
 def test_long_chain_of_impossible_dependencies_is_cancelled() -> None:
@@ -162,7 +179,7 @@ def test_task_of_a_lower_index_takes_the_place_of_a_waiting_one() -> None:
         job(3, 2.0, array_id=7, array_index=0, array_limit=1),
     )
     assert starts(greedy.run()) == {1: 0.0, 3: 20.0, 2: 30.0}
-    held = [(e.time_s, e.job_id) for e in greedy.events if type(e).__name__ == "JobHeld"]
+    held = [(e.time_s, e.job_id) for e in greedy.events if isinstance(e, JobHeld)]
     assert held == [(2.0, 2)]
 
 
@@ -187,7 +204,7 @@ def test_job_begins_at_its_begin_time_at_the_earliest() -> None:
     ],
 )
 def test_allocation_of_a_job_that_is_not_eligible_is_rejected(
-    request_: dict[str, object], reason: str
+    request_: dict[str, Any], reason: str
 ) -> None:
     """The rejection says what the job waits for."""
     simulation = Simulation(

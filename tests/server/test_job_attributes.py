@@ -24,9 +24,9 @@ from hpcosim_workloads.logs.job_line import (
     LOG_FIELDS,
     MAX_OPS,
     JobLine,
-    JobLines,
     JobProfile,
 )
+from hpcosim_workloads.logs.job_lines import JobLines
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.table import MAX_TIME_S, JobSpec
@@ -411,7 +411,7 @@ def test_a_profile_must_not_set_fields_of_a_log(tmp_path: Path, source: str, fie
         scenario(tmp_path, f'  {source}\n  profiles:\n    "1":\n      {field}: 2\n')
     expected = f's.yaml:7: workload.profiles["1"].{field}: the log states {field} of each job'
     assert expected in str(caught.value)
-    assert "may set placement, memory_mb, memory_volume_mb, max_energy_j" in str(caught.value)
+    assert "may set other keys, such as placement" in str(caught.value)
 
 
 def test_too_many_inline_jobs(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
 from support.examples import examples
 from support.random_scenes import Scene, Span, play, processors, replay, rules
 from support.simulating import cluster_of, jobs_of
+from support.site_refusals import SITE_REFUSED
 
 # --- strategies -------------------------------------------------------------------------------
 
@@ -416,8 +417,9 @@ def test_reason_of_a_rejection_names_field_value_and_expectation(
 
 
 def test_every_rejection_code_is_tried() -> None:
-    """The decisions above cover every rejection code."""
-    assert {code for _, code, _ in REFUSED} == set(get_args(RejectionCode))
+    """The decisions above and those of `site_refusals` cover every rejection code."""
+    tried = {code for _, code, _ in (*REFUSED, *SITE_REFUSED)}
+    assert tried == set(get_args(RejectionCode))
 
 
 def test_other_decisions_are_carried_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -71,7 +72,7 @@ def platforms(draw: st.DrawFn) -> Platform:
                 repeat_s=draw(st.sampled_from([None, 30.0])),
             ),
         )
-    consumable = draw(st.sampled_from([("cores",), ("cores", "memory"), ("memory",)]))
+    consumable: Any = draw(st.sampled_from([("cores",), ("cores", "memory"), ("memory",)]))
     return Platform(groups, consumable, parts, reservations, {"matlab": 2})
 
 
@@ -81,9 +82,10 @@ def jobs(draw: st.DrawFn, platform: Platform, job_id: int = 1) -> JobSpec:
     nodes = st.sampled_from([(), (), (), (0,), (1,)])
     each = draw(st.sampled_from([1, 1, 2]))
     gres = draw(st.sampled_from(["", "", "gres_per_node", "gres_per_task", "gres_per_job"]))
-    amounts = {
+    amounts: dict[str, Any] = {
         draw(st.sampled_from(["gpu", "gpu:a", "gpu:b"])): draw(st.sampled_from([0.5, 0.6, 1, 2]))
     }
+    more: dict[str, Any] = {gres: amounts} if gres else {}
     return JobSpec(
         job_id,
         0.0,
@@ -104,7 +106,7 @@ def jobs(draw: st.DrawFn, platform: Platform, job_id: int = 1) -> JobSpec:
             memory_per_node_mb=draw(st.sampled_from([0.0, 0.0, 10.0, 15.0])),
             all_memory=draw(st.sampled_from([False, False, True])),
             licenses=draw(st.sampled_from([{}, {}, {"matlab": 1}, {"matlab": 2}])),
-            **({gres: amounts} if gres else {}),
+            **more,
         ),
     )
 
@@ -266,10 +268,10 @@ def test_stated_devices_are_held() -> None:
     [
         ([{"gpu:a100": [0]}], "insufficient_gres"),
         ([{"gpu:a100": [0, 0]}], "insufficient_gres"),
-        ([{"gpu:a100": [0, 1], "gpu:v100": [0]}], "bad_allocation"),
-        ([{"gpu:a100": [0, 2]}], "bad_allocation"),
-        ([{"gpu:a100": [0, -1]}], "bad_allocation"),
-        ([{"tpu": [0, 1]}], "bad_allocation"),
+        ([{"gpu:a100": [0, 1], "gpu:v100": [0]}], "insufficient_gres"),
+        ([{"gpu:a100": [0, 2]}], "insufficient_gres"),
+        ([{"gpu:a100": [0, -1]}], "insufficient_gres"),
+        ([{"tpu": [0, 1]}], "insufficient_gres"),
         ([{}, {}], "bad_allocation"),
         ([{}], "insufficient_gres"),
     ],
@@ -288,7 +290,7 @@ def test_devices_for_a_job_that_requests_none_are_rejected() -> None:
     wanted = AllocateJob(1, [0], gres=[{"gpu:a100": [0]}])
     (event,) = simulation.advance([wanted], wake_on=[]).events
     assert isinstance(event, DecisionRejected)
-    assert event.code == "bad_allocation"
+    assert event.code == "insufficient_gres"
 
 
 def test_memory_and_licences_are_limited() -> None:
@@ -365,9 +367,7 @@ def test_job_runs_in_its_reservation_only() -> None:
         ({"excluded_nodes": (0, 1)}, "required and excluded nodes leave too few"),
     ],
 )
-def test_reason_of_an_impossible_job_names_the_part(
-    request_: dict[str, object], reason: str
-) -> None:
+def test_reason_of_an_impossible_job_names_the_part(request_: dict[str, Any], reason: str) -> None:
     """The reason names the first part of the request that no node set meets."""
     assert reason in infeasibility(Cluster(GPUS, 0.0), job(1, **request_))
 

@@ -27,17 +27,17 @@ class Held:
 
     def cores(self, node: int) -> int:
         """Return the cores of a node that are free."""
-        taken = sum(each["cores"].get(node, 0) for each in self.allocations.values())
+        taken: int = sum(each["cores"].get(node, 0) for each in self.allocations.values())
         return self.groups[node].cores - taken
 
     def memory(self, node: int) -> Fraction:
         """Return the memory of a node that is free, MB."""
-        taken = sum(each["memory"].get(node, 0) for each in self.allocations.values())
+        taken: Fraction = sum(each["memory"].get(node, 0) for each in self.allocations.values())
         return Fraction(self.groups[node].memory_mb) - taken
 
     def device(self, node: int, name: str, number: int) -> Fraction:
         """Return the part of a device that is free."""
-        taken = sum(
+        taken: Fraction = sum(
             share
             for each in self.allocations.values()
             for where, share in each["devices"]
@@ -47,7 +47,7 @@ class Held:
 
     def licenses(self, name: str) -> int:
         """Return the number of free licences."""
-        taken = sum(each["licenses"].get(name, 0) for each in self.allocations.values())
+        taken: int = sum(each["licenses"].get(name, 0) for each in self.allocations.values())
         return self.platform.licenses.get(name, 0) - taken
 
 
@@ -109,10 +109,9 @@ def fault(held: Held, job: JobSpec, nodes: list[int], tasks: list[int], now_s: f
         if cores > free or (whole and free < held.groups[node].cores):
             return "node_busy"
     for cores in tasks:
-        per_node = cores / request.cores_per_task
-        if per_node != int(per_node) or (
-            request.tasks_per_node and per_node > request.tasks_per_node
-        ):
+        if cores % request.cores_per_task:
+            return "bad_allocation"
+        if request.tasks_per_node and cores / request.cores_per_task > request.tasks_per_node:
             return "constraint_violated"
     for node, cores in zip(nodes, tasks, strict=True):
         limited = held.groups[node].memory_mb > 0

@@ -115,6 +115,8 @@ class Scheduler:
         hello: Map = {"type": "hello", "versions": versions, "nonce": nonce}
         if self.fault == "gives_up_when_held":
             hello["held_replies"] = True
+        if self.fault in ("needs_no_eligibility", "deaf_to_requeues"):
+            hello["workload_manager"] = True
         if self.fault == "large_policy":
             hello["policy"] = {"settings": "x" * 2**14}
         welcome = self.ask(hello)
@@ -183,6 +185,8 @@ class Scheduler:
             self.queue.append(event | {"cores": cores})
         elif kind == "job_completed" and event["job_id"] in self.running:
             self.give_back(event["job_id"])
+        elif kind == "job_completed" and self.fault != "keeps_waiting_jobs":
+            self.queue = [job for job in self.queue if job["job_id"] != event["job_id"]]
         elif kind == "decision_rejected" and self.fault == "deaf_to_rejections":
             return
         elif kind == "decision_rejected" and event["decision"] == "allocate_job":
@@ -232,6 +236,8 @@ class Scheduler:
         if self.fault in ("explains", "explains_badly") and self.queue:
             reason = "Resources" if self.fault == "explains" else "no free node"
             yield {"type": "explain", "job_id": self.queue[0]["job_id"], "reason": reason}
+        if self.fault == "suspends" and self.running:
+            yield {"type": "suspend_job", "job_id": next(iter(self.running))}
         if self.fault == "own_decisions":
             yield {"type": "format_disk", "node": 0}
 

@@ -139,6 +139,13 @@ def _any_seq(talk: Talk) -> Map:
     return {"type": "events", "seq": 1, "now_s": 0.0, "events": []}
 
 
+def _manages_always(talk: Talk) -> Map:
+    answer = talk.sound()
+    if answer["type"] == "welcome":
+        answer["options"]["workload_manager"] = True
+    return answer
+
+
 def _stamped(talk: Talk) -> Map:
     return talk.sound() | {"stamp": talk.number}
 
@@ -300,6 +307,12 @@ FAULTS: Mapping[str, Fault] = {
     "no_power_path": events_without("node_power_changed"),
     "no_signals": events_without("signal_changed"),
     "past_forecast": _in_event("signal_changed", forecast=[[0.0, 1.0]]),
+    "manages_always": _manages_always,
+    "never_translates": on("hello", workload_manager=True),
+    "no_devices": _in_event("job_started", gres=[]),
+    "forgets_eligible_jobs": events_without("job_eligible"),
+    "no_suspensions": events_without("job_suspended"),
+    "no_requeues": events_without("job_requeued"),
     "late_alarms": _in_event("alarm", alarm_id=99),
     "sleepless": on("decisions", wake_on=None),
     "deaf_to_thinking": on("decisions", elapsed_s=0.0),

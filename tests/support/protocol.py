@@ -8,16 +8,22 @@ from typing import get_args
 import msgspec
 
 from hpcosim_protocol import (
+    Checkpointing,
     ClientMessage,
     Contention,
     Decision,
+    Dependency,
     Event,
+    JobRequest,
     NodeGroup,
+    NodeReservation,
     Options,
+    Partition,
     Platform,
     PowerStates,
     Processor,
     ServerMessage,
+    Switch,
 )
 from hpcosim_protocol.events import snake_case
 from support.paths import ROOT
@@ -28,7 +34,20 @@ ACCEPT = json.loads((PROTOCOL / "vectors" / "accept.json").read_text(encoding="u
 REJECT = json.loads((PROTOCOL / "vectors" / "reject.json").read_text(encoding="utf-8"))
 MESSAGES = [*get_args(ClientMessage), *get_args(ServerMessage)]
 EVENTS, DECISIONS = get_args(Event), get_args(Decision)
-PARTS = [Platform, NodeGroup, Processor, Contention, PowerStates, Options]
+PARTS = [
+    Platform,
+    NodeGroup,
+    Processor,
+    Contention,
+    PowerStates,
+    Partition,
+    NodeReservation,
+    Switch,
+    JobRequest,
+    Dependency,
+    Checkpointing,
+    Options,
+]
 STRUCTS = [*MESSAGES, *EVENTS, *DECISIONS, *PARTS]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from hpcosim_protocol import DecisionRejected, Dependency, Event, JobRequest
+from hpcosim_protocol import DecisionRejected, Dependency, JobRequest
 from hpcosim_protocol.requests import DependencyKind
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
@@ -56,15 +55,6 @@ def table(*jobs: JobSpec) -> JobTable:
             requests.append(each.request)
     columns["placement"] = [PLACEMENTS.index(each.placement) for each in jobs]
     return job_table(**columns, names=names, requests=tuple(requests))
-
-
-def told(events: Sequence[Event]) -> list[tuple[float, str, int]]:
-    """Return time, type and job of the events of jobs."""
-    return [
-        (event.time_s, type(event).__name__, event.job_id)  # type: ignore[union-attr]
-        for event in events
-        if getattr(event, "job_id", None) is not None
-    ]
 
 
 def rejection(simulation: Simulation, decision: Any) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.cqsim import read_cqsim
 from hpcosim_workloads.logs.jsonl import read_jsonl
-from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.shaping import (
     cap_cores,
     divide_cores,
@@ -148,7 +148,8 @@ def test_swf_sizes(
 ) -> None:
     """`sizes` chooses the field of the cores; the other field is used where that is unknown."""
     table = read_swf(
-        log(swf_line(allocated=allocated, requested_cores=requested_cores)), sizes=sizes
+        log(swf_line(allocated=allocated, requested_cores=requested_cores)),
+        fields=SwfFields(sizes=sizes),
     )
     assert table.cores.tolist() == [cores]
 
@@ -725,9 +726,9 @@ def test_rows_past_the_first_block() -> None:
 def test_swf_has_the_user_of_each_job(log: Log) -> None:
     """Fields 12, 13 and 16 of a log are user, group and partition; below 0 means unknown."""
     path = log(swf_line(1), swf_line(2).replace("782", "-1"), swf_line(3).replace("782", "-7"))
-    table = read_swf(path)
-    assert table.user.tolist() == [782, -1, -1]
-    assert (table.group.tolist(), table.partition.tolist()) == ([783] * 3, [786] * 3)
+    rows = list(read_swf(path).rows())
+    assert [row.user for row in rows] == ["782", "", ""]
+    assert [(row.group, row.partition) for row in rows] == [("783", "786")] * 3
 
 
 def test_swf_rejects_a_user_that_is_no_integer(log: Log) -> None:
@@ -737,7 +738,7 @@ def test_swf_rejects_a_user_that_is_no_integer(log: Log) -> None:
 
 
 def test_json_lines_have_users_and_deadlines(tmp_path: Path) -> None:
-    """A line may state its submitter and deadline; without them they are -1 and infinity."""
+    """A line may state its submitter and deadline; without them they are unknown and infinity."""
     path = tmp_path / "jobs.jsonl"
     job = {"submit_s": 5, "cores": 1, "run_s": 1}
     lines = [
@@ -745,9 +746,9 @@ def test_json_lines_have_users_and_deadlines(tmp_path: Path) -> None:
         {"job_id": 2, **job},
     ]
     path.write_text("\n".join(map(json.dumps, lines)))
-    table = read_jsonl(path)
-    assert (table.user.tolist(), table.deadline_s.tolist()) == ([7, -1], [60.0, np.inf])
-    assert (table.group.tolist(), table.partition.tolist()) == ([3, -1], [0, -1])
+    rows = list(read_jsonl(path).rows())
+    assert [(row.user, row.deadline_s) for row in rows] == [("7", 60.0), ("", np.inf)]
+    assert [(row.group, row.partition) for row in rows] == [("3", "0"), ("", "")]
 
 
 def test_a_deadline_is_after_the_submission(tmp_path: Path) -> None:

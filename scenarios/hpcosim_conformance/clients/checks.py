@@ -15,9 +15,12 @@ from hpcosim_conformance.clients.program import split_command, started
 from hpcosim_conformance.clients.replies import Map
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.clients.small_scenarios import (
+    CANCELLED,
     EVERY_PLACEMENT,
     LARGE_NUMBERS,
     MANY_AT_ONCE,
+    NOT_ELIGIBLE,
+    REQUEUED,
     TWO_AT_ONCE,
 )
 from hpcosim_conformance.encodings import integers_for_floats, widest
@@ -60,6 +63,16 @@ SCRIPTS: Sequence[Script] = (
     Script("alarms", "R-bad-time"),
     Script("explain", "R-reason", explains=True),
     Script("explain_of_an_earlier_edition", "R-explain-option", alter=replies.no_explain),
+    Script("cancelled_job", "R-waiting-job-ends", CANCELLED),
+    # Workload managers
+    Script("not_eligible", "R-eligible", NOT_ELIGIBLE),
+    Script("requeued_job", "R-requeued", REQUEUED),
+    Script(
+        "workload_manager_of_an_earlier_edition",
+        "R-workload-manager-option",
+        alter=replies.no_workload_manager,
+        knows_workload_managers=False,
+    ),
     # Delayed replies
     Script("late_welcome", "R-nonce", withheld=frozenset({0})),
     Script("late_answer", "R-resend", withheld=frozenset({MIDDLE})),

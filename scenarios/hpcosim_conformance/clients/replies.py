@@ -16,6 +16,7 @@ from hpcosim_protocol import JobSubmitted, NodeGroup, Processor, Welcome
 Map = dict[str, Any]
 
 LONG_NAME = ("é☃🜁'\"\\ /{}" * 20)[:200]
+FREE_KEYS = frozenset({"metrics", "licenses", "gres"})  # fields whose keys are not field names
 UNKNOWN_EVENT: Map = {"type": "node_painted", "node": 0, "colour": "blue", "job_id": 1}
 
 
@@ -25,11 +26,16 @@ def unchanged(reply: Map) -> Map:
 
 
 def _in_every_map(value: Any, change: Callable[[Map], Map]) -> Any:
-    """Return a value with every map in it changed, inner maps first."""
+    """Return a value with every map of fields in it changed, inner maps first."""
     if isinstance(value, list):
         return [_in_every_map(each, change) for each in value]
     if isinstance(value, dict):
-        return change({key: _in_every_map(each, change) for key, each in value.items()})
+        return change(
+            {
+                key: each if key in FREE_KEYS else _in_every_map(each, change)
+                for key, each in value.items()
+            }
+        )
     return value
 
 
@@ -40,11 +46,11 @@ def type_last(reply: Map) -> Map:
 
 
 def unknown_fields(reply: Map) -> Map:
-    """Add unknown fields to every map except `metrics`, which has free keys."""
+    """Add unknown fields to every map, except to those with free keys."""
     changed: Map = _in_every_map(
         reply, lambda fields: UNKNOWN_FIELDS | fields | {"zz": [UNKNOWN_FIELDS]}
     )
-    return changed | {key: reply[key] for key in ("metrics",) if key in reply}
+    return changed
 
 
 def unknown_events(reply: Map) -> Map:
@@ -95,6 +101,11 @@ def no_wake_on_allocation(reply: Map) -> Map:
 def no_explain(reply: Map) -> Map:
     """Omit the option `explain` from a `welcome`, as a server of edition 1.5 does."""
     return _without_option("explain", reply)
+
+
+def no_workload_manager(reply: Map) -> Map:
+    """Omit the option `workload_manager` from a `welcome`, as a server of edition 1.6 does."""
+    return _without_option("workload_manager", reply)
 
 
 def _without_option(name: str, reply: Map) -> Map:

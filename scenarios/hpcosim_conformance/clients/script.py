@@ -30,6 +30,7 @@ class Script:
         holds: whether the kit sends `held` before a delayed reply to a client that understands it.
         rejects_once: whether the kit rejects the first allocation.
         explains: value of the option `explain`.
+        knows_workload_managers: whether the kit's server knows `workload_manager`.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Script:
     holds: bool = False
     rejects_once: bool = False
     explains: bool = False
+    knows_workload_managers: bool = True
 
     def altered(self, number: int, reply: Map) -> Map | bytes:
         """Return the altered reply of a number."""

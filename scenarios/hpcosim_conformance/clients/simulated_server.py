@@ -9,7 +9,22 @@ import msgspec
 from hpcosim_conformance.clients.replies import Map
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.errors import BrokenRuleError, expect
-from hpcosim_protocol import AllocateJob, ClientMessage, Decisions, Explain, Hello, SetAlarm
+from hpcosim_protocol import (
+    WORKLOAD_MANAGER_EVENTS,
+    AllocateJob,
+    ClientMessage,
+    Decision,
+    Decisions,
+    Explain,
+    Hello,
+    KillJob,
+    RejectJob,
+    RequeueJob,
+    ResumeJob,
+    SetAlarm,
+    SetCheckpoint,
+    SuspendJob,
+)
 from hpcosim_server.service.session import Session
 
 UNKNOWN_NODE = 2**40
@@ -20,6 +35,7 @@ BROKEN_BY_CODE: Mapping[str, str] = {
     "bad_allocation": "R-bad-allocation",
     "node_busy": "R-count-cores",
     "bad_reason": "R-reason",
+    "job_not_eligible": "R-eligible",
 }
 
 
@@ -87,6 +103,7 @@ class SimulatedServer:
         self.rejected: int | None = None
         self._script = script
         self._session: Session | None = None
+        self._manages = False  # value of the option `workload_manager`
         self._now_s = 0.0
 
     def reply(self, message: Hello | Decisions) -> Map:
@@ -96,6 +113,9 @@ class SimulatedServer:
             BrokenRuleError: the decisions break a rule.
         """
         if isinstance(message, Hello):
+            if not self._script.knows_workload_managers:
+                message = msgspec.structs.replace(message, workload_manager=False)
+            self._manages = message.workload_manager
             self._session = self._script.scenario.session(message)
             welcome: Map = msgspec.msgpack.decode(self._session.welcome())
             welcome["options"]["explain"] = self._script.explains
@@ -128,6 +148,10 @@ class SimulatedServer:
         self.explanations += explained
         what = "the client sent explain although the option explain is not true"
         expect(not explained or self._script.explains, "R-explain-option", what)
+        new: list[str] = sorted(WORKLOAD_MANAGER_EVENTS.intersection(message.wake_on or ()))
+        new += [type(each).__name__ for each in message.decisions if _needs_the_option(each)]
+        what = f"the client sent {new[:3]} although the option workload_manager is not true"
+        expect(self._manages or not new, "R-workload-manager-option", what)
         now_s = self._now_s + message.elapsed_s
         for decision in message.decisions:
             if isinstance(decision, SetAlarm):
@@ -153,3 +177,17 @@ class SimulatedServer:
         elif event["code"] in BROKEN_BY_CODE:
             what = f"{event['decision']} of job {event['job_id']} was rejected: "
             raise BrokenRuleError(BROKEN_BY_CODE[event["code"]], what + event["reason"])
+
+
+def _needs_the_option(decision: Decision) -> bool:
+    """Return whether a client may send a decision only with the option `workload_manager`."""
+    match decision:
+        case RequeueJob() | SuspendJob() | ResumeJob() | SetCheckpoint():
+            return True
+        case RejectJob(state="rejected", reason="") | KillJob(state="killed", grace_s=0.0):
+            return False
+        case RejectJob() | KillJob():
+            return True
+        case AllocateJob():
+            return bool(decision.gres)
+    return False

@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 from hpcosim_conformance.errors import BrokenRuleError, NoServerError, NotTriedError
 from hpcosim_conformance.rules import rules
-from hpcosim_conformance.servers import decisions, messages, power, sessions, signals, timing
+from hpcosim_conformance.servers import (
+    decisions,
+    job_runs,
+    messages,
+    power,
+    sessions,
+    signals,
+    site,
+    timing,
+)
 from hpcosim_conformance.servers.server import ServerUnderTest, connected
 from hpcosim_conformance.verdict import Verdict, run_checks
 
@@ -62,6 +71,18 @@ CHECKS: Sequence[Check] = (
     Check("node_power", "R-power-states", power.node_power),
     Check("allocation_of_a_sleeping_node", "R-allocated", power.allocation_of_a_sleeping_node),
     Check("signals", "R-signals", signals.signals),
+    Check("workload_manager", "R-workload-manager", site.workload_manager),
+    Check("partitions", "R-constraints", site.partitions),
+    Check("devices", "R-gres", site.devices),
+    Check("memory", "R-memory", site.memory),
+    Check("licenses", "R-licenses", site.licenses),
+    Check("reservations", "R-reserved", site.reservations),
+    Check("not_eligible", "R-eligible", job_runs.not_eligible),
+    Check("dependencies", "R-job-eligible", job_runs.dependencies),
+    Check("suspension", "R-suspended", job_runs.suspension),
+    Check("requeue", "R-requeued", job_runs.requeue),
+    Check("node_failure", "R-node-failed", job_runs.node_failure),
+    Check("earlier_editions", "R-translated", job_runs.earlier_editions),
     Check("alarms", "R-alarm", timing.alarms),
     Check("wake_on", "R-not-lost", timing.wake_on),
     Check("elapsed", "R-elapsed", timing.elapsed),

@@ -34,11 +34,14 @@ class OpenSession:
         welcome: the reply to the hello.
         seq: `seq` of the last answered request.
         now_s: simulated time, s.
-        waiting: events `job_submitted` of the waiting jobs, by job number.
+        waiting: events `job_submitted` of the waiting jobs that are eligible, by job number.
+        later: those of the waiting jobs that are not eligible.
         running: cores that a job holds on each node, by job number and node.
         free: number of free cores of each node.
         metrics: metrics of the simulation; None: it has not ended.
         log: all events so far.
+        started: events `job_submitted` of the jobs that `step` started, by job number.
+        pauses: whether an allocation of `step` was rejected and nothing has become free since.
     """
 
     exchange: Callable[[Map], Map]
@@ -46,10 +49,13 @@ class OpenSession:
     seq: int = 0
     now_s: float = 0.0
     waiting: dict[int, Map] = field(default_factory=dict)
+    later: dict[int, Map] = field(default_factory=dict)
     running: dict[int, dict[int, int]] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
     metrics: Map | None = None
     log: list[Map] = field(default_factory=list)
+    pauses: bool = False
+    started: dict[int, Map] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now_s = self.welcome.get("now_s", 0.0)
@@ -131,25 +137,47 @@ class OpenSession:
             expect(not late, "R-wake-on", f"the server reported {late[:1]} only at {self.now_s} s")
 
     def _apply(self, event: Map) -> None:
-        if event["type"] == "job_submitted":
-            self.waiting[event["job_id"]] = event
-        elif event["type"] == "job_completed":
+        kind, number = event["type"], event.get("job_id")
+        if kind in ("job_completed", "node_repaired"):
+            self.pauses = False
+        if kind == "job_submitted":
+            jobs = self.waiting if event.get("eligible", True) else self.later
+            jobs[event["job_id"]] = event
+        elif kind == "job_eligible" and number in self.later:
+            self.waiting[event["job_id"]] = self.later.pop(event["job_id"])
+        elif kind == "job_completed":
             self.waiting.pop(event["job_id"], None)
-            for node, cores in self.running.pop(event["job_id"], {}).items():
-                self.free[node] += cores
+            self.later.pop(event["job_id"], None)
+            self._release(event["job_id"])
+        elif kind == "job_requeued" and number in self.running:
+            self.later[event["job_id"]] = self.started[event["job_id"]]
+            self._release(event["job_id"])
+        elif (kind, event.get("decision")) == ("decision_rejected", "allocate_job"):
+            self._wait_on(event.get("job_id"))
+
+    def _wait_on(self, number: int | None) -> None:
+        """Note that an allocation was rejected; a job of `step` waits on."""
+        if number is not None and number in self.running:
+            self.waiting[number] = self.started[number]
+            self._release(number)
+            self.pauses = True
+
+    def _release(self, number: int) -> None:
+        for node, cores in self.running.pop(number, {}).items():
+            self.free[node] += cores
 
     # First come, first served
 
     def step(self) -> list[Map]:
         """Start waiting jobs, first come, first served, and return the events of the reply."""
         decisions = []
-        for job_id, job in list(self.waiting.items()):
+        for job_id, job in [] if self.pauses else list(self.waiting.items()):
             place = self._place(job)
             if place is None:
                 break
             for node, cores in place.items():
                 self.free[node] -= cores
-            del self.waiting[job_id]
+            self.started[job_id] = self.waiting.pop(job_id)
             self.running[job_id] = place
             decisions.append(_allocate(job, place))
         return self.decide(*decisions)

@@ -104,7 +104,8 @@ def _check_snapshot(session: OpenSession, welcome: Map) -> None:
     what = f"the snapshot begins with {first}; expected simulation_began"
     expect(first == "simulation_began", rule, what)
     open_jobs = {*session.waiting, *session.running}
-    submitted = [job for job in _jobs(session.log, "job_submitted") if job in open_jobs]
+    last_first = dict.fromkeys(reversed(_jobs(session.log, "job_submitted")))
+    submitted = [job for job in reversed(last_first) if job in open_jobs]
     jobs = _jobs(snapshot, "job_submitted")
     expect(jobs == submitted, rule, f"the snapshot has the jobs {jobs}; expected {submitted}")
     running, started = set(session.running), set(_jobs(snapshot, "job_started"))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.host_lists import with_node_numbers
 from hpcosim_scenarios.model.jobs import PROFILES, check_log_settings, check_profiles, inline_jobs
 from hpcosim_scenarios.model.messages import scenario_error
 from hpcosim_scenarios.model.overrides import Overrides, apply, blame_override, expand_names
@@ -80,6 +81,8 @@ def _scenario(tree: Any) -> Scenario:
     Raises:
         ScenarioError: the data are no scenario; has the field, not file and line.
     """
+    if isinstance(tree, dict) and "platform" in tree:
+        tree = tree | {"platform": with_node_numbers(tree["platform"])}
     try:
         scenario = msgspec.convert(tree, Scenario)
     except msgspec.ValidationError as error:
@@ -87,7 +90,7 @@ def _scenario(tree: Any) -> Scenario:
     check_platform(scenario.platform, tree["platform"])
     check_profiles(scenario.workload)
     check_log_settings(scenario.workload)
-    inline_jobs(scenario.workload)
+    inline_jobs(scenario)
     return scenario
 
 

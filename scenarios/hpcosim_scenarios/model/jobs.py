@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.host_lists import lookup
 from hpcosim_scenarios.model.logs import check_jobs_left, imitated_jobs, log_jobs
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
@@ -18,10 +19,11 @@ from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_line import (
     LOG_FIELDS,
     MAX_NAME_LENGTH,
-    JobLines,
     log_field_message,
 )
+from hpcosim_workloads.logs.job_lines import JobLines
 from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.swf import SwfFields
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import MAX_JOBS
 from hpcosim_workloads.synthetic.lublin import lublin
@@ -52,21 +54,28 @@ def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTa
     Arguments and errors are those of `jobs_of`.
     """
     workload, rng = scenario.workload, np.random.default_rng(scenario.seed)
+    nodes_of = lookup(scenario.platform)
     if isinstance(workload.synthetic, Imitated):
-        return imitated_jobs(workload.synthetic, workload, folder, rng, most)
+        return imitated_jobs(workload.synthetic, workload, folder, nodes_of, rng, most)
     if workload.synthetic is not None:
         table = _drawn(workload.synthetic, rng, most)
         code = PLACEMENTS.index(workload.placement)
         return replace(table, placement=np.full(len(table), code, dtype=np.int8))
     if workload.inline is not None:
-        return inline_jobs(workload)
+        return inline_jobs(scenario)
     if workload.json is not None:
         path, lenient = folder / workload.json, workload.lenient
         placement, profiles = workload.placement, workload.profiles
-        table = read_jsonl(path, placement=placement, lenient=lenient, profiles=profiles)
+        table = read_jsonl(
+            path,
+            placement=placement,
+            lenient=lenient,
+            profiles=profiles,
+            nodes_of=nodes_of,
+        )
         check_jobs_left(table, path)
         return table
-    return log_jobs(workload, workload, folder)
+    return log_jobs(workload, workload, folder, nodes_of)
 
 
 def shape(table: JobTable, workload: Workload) -> JobTable:
@@ -130,26 +139,29 @@ def check_log_settings(workload: Workload) -> None:
         return
     if isinstance(workload.synthetic, Imitated):
         return
-    for name, default in (("zero_run_time", "drop"), ("sizes", "requested")):
+    for name, default in {"zero_run_time": "drop", **SwfFields()._asdict()}.items():
         if getattr(workload, name) != default:
             what = "applies to job logs (swf, trace, or a model that imitates one); remove it"
             raise ScenarioError(what, field=f"$.workload.{name}")
 
 
-def inline_jobs(workload: Workload) -> JobTable:
-    """Return the jobs that the scenario itself lists.
+def inline_jobs(scenario: Scenario) -> JobTable:
+    """Return the jobs that the scenario itself lists; none, if it has another source of jobs.
 
     Raises:
         ScenarioError: a job is invalid; has the field, not file and line.
     """
-    jobs = JobLines(workload.placement, workload.profiles)
-    for number, line in enumerate(workload.inline or ()):
-        try:
-            jobs.add(line)
-        except LineError as error:
-            field = f"$.workload.inline[{number}].{error.field}"
-            raise ScenarioError(error.what, field=field) from None
-    return jobs.table()
+    workload = scenario.workload
+    jobs = JobLines(workload.placement, workload.profiles, lookup(scenario.platform))
+    number = 0
+    try:
+        for number, line in enumerate(workload.inline or ()):
+            jobs.add(line, number)
+        return jobs.table()
+    except LineError as error:
+        place = number if error.place is None else error.place
+        field = f"$.workload.inline[{place}].{error.field}"
+        raise ScenarioError(error.what, field=field) from None
 
 
 def check_profiles(workload: Workload) -> None:

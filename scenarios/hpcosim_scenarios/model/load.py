@@ -66,7 +66,7 @@ def drop_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
 
 
 def draws_numbers(scenario: Scenario) -> bool:
-    """Return whether jobs, times of switching nodes or forecasts depend on the seed."""
+    """Return whether jobs, switching times, forecasts or failures depend on the seed."""
     states = (group.power_states for group in scenario.platform.nodes)
     return (
         scenario.workload.synthetic is not None
@@ -75,6 +75,7 @@ def draws_numbers(scenario: Scenario) -> bool:
             for each in states
         )
         or draws_forecasts(scenario.signals)
+        or (scenario.failures is not None and bool(scenario.failures.random))
     )
 
 

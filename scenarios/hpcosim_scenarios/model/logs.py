@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.workload import Imitated, Sampled, Seasonal, Workload
+from hpcosim_scenarios.model.workload import Imitated, Sampled, Seasonal, Workload, swf_fields
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace, known_trace
 from hpcosim_workloads.logs.cqsim import read_cqsim
 from hpcosim_workloads.logs.log_start import log_start_s
-from hpcosim_workloads.logs.swf import read_swf
+from hpcosim_workloads.logs.requirements import NodesOf
+from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.shaping import select
 from hpcosim_workloads.synthetic.imitation import sampled, seasonal
 from hpcosim_workloads.table import JobTable
@@ -21,34 +22,42 @@ from hpcosim_workloads.table import JobTable
 MODEL = "$.workload.synthetic"
 
 
-def log_jobs(which: Workload | Imitated, workload: Workload, folder: Path) -> JobTable:
+def log_jobs(
+    which: Workload | Imitated, workload: Workload, folder: Path, nodes_of: NodesOf
+) -> JobTable:
     """Return the jobs of a log.
 
     Args:
         which: the section that names the log, by `trace` or `swf`.
-        workload: the reader's settings: `placement`, `lenient`, `profiles`, `zero_run_time`,
-            `sizes`.
+        workload: the section with the reader's settings.
         folder: the folder of the scenario's file.
+        nodes_of: returns the nodes of a host list.
 
     Raises:
         ScenarioError: a setting does not apply to the log's format.
         WorkloadError: the log cannot be read, or no job of it is left.
     """
-    path = log_path(which, folder)
+    path, fields = log_path(which, folder), swf_fields(workload)
     reading: Any = {
         "placement": workload.placement,
         "lenient": workload.lenient,
         "zero_run_time": workload.zero_run_time,
     }
     if not _is_cqsim(which):
-        table = read_swf(path, profiles=workload.profiles, sizes=workload.sizes, **reading)
-    elif workload.sizes == "requested":
-        table = read_cqsim(path, **reading)
+        profiles = workload.profiles
+        table = read_swf(path, profiles=profiles, fields=fields, nodes_of=nodes_of, **reading)
     else:
-        what = f"applies to SWF logs; {which.trace} is in CQSim's format; remove the setting"
-        raise ScenarioError(what, field="$.workload.sizes")
+        _check_no_swf_fields(fields, which)
+        table = read_cqsim(path, **reading)
     check_jobs_left(table, path)
     return table
+
+
+def _check_no_swf_fields(fields: SwfFields, which: Workload | Imitated) -> None:
+    for name, value, default in zip(fields._fields, fields, SwfFields(), strict=True):
+        if value != default:
+            what = f"applies to SWF logs; {which.trace} is in CQSim's format; remove the setting"
+            raise ScenarioError(what, field=f"$.workload.{name}")
 
 
 def check_jobs_left(table: JobTable, path: Path) -> None:
@@ -67,14 +76,20 @@ def check_jobs_left(table: JobTable, path: Path) -> None:
 
 
 def imitated_jobs(
-    model: Sampled | Seasonal, workload: Workload, folder: Path, rng: np.random.Generator, most: int
+    model: Sampled | Seasonal,
+    workload: Workload,
+    folder: Path,
+    nodes_of: NodesOf,
+    rng: np.random.Generator,
+    most: int,
 ) -> JobTable:
     """Draw jobs from a log.
 
     Args:
         model: the model, with the name of the log.
-        workload: the reader's settings, as for `log_jobs`.
+        workload: the section with the reader's settings.
         folder: the folder of the scenario's file.
+        nodes_of: returns the nodes of a host list.
         rng: the only source of random numbers.
         most: maximum number of jobs to draw.
 
@@ -85,7 +100,10 @@ def imitated_jobs(
     """
     if model.trace is not None:
         _check_trace(model.trace)
-    log = log_jobs(model, workload, folder)
+    if workload.preceding_jobs == "wait":
+        what = "a model draws jobs without their preceding jobs; remove the setting"
+        raise ScenarioError(what, field="$.workload.preceding_jobs")
+    log = log_jobs(model, workload, folder, nodes_of)
     if model.of_jobs is not None:  # keeps submission times, which give weekday and hour
         log = select(log, *model.of_jobs)
     try:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from hpcosim_protocol import Platform, Processor
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.messages import unknown_key
+from hpcosim_scenarios.model.site_checks import check_site
 from hpcosim_server.physics.contention import check_contention
 
 MOST_NODES = 1_000_000
@@ -24,6 +25,25 @@ STATED = ("static_w", "dynamic_w")
 # Smallest and largest value by key; far beyond the size of any machine.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "count": (1, MOST_NODES),
+    "nodes": (0, MOST_NODES),
+    "mtbf_s": (1, 1e12),
+    "repeat_s": (1, 1e12),
+    **dict.fromkeys(("start_s", "end_s"), (-1e12, 1e12)),
+    **dict.fromkeys(("max_time_s", "default_time_s", "grace_time_s"), (0, 1e12)),
+    **dict.fromkeys(
+        (
+            "gres",
+            "licenses",
+            "weight",
+            "priority_tier",
+            "priority_job_factor",
+            "min_nodes",
+            "max_nodes",
+            "max_cores_per_node",
+        ),
+        (0, 2**31 - 1),
+    ),
+    **dict.fromkeys(("default_memory_per_core_mb", "max_memory_per_core_mb"), (0, 1e12)),
     "cores": (1, 1_000_000),
     "clock_ghz": (1e-6, 1e6),
     "flops_per_cycle": (1e-6, 1e6),
@@ -49,13 +69,14 @@ def check_platform(platform: Platform, tree: Mapping[str, Any]) -> None:
         tree: the plain data that it was read from, with unknown keys.
 
     Raises:
-        ScenarioError: a key is unknown or missing, a number is out of bounds, or the parameters of
-            memory contention are inconsistent. It has the field, not file and line.
+        ScenarioError: a key is unknown or missing, a number is out of bounds, a name is unknown or
+            given twice, or values contradict each other. It has the field, not file and line.
     """
     _check(platform, tree, "$.platform")
     if platform.node_count > MOST_NODES:
         what = f"expected at most {MOST_NODES} nodes, got {platform.node_count}"
         raise ScenarioError(what, field="$.platform")
+    check_site(platform)
 
 
 def _check(value: Any, tree: Any, field: str) -> None:
@@ -69,11 +90,21 @@ def _check(value: Any, tree: Any, field: str) -> None:
     elif isinstance(value, tuple):
         for place, (item, branch) in enumerate(zip(value, tree, strict=True)):
             _check(item, branch, f"{field}[{place}]")
-    elif value is not None:
-        least, most = BOUNDS[field.rpartition(".")[2]]
-        if not least <= value <= most:
-            what = f"expected a number from {least:g} to {most:g}, got {value:g}"
-            raise ScenarioError(what, field=field)
+    elif isinstance(value, dict):
+        for amount in value.values():
+            _check_number(amount, field)
+    elif isinstance(value, str):
+        if not value.isprintable():
+            raise ScenarioError(f"expected printable characters, got {value!r}", field=field)
+    elif value is not None and not isinstance(value, bool):
+        _check_number(value, field)
+
+
+def _check_number(value: float, field: str) -> None:
+    least, most = BOUNDS[field.rpartition(".")[2].partition("[")[0]]
+    if not least <= value <= most:
+        what = f"expected a number from {least:g} to {most:g}, got {value:g}"
+        raise ScenarioError(what, field=field)
 
 
 def _check_keys(value: Struct, tree: Mapping[str, Any], field: str) -> None:

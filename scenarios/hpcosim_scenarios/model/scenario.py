@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
 
-from hpcosim_protocol import Contention, NodeGroup, Platform, PowerStates, Processor
+from msgspec import Meta, Struct
+
+from hpcosim_protocol import (
+    Contention,
+    NodeGroup,
+    NodeReservation,
+    Partition,
+    Platform,
+    PowerStates,
+    Processor,
+    Switch,
+)
+from hpcosim_scenarios.model.actions import Action
 from hpcosim_scenarios.model.bounds import Count, Name
 from hpcosim_scenarios.model.economics import Economics
+from hpcosim_scenarios.model.failures import Failures, NodeEvent, RandomFailures, Times
 from hpcosim_scenarios.model.scheduler import Scheduler
 from hpcosim_scenarios.model.signals import Signals, SignalSource
 from hpcosim_scenarios.model.workload import (
@@ -18,6 +31,7 @@ from hpcosim_scenarios.model.workload import (
     Workload,
 )
 from hpcosim_workloads.logs.job_line import JobLine, JobProfile
+from hpcosim_workloads.logs.requirements import JobCheckpoints
 
 Scalar = bool | int | float | str | None
 """A value that a client can set over the wire."""
@@ -42,6 +56,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             allocation is rejected.
         signals: carbon intensity, electricity price and power cap over time, of which the scheduler
             is told with forecasts. Null: none.
+        failures: failures, drains and repairs of nodes. Null: none.
+        actions: what users and administrators do to jobs, such as `cancel` and `hold`.
     """
 
     name: Name
@@ -54,6 +70,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
     signals: Signals | None = None
+    failures: Failures | None = None
+    actions: Annotated[tuple[Action, ...], Meta(max_length=100_000)] = ()
 
     @property
     def currency(self) -> str:
@@ -68,9 +86,13 @@ KINDS: tuple[type[Struct], ...] = (
     PowerStates,
     Processor,
     Contention,
+    Partition,
+    NodeReservation,
+    Switch,
     Workload,
     JobProfile,
     JobLine,
+    JobCheckpoints,
     Lublin,
     Poisson,
     Bernoulli,
@@ -80,5 +102,10 @@ KINDS: tuple[type[Struct], ...] = (
     Economics,
     Signals,
     SignalSource,
+    Failures,
+    NodeEvent,
+    RandomFailures,
+    Times,
+    Action,
 )
 """The types of all mappings in a scenario, for messages; the first is that of the whole file."""

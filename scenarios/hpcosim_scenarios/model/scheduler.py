@@ -27,6 +27,8 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
             (nodes boot just in time for a reservation; only nodes that are on are allocated).
         explain: let the job scheduler say why jobs wait and when it expects to start them, for
             `explanations.csv`. It has no effect on the simulation. `--explain` is short for it.
+        settings: settings of the job scheduler, for those that have some, such as accounts and
+            priorities: a mapping.
         agents: names for trained schedulers with their models, such as
             `energy: pairing:models/energy.safetensors`, for `--scheduler energy`. Paths are
             relative to the scenario's folder.
@@ -37,3 +39,4 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
     power_awareness: str = "unaware"
     explain: bool = False
     agents: dict[Name, Path] = {}
+    settings: dict[str, Any] = {}

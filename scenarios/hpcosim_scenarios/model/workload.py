@@ -21,7 +21,7 @@ from hpcosim_scenarios.model.bounds import (
 )
 from hpcosim_workloads.logs.job_line import JobLine, JobProfile
 from hpcosim_workloads.logs.job_log import ZeroRunTime
-from hpcosim_workloads.logs.swf import Sizes
+from hpcosim_workloads.logs.swf import FailedJobs, PartitionField, PrecedingJobs, Sizes, SwfFields
 
 MOST_LINES = 10_000
 SOURCES = ("swf", "json", "trace", "synthetic", "inline")
@@ -174,6 +174,12 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
             A kept job ends at the instant it starts.
         sizes: of an SWF log, the source of a job's cores: `requested` (field 8) or `allocated`
             (field 5) processors. If that field is 0 or less, the other one is used.
+        failed_jobs: of an SWF log, how jobs end that failed or were cancelled (field 11):
+            `complete` as others, or `fail`; then jobs cancelled while they waited are dropped.
+        preceding_jobs: of an SWF log, `ignore` the preceding job (field 17), or `wait` until it is
+            over and the think time (field 18) has passed.
+        partition_field: of an SWF log, the source of a job's partition: `partition` (field 16) or
+            `queue` (field 15).
         placement: layout of jobs over nodes, for jobs that do not state it themselves or by their
             profile: `cores` (any free cores), `one_node` (all cores on one node) or `whole_nodes`
             (nodes are not shared with other jobs).
@@ -182,7 +188,7 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
         jobs: select the jobs with these numbers: the first and the one after the last, counted
             from 0 in order of submission, without dropped jobs. The first selected job is
             submitted at 0. Null: all jobs.
-        divide_cores: divisor of the cores of every job; the result is rounded up.
+        divide_cores: divisor of the cores of every job; the result is rounded up to whole tasks.
         max_cores: largest number of cores of a job; larger jobs are reduced to it. Null: no limit.
         load: factor on the arrival rate. Times between submissions are divided by it; run times,
             sizes and the times from submissions to deadlines do not change.
@@ -200,6 +206,9 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
     lenient: bool = False
     zero_run_time: ZeroRunTime = "drop"
     sizes: Sizes = "requested"
+    failed_jobs: FailedJobs = "complete"
+    preceding_jobs: PrecedingJobs = "ignore"
+    partition_field: PartitionField = "partition"
     placement: Placement = "cores"
     window_s: tuple[NotNegative, NotNegative] | None = None
     jobs: tuple[Count, Count] | None = None
@@ -217,6 +226,11 @@ class Workload(Struct, frozen=True, forbid_unknown_fields=True):
             window = getattr(self, name)
             if window is not None and window[0] >= window[1]:
                 raise ValueError(_not_a_range(name, window))
+
+
+def swf_fields(workload: Workload) -> SwfFields:
+    """Return which fields of an SWF log are read."""
+    return SwfFields(*(getattr(workload, name) for name in SwfFields._fields))
 
 
 def _not_a_range(name: str, value: tuple[float, float]) -> str:

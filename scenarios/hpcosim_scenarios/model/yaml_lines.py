@@ -15,13 +15,36 @@ class DuplicateKeyError(yaml.MarkedYAMLError):  # type: ignore[misc]
     """A mapping has a key twice."""
 
 
-# PyYAML reads YAML 1.1, in which 1e10 and 1.5e10 are text; in YAML 1.2 they are numbers.
 _Loader: Any = type("_Loader", (yaml.SafeLoader,), {})
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(?:(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)\Z"),
-    list("-+.0123456789"),
-)
+
+# PyYAML reads YAML 1.1, in which 1e10 is text, off is false, 7_1 is 71 and 1:30 is 90. In YAML 1.2
+# 1e10 is a number and the others are text (core schema, https://yaml.org/spec/1.2.2/#103-core-schema).
+_YAML_1_1 = ("bool", "int", "float")
+_Loader.yaml_implicit_resolvers = {
+    first: [each for each in resolvers if each[0].rpartition(":")[2] not in _YAML_1_1]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _kind, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(f"(?:{_pattern})\\Z"), list(_first)
+    )
+
+
+def _integer(loader: Any, node: yaml.ScalarNode) -> int:
+    text = str(loader.construct_scalar(node))
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 
 
 def _text(loader: Any, node: yaml.ScalarNode) -> str:

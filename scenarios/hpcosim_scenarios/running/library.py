@@ -19,6 +19,7 @@ from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import FILES, signals_of
+from hpcosim_scenarios.model.site import check_site_events, site_events_of
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.signals import Signal
@@ -31,7 +32,9 @@ from hpcosim_server.service.session import Opened
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 
-SWITCHING = 1  # separates the random stream of switching times from other draws of a seed
+# Numbers of the random streams of a seed.
+SWITCHING = 1
+FAILURES = 4
 
 # Paths that a client cannot set: files of the server's machine, and the name of the scenario.
 SERVER_ONLY = (
@@ -45,7 +48,15 @@ SERVER_ONLY = (
     "economics.series",
     *FILES,
 )
-SERVER_ONLY_LISTS = ("platform.nodes.", "workload.inline.")
+SERVER_ONLY_LISTS = (
+    "platform.nodes.",
+    "platform.partitions.",
+    "platform.reservations.",
+    "platform.switches.",
+    "workload.inline.",
+    "failures.",
+    "actions.",
+)
 
 
 class LoadedScenario(NamedTuple):
@@ -191,6 +202,7 @@ def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenar
     start = section.start if section else None
     signals = signals_of(scenario.signals, folder, scenario.seed, rates, start)
     check_dates(scenario, series_of(scenario, rates, signals))
+    check_site_events(scenario, table)
     moved = moved_s(table, scenario.workload)
     return LoadedScenario(scenario, jobs, {}, None, economics, signals, moved)
 
@@ -251,7 +263,16 @@ def open_scenario(
         skipped=jobs.skipped,
     )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
-    simulation = Simulation(scenario.platform, jobs, rules, chance, rates, signals)
+    simulation = Simulation(
+        scenario.platform,
+        jobs,
+        rules,
+        chance,
+        rates,
+        signals,
+        site_events_of(scenario, jobs),
+        failure_chance(scenario.seed),
+    )
     return Opened(simulation, run, len(jobs), _span_s(jobs, simulation.start_s))
 
 
@@ -263,6 +284,11 @@ def _span_s(jobs: JobTable, start_s: float) -> float:
 def switching_chance(seed: int) -> np.random.Generator:
     """Return the random number generator for the times of switching nodes."""
     return np.random.default_rng([seed, SWITCHING])
+
+
+def failure_chance(seed: int) -> np.random.Generator:
+    """Return the random number generator for failures and repairs of nodes."""
+    return np.random.default_rng([seed, FAILURES])
 
 
 def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:

@@ -63,12 +63,13 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     job = engine.jobs.waiting_job(wanted.job_id)
     if job.blocked:
         raise engine.eligibility.rejection(job)
-    engine.availability.check(wanted.nodes)
-    cluster, spec, grant = engine.cluster, job.spec, None
-    if spec.request is None and cluster.site.is_plain and not wanted.gres:
-        tasks = tasks_by_node(cluster, spec, wanted)
+    if not engine.availability.are_all:
+        engine.availability.check(wanted.nodes)
+    cluster, grant = engine.cluster, None
+    if job.spec.request is None and cluster.site.is_plain and not wanted.gres:
+        tasks = tasks_by_node(cluster, job.spec, wanted)
     else:
-        grant = grant_of(cluster, engine.resources, spec, wanted, engine.now_s)
+        grant = grant_of(cluster, engine.resources, job.spec, wanted, engine.now_s)
         tasks = grant.tasks
     check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
     engine.allocate(job, list(wanted.nodes), tasks, grant)

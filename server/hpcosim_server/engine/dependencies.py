@@ -11,6 +11,7 @@ from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.physics.site import NO_REQUEST
 from hpcosim_server.record.recording import STATES, Recording
+from hpcosim_workloads.table import JobTable
 
 NEVER = math.inf
 """Time at which a condition is met that can never be met."""
@@ -52,11 +53,18 @@ class PendingDependency:
         self.met_s = -math.inf
 
 
-def met_at_s(kind: str, other: JobHistory) -> float | None:
+def met_at_s(kind: str, other: JobHistory | None) -> float | None:
     """Return when another job met a condition, s; `NEVER` if it never can; None: not yet.
 
-    The rules are those of `--dependency` in the manual page of Slurm's sbatch.
+    The rules are those of `--dependency` in the manual page of Slurm's sbatch. A job that the run
+    does not have counts as a completed job of the past.
+
+    Args:
+        kind: kind of the dependency.
+        other: the other job; None: the run has no such job.
     """
+    if other is None:
+        return NEVER if kind == "afternotok" else -math.inf
     if kind == "after":
         if other.started_s == other.started_s:  # not NaN
             return other.started_s
@@ -76,15 +84,14 @@ class Histories:
     Args:
         jobs: the jobs that are not over.
         recording: the submitted jobs.
-        is_expected: whether a job id belongs to a job of the workload.
+        workload: the jobs that have been or will be submitted.
     """
 
-    def __init__(
-        self, jobs: JobRegister, recording: Recording, is_expected: Callable[[int], bool]
-    ) -> None:
+    def __init__(self, jobs: JobRegister, recording: Recording, workload: JobTable) -> None:
         self._jobs = jobs
         self._recording = recording
-        self._is_expected = is_expected
+        self._workload = workload
+        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
 
     def of(self, job_id: int) -> JobHistory | None:
         """Return the history of a job; None: the run has no job with this id."""
@@ -94,7 +101,9 @@ class Histories:
             return JobHistory(job.started_s) if has_started else JobHistory()
         row = self._jobs.row_of(job_id)
         if row is None:
-            return JobHistory() if self._is_expected(job_id) else None
+            if self._expected is None:
+                self._expected = frozenset(self._workload.job_id.tolist())
+            return JobHistory() if job_id in self._expected else None
         recording = self._recording
         return JobHistory(
             recording.start_s[row], recording.end_s[row], STATES[recording.state[row]]
@@ -152,11 +161,11 @@ class Dependencies:
             pending.append(each)
             for other_id in self._others(job, dependency):
                 history = self._histories.of(other_id)
-                met_s = None if history is None else met_at_s(each.kind, history)
-                if history is not None and met_s is None:
+                met_s = met_at_s(each.kind, history)
+                if met_s is None:
                     each.unmet += 1
                     self._waiting_for.setdefault(other_id, []).append(each)
-                elif met_s is not None:
+                else:
                     each.met_s = max(each.met_s, met_s + each.delay_s)
         self._pending[job.spec.job_id] = pending
         return self._decide(job)

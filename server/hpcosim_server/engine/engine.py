@@ -13,6 +13,7 @@ import numpy as np
 from hpcosim_protocol import (
     JobAllocated,
     JobCompleted,
+    JobStarted,
     JobState,
     NodeGroup,
     NoMoreJobs,
@@ -35,7 +36,7 @@ from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
 from hpcosim_server.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_server.engine.switching import Switching
-from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs
+from hpcosim_server.engine.validation import check_cores, check_energy, check_jobs, check_resources
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.availability import Availability
 from hpcosim_server.physics.cluster import Cluster
@@ -124,14 +125,12 @@ class Engine:
         self._future_jobs = jobs.rows()
         self.resources = Resources(platform)
         self.availability = Availability()
-        histories = Histories(self.jobs, self.recording, self._is_expected)
+        histories = Histories(self.jobs, self.recording, jobs)
         self.eligibility = Eligibility(
             self.clock, self.jobs, histories, self.outbox.add, self._cancel
         )
         self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
-        self._workload = jobs
-        self._expected: frozenset[int] | None = None  # job ids of the workload, when needed
         self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
@@ -176,6 +175,7 @@ class Engine:
             InvariantError: an invariant is violated; the simulator has a bug.
         """
         check_cores(self.cluster, self.jobs)
+        check_resources(self.resources, self.jobs)
         check_jobs(self.jobs, self.recording, self.power, self.now_s)
         check_energy(self.cluster, self.recording, self.start_s, self.now_s)
 
@@ -240,7 +240,11 @@ class Engine:
         job.started_s = now_s
         self.end_timers.begin(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
-        self.outbox.add(start_of(job))
+        self.outbox.add(
+            JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks)
+            if job.resources is None
+            else start_of(job)
+        )
         if self.eligibility.is_used:
             self.eligibility.started(job)
 
@@ -275,10 +279,6 @@ class Engine:
             self.end_timers.cancel(job)
             self.cluster.vacate(self.clock.now, job.parts)
             self.cluster.release(job.nodes, job.held)
-        self.release_resources(job)
-
-    def release_resources(self, job: SimulatedJob) -> None:
-        """Release the memory, devices and licences of a job."""
         if job.resources is not None:
             self.resources.release(job.resources)
             job.resources = None
@@ -293,12 +293,6 @@ class Engine:
 
     def _cancel(self, job: SimulatedJob, reason: str) -> None:
         self.end(job, "cancelled", reason)
-
-    def _is_expected(self, job_id: int) -> bool:
-        """Return whether the workload has a job with this id."""
-        if self._expected is None:
-            self._expected = frozenset(self._workload.job_id.tolist())
-        return job_id in self._expected
 
     # Nodes
 

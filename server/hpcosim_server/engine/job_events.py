@@ -41,6 +41,8 @@ def submission_of(spec: JobSpec, *, eligible: bool = True) -> JobSubmitted:
         event.qos = spec.qos
     if spec.partition:
         event.partitions = tuple(spec.partition.split(","))
-    event.request = spec.request
-    event.eligible = eligible
+    if spec.request is not None:
+        event.request = spec.request
+    if not eligible:
+        event.eligible = False
     return event

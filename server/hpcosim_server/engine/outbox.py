@@ -6,7 +6,7 @@ each instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import get_args
 
@@ -50,20 +50,28 @@ class Outbox:
     Attributes:
         events: the pending events in chronological order.
         kinds: bit mask of the kinds of `events`.
+        translate: returns the events to add for an event, for a client of an earlier edition of
+            the protocol; None: the event itself.
     """
 
-    __slots__ = ("_replaced", "_signals", "events", "kinds")
+    __slots__ = ("_replaced", "_signals", "events", "kinds", "translate")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.kinds = 0
+        self.translate: Callable[[Event], Sequence[Event]] | None = None
         self._signals: dict[str, int] = {}  # place in `events` of the last event, by signal
         self._replaced: set[int] = set()  # places of events that `take` leaves out
 
     def add(self, event: Event) -> None:
         """Add an event."""
-        self.events.append(event)
-        self.kinds |= _BIT_OF_TYPE[type(event)]
+        if self.translate is None:
+            self.events.append(event)
+            self.kinds |= _BIT_OF_TYPE[type(event)]
+            return
+        for each in self.translate(event):
+            self.events.append(each)
+            self.kinds |= _BIT_OF_TYPE[type(each)]
 
     def add_signal(self, event: SignalChanged) -> None:
         """Add an event that replaces the pending event of the same signal."""

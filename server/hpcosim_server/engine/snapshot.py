@@ -25,6 +25,13 @@ def snapshot_of(engine: Engine) -> list[Event]:
         for node, state in enumerate(power.state)
         if state != "on"
     ]
+    available = engine.availability
+    events += [
+        NodeFailed(available.failed[node], node)
+        if node in available.failed
+        else NodeDrained(available.drained[node], node)
+        for node in sorted({*available.failed, *available.drained})
+    ]
     events += [
         submission_of(job.spec, eligible=job.state != "waiting" or not job.blocked)
         for job in jobs.in_order()
@@ -36,8 +43,6 @@ def snapshot_of(engine: Engine) -> list[Event]:
     events += [start_of(job) for job in (*jobs.running.values(), *jobs.suspended.values())]
     since_s = engine.recording.suspended_since_s
     events += [JobSuspended(since_s[job.row], job.spec.job_id) for job in jobs.suspended.values()]
-    events += [NodeFailed(at_s, node) for node, at_s in engine.availability.failed.items()]
-    events += [NodeDrained(at_s, node) for node, at_s in engine.availability.drained.items()]
     if engine.all_submitted:
         events.append(NoMoreJobs(engine.now_s))
     return events

@@ -11,6 +11,7 @@ from hpcosim_server.errors import InvariantError
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.physics.resources import Resources
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import record_of
 from hpcosim_server.record.timeline import node_spans
@@ -43,6 +44,25 @@ def check_cores(cluster: Cluster, jobs: JobRegister) -> None:
             busy == tasks[node],
             f"node {node} has {busy} tasks, but its running jobs have {tasks[node]}",
         )
+
+
+def check_resources(resources: Resources, jobs: JobRegister) -> None:
+    """Check that free and held memory, devices and licences sum to what the cluster has.
+
+    Raises:
+        InvariantError: the check fails; the message names the node or the licence.
+    """
+    held: Counter[tuple[object, ...]] = Counter()
+    for job in jobs.in_order():
+        if job.resources is not None:
+            _require(job.state != "waiting", f"job {job.spec.job_id} waits, but holds resources")
+            held.update(job.resources.amounts())
+    for key, total, free in resources.balance():
+        _require(
+            free >= 0 and free + held.pop(key, 0) == total,
+            f"{key}: of {total}, {free} are free, and the rest is not what jobs hold",
+        )
+    _require(not held, f"jobs hold what the cluster lacks: {dict(held)}")
 
 
 def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s: float) -> None:

@@ -168,12 +168,12 @@ def filled_in_order(job: JobSpec, nodes: list[int], room: list[int]) -> list[int
     Args:
         job: the job.
         nodes: the nodes.
-        room: number of tasks that the job may have on each of `nodes`.
+        room: number of tasks that the job may have on each of `nodes`; it becomes the result.
 
     Raises:
         Rejection: a node has no room, or the room is too small or too large.
     """
-    tasks = list(room)
+    tasks = room
     if not all(tasks):
         node = nodes[tasks.index(0)]
         raise Rejection("node_busy", f"node {node} has no free core; expected at least 1")

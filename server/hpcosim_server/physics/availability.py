@@ -13,18 +13,15 @@ class Availability:
     Attributes:
         failed: time of the failure of each failed node, s, by node number.
         drained: time of the drain of each drained node, s, by node number. A drained node may fail.
+        are_all: whether every node is available.
     """
 
-    __slots__ = ("drained", "failed")
+    __slots__ = ("are_all", "drained", "failed")
 
     def __init__(self) -> None:
         self.failed: dict[int, float] = {}
         self.drained: dict[int, float] = {}
-
-    @property
-    def are_all(self) -> bool:
-        """Whether every node is available."""
-        return not (self.failed or self.drained)
+        self.are_all = True
 
     def has(self, node: int) -> bool:
         """Return whether a node is available."""
@@ -35,6 +32,7 @@ class Availability:
         if node in self.failed:
             return False
         self.failed[node] = now_s
+        self.are_all = False
         return True
 
     def drain(self, now_s: float, node: int) -> bool:
@@ -42,12 +40,14 @@ class Availability:
         if not self.has(node):
             return False
         self.drained[node] = now_s
+        self.are_all = False
         return True
 
     def repair(self, node: int) -> bool:
         """Note that a node is available again; return False if it was available already."""
         failed = self.failed.pop(node, None)
         drained = self.drained.pop(node, None)
+        self.are_all = not (self.failed or self.drained)
         return failed is not None or drained is not None
 
     def check(self, nodes: Iterable[int]) -> None:
@@ -56,8 +56,6 @@ class Availability:
         Raises:
             Rejection: a node failed or is drained.
         """
-        if self.are_all:
-            return
         for node in nodes:
             if not self.has(node):
                 state = "failed" if node in self.failed else "drained"

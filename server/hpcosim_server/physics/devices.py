@@ -52,7 +52,7 @@ def devices_of(
     """
     if not (request.gres_per_node or request.gres_per_task or request.gres_per_job):
         if any(stated):
-            raise Rejection("bad_allocation", "allocate_job.gres: the job requests no devices")
+            raise Rejection("insufficient_gres", "allocate_job.gres: the job requests no devices")
         return []
     if stated and len(stated) != len(tasks):
         raise Rejection(
@@ -88,7 +88,7 @@ class _Assignment:
                     known = free[place].get(name, ())
                     if not 0 <= number < len(known):
                         raise Rejection(
-                            "bad_allocation",
+                            "insufficient_gres",
                             f"allocate_job.gres[{place}]: the node has no device {number} of "
                             f"{name[:200]!r}",
                         )
@@ -113,7 +113,7 @@ class _Assignment:
         if self._entries:
             entry = self._entries[0]
             raise Rejection(
-                "bad_allocation",
+                "insufficient_gres",
                 f"allocate_job.gres[{entry.place}]: the job does not request device "
                 f"{entry.number} of {entry.name!r}",
             )

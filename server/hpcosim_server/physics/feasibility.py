@@ -121,8 +121,10 @@ def _missing_nodes(site: Site, job: JobSpec, request: JobRequest, partitions: li
     """
     if _fits_somewhere(site, job, request, partitions):
         return ""
-    bare = NO_REQUEST
-    if not _fits_somewhere(site, job._replace(memory_mb=0.0), bare, partitions):
+    bare, without_memory = NO_REQUEST, job._replace(memory_mb=0.0)
+    if request.all_memory or request.memory_per_node_mb > 0:  # replaces the memory for each core
+        job = without_memory
+    if not _fits_somewhere(site, without_memory, bare, partitions):
         names = " ".join(partition.name for partition in partitions)
         return f"requests {job.cores} cores; no partition of the job has as many ({names})"
     if not _fits_somewhere(site, job, bare, partitions):

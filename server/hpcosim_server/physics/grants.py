@@ -189,7 +189,7 @@ def _check_tasks_per_node(
     for node, count in zip(nodes, tasks, strict=True):
         if count % each:
             raise Rejection(
-                "constraint_violated",
+                "bad_allocation",
                 f"allocate_job.cores takes {count} of node {node}; expected a multiple of "
                 f"cores_per_task {each} of job {job_id}",
             )

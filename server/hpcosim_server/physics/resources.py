@@ -5,7 +5,8 @@ Amounts are integers, bytes and thousandths of a device, so that sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpcosim_protocol import NodeGroup, Platform
@@ -41,6 +42,19 @@ class HeldResources:
             for held in self.devices
         ]
 
+    def amounts(self) -> Counter[tuple[object, ...]]:
+        """Return what the job holds, by the keys of `Resources.balance`."""
+        amounts: Counter[tuple[object, ...]] = Counter()
+        for node, memory in zip(self.nodes, self.memory, strict=True):
+            amounts["memory", node] += memory
+        for node, devices in zip(self.nodes, self.devices, strict=False):
+            for name, shares in devices.items():
+                for number, thousandths in shares:
+                    amounts[name, node, number] += thousandths
+        for name, count in self.licenses.items():
+            amounts["licences", name] += count
+        return +amounts
+
 
 class Resources:
     """Free memory, devices and licences.
@@ -59,13 +73,24 @@ class Resources:
 
     def __init__(self, platform: Platform) -> None:
         self.limits_memory = "memory" in platform.consumable
-        groups = [group for group in platform.nodes for _ in range(group.count)]
+        self._groups = groups = [group for group in platform.nodes for _ in range(group.count)]
         self.memory_mb = [group.memory_mb for group in groups]
         self.free_memory = [self._memory_of(group) for group in groups]
         self.free_devices = [
             {name: [WHOLE_DEVICE] * count for name, count in group.gres.items()} for group in groups
         ]
+        self._licenses = platform.licenses
         self.free_licenses = dict(platform.licenses)
+
+    def balance(self) -> Iterator[tuple[tuple[object, ...], int, int]]:
+        """Yield a key, the total and the free amount of everything that jobs can hold."""
+        for node, group in enumerate(self._groups):
+            yield ("memory", node), self._memory_of(group), self.free_memory[node]
+            for name, devices in self.free_devices[node].items():
+                for number, free in enumerate(devices):
+                    yield (name, node, number), WHOLE_DEVICE, free
+        for name, free in self.free_licenses.items():
+            yield ("licences", name), self._licenses[name], free
 
     def _memory_of(self, group: NodeGroup) -> int:
         return bytes_of(group.memory_mb) if self.limits_memory and group.memory_mb else UNLIMITED

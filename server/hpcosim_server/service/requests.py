@@ -6,6 +6,7 @@ from hpcosim_protocol import (
     ClientMessage,
     DecodeError,
     Error,
+    Hello,
     Options,
     UnsupportedVersionError,
     decode_client_message,
@@ -32,8 +33,8 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         return Error(code="invalid_message", message=error.what, where=error.where)
 
 
-def options_of(opened: Opened, limits: Limits) -> Options:
-    """Return the options of a session."""
+def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
+    """Return the options of a session that a hello opens."""
     rules = opened.simulation.rules
     return Options(
         kill_at_walltime=rules.kill_at_walltime,
@@ -41,6 +42,7 @@ def options_of(opened: Opened, limits: Limits) -> Options:
         wake_on_allocation=rules.wake_on_allocation,
         signals=bool(opened.simulation.signals),
         explain=True,
+        workload_manager=hello.workload_manager,
         max_message_bytes=limits.message_bytes,
         max_decisions=limits.decisions,
         idle_timeout_s=limits.idle_s,

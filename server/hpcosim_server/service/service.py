@@ -246,7 +246,9 @@ class Service:
             opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
-        session = Session(hello, opened, options_of(opened, self.limits), self._idle_clock_s())
+        session = Session(
+            hello, opened, options_of(opened, self.limits, hello), self._idle_clock_s()
+        )
         self._open[session.name] = session
         if hello.nonce:
             self._by_nonce[hello.nonce] = session

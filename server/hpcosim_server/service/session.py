@@ -21,6 +21,7 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.pace import Pace
+from hpcosim_server.service.translation import Translation
 from hpcosim_workloads.table import MAX_TIME_S
 
 
@@ -78,6 +79,10 @@ class Session:
         self._last_request: Decisions | None = None
         self.hello = hello
         self._options = options
+        self._translation: Translation | None = None
+        if not hello.workload_manager:
+            self._translation = Translation()
+            opened.simulation.outbox.translate = self._translation.events
         self._welcome = encode(self._make_welcome())
 
     @property
@@ -104,6 +109,8 @@ class Session:
         """Return an encoded welcome with a snapshot, for a client that resumes the session."""
         welcome = self._make_welcome()
         welcome.snapshot = self.opened.simulation.snapshot()
+        if self._translation is not None:
+            welcome.snapshot = self._translation.snapshot(welcome.snapshot)
         return encode(welcome)
 
     def decide(self, request: Decisions) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,22 +13,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_protocol import Placement
+from hpcosim_protocol import Dependency, JobRequest, Placement
 from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.job_line import (
-    LOG_FIELDS,
-    NO_PROFILE,
-    NO_PROFILES,
-    JobProfile,
-    log_field_message,
-)
+from hpcosim_workloads.logs.job_line import NO_PROFILE, NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.log_file import numbered_lines
+from hpcosim_workloads.logs.log_profiles import with_profiles
+from hpcosim_workloads.logs.requirements import NodesOf
 from hpcosim_workloads.table import (
     MAX_CORES,
     MAX_TIME_S,
     NAMED,
-    PLACEMENTS,
     JobTable,
     job_table,
 )
@@ -55,6 +50,10 @@ class LogJob(NamedTuple):
         user: number of the user; below 0: unknown.
         group: number of the user's group; below 0: unknown.
         partition: number of the partition; below 0: unknown.
+        fails: whether the job fails at its end.
+        cancelled: whether the job was cancelled while it waited.
+        preceding_id: number of the job that must end before this one starts; below 0: none.
+        think_s: time from the end of that job, s.
     """
 
     job_id: int
@@ -67,6 +66,10 @@ class LogJob(NamedTuple):
     user: int = -1
     group: int = -1
     partition: int = -1
+    fails: bool = False
+    cancelled: bool = False
+    preceding_id: int = -1
+    think_s: float = 0.0
 
 
 def read_log(
@@ -78,6 +81,7 @@ def read_log(
     lenient: bool = False,
     profiles: Mapping[str, JobProfile] = NO_PROFILES,
     zero_run_time: ZeroRunTime = "drop",
+    nodes_of: NodesOf | None = None,
 ) -> JobTable:
     """Return the jobs of a log with one job per line.
 
@@ -91,12 +95,13 @@ def read_log(
         lenient: see `read_swf`.
         profiles: see `read_swf`.
         zero_run_time: see `read_swf`.
+        nodes_of: see `read_swf`.
     """
     reading = _Reading(path, lenient, zero_run_time)
     reading.read(parse, comment)
     table = reading.table()
     kinds = [profiles.get(name, NO_PROFILE) for name in table.profiles]
-    return _filled(table, kinds, placement, path)
+    return with_profiles(table, kinds, placement, path, nodes_of)
 
 
 def checked(job: LogJob) -> LogJob:
@@ -133,6 +138,8 @@ class _Reading:
         self._columns: dict[str, array[Any]] = {
             name: array("q") for name in ("job_id", "cores", "profile", *SUBMITTERS)
         } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
+        self._columns |= {"request": array("l"), "fails": array("b")}
+        self._requests: list[JobRequest] = []
         self._dropped_s: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
         self._changed: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
 
@@ -173,6 +180,11 @@ class _Reading:
         columns["cores"].append(job.cores)
         columns["memory_mb"].append(job.memory_mb)
         columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
+        columns["fails"].append(job.fails)
+        columns["request"].append(-1 if job.preceding_id < 0 else len(self._requests))
+        if job.preceding_id >= 0:
+            dependency = Dependency("afterany", (job.preceding_id,), job.think_s)
+            self._requests.append(JobRequest(dependencies=(dependency,)))
         for name in SUBMITTERS:
             number, known = getattr(job, name), self._names[name]
             text = "" if number < 0 else str(number)
@@ -182,7 +194,9 @@ class _Reading:
         """Return the jobs in order of submission, each number once."""
         columns: dict[str, Any] = dict(self._columns)
         names = {name: tuple(known) for name, known in self._names.items()}
-        table = job_table(profiles=tuple(self._codes), names=names, **columns)
+        table = job_table(
+            profiles=tuple(self._codes), names=names, requests=tuple(self._requests), **columns
+        )
         kept = self._first_of_each_number(table)
         order = kept[np.argsort(table.submit_s[kept], kind="stable")]
         row_of = np.full(len(table), -1)
@@ -222,6 +236,8 @@ class _Reading:
 
 def _drop_rule(job: LogJob, zero_run_time: ZeroRunTime) -> str:
     """Return the name of the rule that drops a job, "" if none does."""
+    if job.cancelled:
+        return "cancelled_while_waiting"
     if job.run_s < 0 and zero_run_time == "keep":
         return "run_time_unknown"
     if job.run_s <= 0 and zero_run_time == "drop":
@@ -229,35 +245,3 @@ def _drop_rule(job: LogJob, zero_run_time: ZeroRunTime) -> str:
     if job.cores <= 0:
         return "cores_unknown"
     return "submit_time_unknown" if job.submit_s < 0 else ""
-
-
-def _filled(
-    table: JobTable, kinds: Sequence[JobProfile], placement: Placement, path: Path
-) -> JobTable:
-    """Return a table in which profiles and `placement` supply what the log lacks.
-
-    Args:
-        table: the jobs.
-        kinds: profile of each entry of `table.profiles`.
-        placement: placement of jobs whose profile states none.
-        path: the log, for errors.
-    """
-    for name, kind in zip(table.profiles, kinds, strict=True):
-        for field in LOG_FIELDS:
-            if getattr(kind, field) is not None:
-                what = f"a job of this log has profile {name!r}, but {log_field_message(field)}"
-                raise WorkloadError(what, path)
-
-    def by_job(values: Iterable[float], kind: type[np.generic] = np.float64) -> NDArray[Any]:
-        return np.array(list(values), dtype=kind)[table.profile]
-
-    memory_mb = by_job(kind.memory_mb or 0.0 for kind in kinds)
-    return replace(
-        table,
-        placement=by_job(
-            (PLACEMENTS.index(kind.placement or placement) for kind in kinds), np.int8
-        ),
-        memory_mb=np.where(table.memory_mb > 0.0, table.memory_mb, memory_mb),
-        memory_volume_mb=by_job(kind.memory_volume_mb or 0.0 for kind in kinds),
-        max_energy_j=by_job(kind.max_energy_j or math.inf for kind in kinds),
-    )

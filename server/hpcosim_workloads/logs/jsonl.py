@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,10 +21,12 @@ import numpy as np
 
 from hpcosim_protocol import Placement
 from hpcosim_workloads.applied_rules import AppliedRules
-from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobLines, JobProfile
+from hpcosim_workloads.errors import LineError, WorkloadError
+from hpcosim_workloads.logs.job_line import NO_PROFILES, JobLine, JobProfile
+from hpcosim_workloads.logs.job_lines import JobLines
 from hpcosim_workloads.logs.log_file import numbered_lines
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.logs.requirements import NodesOf
+from hpcosim_workloads.table import JobSpec, JobTable
 
 BATSIM = "expected one job per line; a Batsim workload runs with `hpcosim batsim -w`"
 
@@ -35,37 +37,51 @@ def read_jsonl(
     placement: Placement = "cores",
     lenient: bool = False,
     profiles: Mapping[str, JobProfile] = NO_PROFILES,
+    nodes_of: NodesOf | None = None,
 ) -> JobTable:
     """Return the jobs of a file in order of submission.
 
     Args:
         path: the file.
         placement: placement of jobs that state none and whose profile states none.
-        lenient: drop corrupt lines; `JobTable.skipped` counts them as `corrupt_lines`. Default:
-            the first one is an error.
+        lenient: drop corrupt lines and invalid dependencies; `JobTable.skipped` counts them as
+            `corrupt_lines` and `dependencies_dropped`. Default: the first one is an error.
         profiles: job profiles by name. If there are any, every `profile` of a line must be one.
+        nodes_of: returns the nodes of a host list; None: lines state node numbers.
 
     Raises:
         WorkloadError: the file cannot be read, or a line is corrupt; the error names the line.
     """
     decoder = msgspec.json.Decoder(JobLine)
-    jobs = JobLines(placement, profiles)
+    jobs = JobLines(placement, profiles, nodes_of)
     line_s, corrupt_s = 0.0, array("d")
     for number, text in numbered_lines(path):
         if text.isspace():
             continue
         try:
             line = decoder.decode(text)
-            jobs.add(line)
+            jobs.add(line, number)
             line_s = line.submit_s
         except ValueError as error:
             if not lenient:
                 what = BATSIM if _is_batsim(path) else _with_hint(str(error))
                 raise WorkloadError(what, path, number) from None
             corrupt_s.append(line_s)
-    table = jobs.table()
+    dropped: list[JobSpec] = []
+    try:
+        table = jobs.table((lambda _, job: dropped.append(job)) if lenient else None)
+    except LineError as error:
+        raise WorkloadError(str(error), path, error.place) from None
     rows = np.searchsorted(table.submit_s, corrupt_s, side="right")
-    return replace(table, rules=AppliedRules().plus("corrupt_lines", rows, corrupt_s))
+    rules = AppliedRules().plus("corrupt_lines", rows, corrupt_s)
+    return replace(table, rules=_with_dropped(rules, table, dropped))
+
+
+def _with_dropped(rules: AppliedRules, table: JobTable, dropped: Sequence[JobSpec]) -> AppliedRules:
+    """Return the rules with the jobs whose dependency was dropped."""
+    row_of = dict(zip(table.job_id.tolist(), range(len(table)), strict=True)) if dropped else {}
+    rows = [row_of[job.job_id] for job in dropped]
+    return rules.plus("dependencies_dropped", rows, [job.submit_s for job in dropped])
 
 
 def _is_batsim(path: Path) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_line import MAX_MB, NO_PROFILES, JobProfile
+from hpcosim_workloads.logs.job_line import NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
-from hpcosim_workloads.table import MAX_CORES, JobTable
+from hpcosim_workloads.logs.requirements import MAX_MB, NodesOf
+from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, JobTable
 
 FIELDS = 18
 KB_PER_MB = 1000
@@ -30,11 +31,39 @@ NUMBERS = {
     9: "requested time",
     10: "requested memory",
 }
+NAMES = {**INTEGERS, **NUMBERS}
 MAX_KB = MAX_MB * KB_PER_MB
 
 
 Sizes = Literal["requested", "allocated"]
 """Field of an SWF log that states the cores of a job: requested (8) or allocated (5)."""
+FailedJobs = Literal["complete", "fail"]
+"""How jobs end that failed or were cancelled (field 11)."""
+PrecedingJobs = Literal["ignore", "wait"]
+"""Whether a job waits for its preceding job (field 17) and the think time (field 18)."""
+PartitionField = Literal["partition", "queue"]
+"""Field of an SWF log that states the partition of a job: partition (16) or queue (15)."""
+
+FAILED, CANCELLED = 0, 5  # values of the status
+MORE_INTEGERS = {11: "status", 15: "queue number", 17: "preceding job"}
+THINK_TIME = 18
+
+
+class SwfFields(NamedTuple):
+    """Which fields of an SWF log are read, and how. The defaults are those of `read_swf`."""
+
+    sizes: Sizes = "requested"
+    failed_jobs: FailedJobs = "complete"
+    preceding_jobs: PrecedingJobs = "ignore"
+    partition_field: PartitionField = "partition"
+
+    @property
+    def reads_more(self) -> bool:
+        """Whether a field is read that `MORE_INTEGERS` has."""
+        return self[1:] != DEFAULT_FIELDS[1:]
+
+
+DEFAULT_FIELDS = SwfFields()
 
 
 def read_swf(
@@ -44,7 +73,8 @@ def read_swf(
     lenient: bool = False,
     profiles: Mapping[str, JobProfile] = NO_PROFILES,
     zero_run_time: ZeroRunTime = "drop",
-    sizes: Sizes = "requested",
+    fields: SwfFields = DEFAULT_FIELDS,
+    nodes_of: NodesOf | None = None,
 ) -> JobTable:
     """Return the usable jobs of an SWF log, plain or gzipped.
 
@@ -52,6 +82,8 @@ def read_swf(
 
     Rules that drop or change a job; `JobTable.skipped` counts the jobs of each rule:
 
+    - `cancelled_while_waiting`: dropped, with `failed_jobs="fail"`: the status (field 11) is 5 and
+      the run time is 0 or -1.
     - `run_time_unknown_or_zero`: dropped, the run time (field 4) is 0 or -1. With
       `zero_run_time="keep"` a job of run time 0 is kept and ends at the instant it starts; the rule
       for -1 is `run_time_unknown`.
@@ -65,18 +97,27 @@ def read_swf(
     - `corrupt_lines`, `repeated_job_ids`: dropped, the line is corrupt or repeats a job number;
       only if `lenient`.
 
-    The status (field 11) is not read. A job that was cancelled while it waited has no run time in
-    most logs, and the default drops it. With `zero_run_time="keep"` a cancelled job of run time 0
-    is simulated as a job that ran: it waits in the queue, needs its processors at one instant, and
-    counts in the metrics. Keep such jobs to reproduce results of a simulator that keeps them, or if
-    the jobs of the log ran for less than its resolution, 1 s. A job that was cancelled or failed
-    after its start has the run time that it reached.
+    The status (field 11) is not read by default. With `failed_jobs="fail"` jobs of status 0
+    (failed) and 5 (cancelled) fail at their end, which matters to jobs that depend on them. A job
+    that was
+    cancelled while it waited has no run time in most logs, and the default drops it. With
+    `zero_run_time="keep"` a cancelled job of run time 0 is simulated as a job that ran: it waits in
+    the queue, needs its processors at one instant, and counts in the metrics. Keep such jobs to
+    reproduce results of a simulator that keeps them, or if the jobs of the log ran for less than
+    its resolution, 1 s. A job that was cancelled or failed after its start has the run time that it
+    reached.
 
     The memory per task is the requested memory (field 10), or if unknown the used memory (field 7),
     in KB per processor (1000 KB = 1 MB). User, group and partition are the fields 12, 13 and 16;
-    below 0: unknown. A job whose executable number (field 14) is a key of `profiles` has that
-    profile. The profile supplies what the log lacks: placement, memory volume, maximum energy, and
-    memory if the log states none.
+    below 0: unknown. With `partition_field="queue"` the partition is the queue (field 15).
+
+    A job whose executable number (field 14) is a key of `profiles` has that profile. The profile
+    supplies what the log lacks: placement, memory volume, maximum energy, memory if the log states
+    none, and requirements such as features and generic resources.
+
+    With `preceding_jobs="wait"` a job waits until its preceding job (field 17) is over and the
+    think time (field 18) has passed; its submission time does not change. A preceding job that was
+    dropped or not selected has no effect.
 
     Args:
         path: the file.
@@ -85,14 +126,16 @@ def read_swf(
         profiles: job profiles by executable number. A profile must not set the fields of
             `LOG_FIELDS`, which the log states.
         zero_run_time: drop or keep the jobs whose run time is 0.
-        sizes: source of a job's cores, requested (field 8) or allocated (field 5) processors. If
-            that field is 0 or less, the other one is used.
+        fields: `sizes`: source of a job's cores, requested (field 8) or allocated (field 5)
+            processors; if that field is 0 or less, the other one is used. `failed_jobs`,
+            `preceding_jobs`, `partition_field`: see above.
+        nodes_of: returns the nodes of a host list in a profile; None: nodes have no names.
 
     Raises:
         WorkloadError: the file cannot be read, a line is corrupt (the error names the line), or a
             job's profile sets a field of `LOG_FIELDS`.
     """
-    parse = partial(_parse, profiles=profiles, sizes=sizes)
+    parse = partial(_parse, profiles=profiles, which=fields)
     return read_log(
         path,
         parse,
@@ -100,10 +143,11 @@ def read_swf(
         lenient=lenient,
         profiles=profiles,
         zero_run_time=zero_run_time,
+        nodes_of=nodes_of,
     )
 
 
-def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJob:
+def _parse(line: str, profiles: Mapping[str, JobProfile], which: SwfFields) -> LogJob:
     fields = line.split()
     if len(fields) != FIELDS:
         raise ValueError(f"expected {FIELDS} fields, got {len(fields)}")
@@ -126,29 +170,57 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], sizes: Sizes) -> LogJo
         raise ValueError(f"{_named(number)}: expected a number up to {MAX_KB:g} KB, got {kb:g}")
     memory_kb = requested_kb if requested_kb > 0 else max(used_kb, 0.0)
     profile = fields[13] if fields[13] in profiles else ""
-    first, second = (requested, allocated) if sizes == "requested" else (allocated, requested)
+    first, second = requested, allocated
+    if which.sizes == "allocated":
+        first, second = allocated, requested
     cores = first if first > 0 else second
     memory_mb = memory_kb / KB_PER_MB
-    return checked(
-        LogJob(job_id, submit_s, run_s, requested_s, cores, memory_mb, profile, *submitter)
-    )
+    job = LogJob(job_id, submit_s, run_s, requested_s, cores, memory_mb, profile, *submitter)
+    return checked(_with_more(job, fields, which) if which.reads_more else job)
 
 
-def _check_numbers(fields: Sequence[str]) -> None:
-    """Check that the fields that are read are numbers in decimal notation.
+def _with_more(job: LogJob, fields: Sequence[str], which: SwfFields) -> LogJob:
+    """Return a job with the fields that are not read by default."""
+    _check_numbers(fields, {**MORE_INTEGERS, THINK_TIME: "think time"})
+    status, queue, preceding_id = (int(fields[number - 1]) for number in MORE_INTEGERS)
+    if which.failed_jobs == "fail":
+        cancelled = status == CANCELLED and job.run_s <= 0
+        job = job._replace(fails=status in (FAILED, CANCELLED), cancelled=cancelled)
+    if which.partition_field == "queue":
+        job = job._replace(partition=queue)
+    if which.preceding_jobs == "wait" and preceding_id > 0:
+        if preceding_id >= job.job_id:
+            what = f"expected a job number below {job.job_id}, got {preceding_id}"
+            raise ValueError(f"field 17 (preceding job): {what}")
+        think_s = float(fields[THINK_TIME - 1])
+        if not think_s <= MAX_TIME_S:
+            what = f"expected a number up to {MAX_TIME_S:g} s, got {think_s:g}"
+            raise ValueError(f"field 18 (think time): {what}")
+        job = job._replace(preceding_id=preceding_id, think_s=max(think_s, 0.0))
+    return job
+
+
+def _check_numbers(fields: Sequence[str], names: Mapping[int, str] = NAMES) -> None:
+    """Check that fields are numbers in decimal notation.
+
+    Args:
+        fields: all fields of the line.
+        names: names of the fields to check, by number.
 
     Raises:
         ValueError: one is not; the error has its number, its name and its text.
     """
-    for number in sorted({**INTEGERS, **NUMBERS}):
-        parse, expected = (int, "an integer") if number in INTEGERS else (float, "a number")
+    for number in sorted(names):
+        whole = number in INTEGERS or number in MORE_INTEGERS
+        parse, expected = (int, "an integer") if whole else (float, "a number")
         text = fields[number - 1]
         try:
             parse(text.replace("_", "?"))
         except ValueError:
             short = repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
-            raise ValueError(f"{_named(number)}: expected {expected}, got {short}") from None
+            where = f"field {number} ({names[number]})"
+            raise ValueError(f"{where}: expected {expected}, got {short}") from None
 
 
 def _named(number: int) -> str:
-    return f"field {number} ({INTEGERS.get(number) or NUMBERS[number]})"
+    return f"field {number} ({NAMES[number]})"

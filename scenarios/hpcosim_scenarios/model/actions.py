@@ -1,0 +1,134 @@
+"""The actions section of a scenario: what users and administrators do to jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.bounds import Seconds
+from hpcosim_server.engine.site_events import JobAction
+from hpcosim_workloads.logs.dependencies import Reference, parse_reference
+from hpcosim_workloads.table import JobTable
+
+Time = Annotated[float, Meta(ge=-1e12, le=1e12)]
+JobNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)] | Annotated[str, Meta(max_length=100)]
+
+FIELD = "$.actions"
+ATTRIBUTES = {
+    "hold": ("requeue",),
+    "begin_s": ("requeue", "update"),
+    **dict.fromkeys(("requested_s", "priority", "nice", "array_limit"), ("update",)),
+}
+"""Attributes of actions, and the kinds that they apply to."""
+
+
+class Action(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Something that a user or an administrator does to a job at a given time.
+
+    An action has no effect on a job that is over, or in a state that does not permit it.
+
+    Attributes:
+        at_s: simulation time, s. A selection of jobs does not move it.
+        job: number of the job; `7_3`: task 3 of array 7. The number of an array stands for all its
+            tasks.
+        kind: `cancel`, `hold`, `release`, `requeue`, `suspend`, `resume`, or `update` (of the
+            attributes below).
+        hold: with `requeue`: also hold the job.
+        begin_s: with `requeue` and `update`: earliest start, s.
+        requested_s: with `update`: requested run time, s.
+        priority: with `update`: priority that an administrator sets.
+        nice: with `update`: number that lowers the priority.
+        array_limit: with `update`: maximum number of tasks of the array that run at once.
+    """
+
+    at_s: Time
+    job: JobNumber
+    kind: Literal["cancel", "hold", "release", "requeue", "suspend", "resume", "update"]
+    hold: bool = False
+    begin_s: Time | None = None
+    requested_s: Seconds | None = None
+    priority: Annotated[int, Meta(ge=0, le=2**32)] | None = None
+    nice: Annotated[int, Meta(ge=-(2**31), le=2**31)] | None = None
+    array_limit: Annotated[int, Meta(ge=0, lt=2**31)] | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ATTRIBUTES if getattr(self, name) not in (None, False)]
+        for name in given:
+            if self.kind not in ATTRIBUTES[name]:
+                kinds = " and ".join(ATTRIBUTES[name])
+                raise ValueError(f"{name} applies to {kinds}; remove it")
+        if self.kind == "update" and not given:
+            changed = ", ".join(name for name, kinds in ATTRIBUTES.items() if "update" in kinds)
+            raise ValueError(f"expected at least one of {changed} with update, got none")
+        parse_reference(str(self.job))
+
+    @property
+    def reference(self) -> Reference:
+        """The job, array or task of the action."""
+        return parse_reference(str(self.job))
+
+
+def job_actions(actions: Iterable[Action], jobs: JobTable) -> Iterator[JobAction]:
+    """Yield the actions on jobs of a table; actions on other jobs are left out.
+
+    Args:
+        actions: the actions.
+        jobs: the jobs.
+    """
+    numbers, tasks = _numbers(jobs)
+    for action in actions:
+        for number in _found(action.reference, numbers, tasks):
+            yield JobAction(
+                at_s=action.at_s,
+                job_id=number,
+                kind=action.kind,
+                hold=action.hold,
+                begin_s=action.begin_s,
+                requested_s=action.requested_s,
+                priority=action.priority,
+                nice=action.nice,
+                array_limit=action.array_limit,
+            )
+
+
+def check_actions(actions: Iterable[Action], jobs: JobTable) -> None:
+    """Check that each action names a job of the workload.
+
+    Args:
+        actions: the actions.
+        jobs: the jobs of the source, before a selection.
+
+    Raises:
+        ScenarioError: one does not; has the field, not file and line.
+    """
+    numbers, tasks = _numbers(jobs)
+    for place, action in enumerate(actions):
+        if not _found(action.reference, numbers, tasks):
+            what = f"the workload has no job {action.reference}"
+            raise ScenarioError(what, field=f"{FIELD}[{place}].job")
+
+
+Tasks = dict[int, dict[int, int]]
+"""Job numbers by index, by array."""
+
+
+def _numbers(jobs: JobTable) -> tuple[set[int], Tasks]:
+    tasks: Tasks = {}
+    for number, code in zip(jobs.job_id.tolist(), jobs.request.tolist(), strict=True):
+        if code >= 0 and (array := jobs.requests[code].array_id) is not None:
+            tasks.setdefault(array, {})[jobs.requests[code].array_index] = number
+    return set(jobs.job_id.tolist()), tasks
+
+
+def _found(reference: Reference, numbers: set[int], tasks: Tasks) -> tuple[int, ...]:
+    """Return the numbers of the jobs that a reference stands for."""
+    of_array = tasks.get(reference.job_id)
+    if reference.task is None:
+        if of_array is not None:
+            return tuple(of_array.values())
+        return (reference.job_id,) if reference.job_id in numbers else ()
+    number = (of_array or {}).get(reference.task)
+    return () if number is None else (number,)

@@ -1,0 +1,138 @@
+"""Events for clients of earlier editions of the protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+
+from hpcosim_protocol import (
+    DecisionRejected,
+    Event,
+    JobCompleted,
+    JobEligible,
+    JobHeld,
+    JobRequest,
+    JobRequeued,
+    JobResumed,
+    JobStarted,
+    JobState,
+    JobSubmitted,
+    JobSuspended,
+    JobUpdated,
+    NodeDrained,
+    NodeFailed,
+    NodeRepaired,
+    RejectionCode,
+)
+from hpcosim_server.engine.outbox import Outbox, mask_of
+from hpcosim_server.service.translation import Translation
+
+NEW_STATES = {"failed", "cancelled", "preempted", "deadline"}
+HELD = JobRequest(hold=True)
+
+
+def received(*events: Event) -> list[Event]:
+    """Return what a client of edition 1.6 receives for events."""
+    translation = Translation()
+    return [each for event in events for each in translation.events(event)]
+
+
+def test_a_job_is_submitted_when_it_is_eligible() -> None:
+    """The client learns of a job at the time from which it may be allocated."""
+    submitted = JobSubmitted(1.0, 7, 4, 60.0, user="ann", request=HELD, eligible=False)
+
+    assert received(submitted) == []
+    assert received(submitted, JobEligible(5.0, 7)) == [
+        JobSubmitted(5.0, 7, 4, 60.0, user="ann", request=HELD)
+    ]
+
+
+@pytest.mark.parametrize(
+    "waits_again", [JobHeld(3.0, 7), JobRequeued(3.0, 7, "node_failed")], ids=["held", "requeued"]
+)
+def test_a_job_that_waits_again_is_killed_and_submitted_again(waits_again: Event) -> None:
+    """A job that is held or requeued ends for the client, and comes back when it is eligible."""
+    assert received(
+        JobSubmitted(1.0, 7, 4, 60.0),
+        waits_again,
+        JobUpdated(4.0, 7, 90.0, JobRequest(nice=1)),
+        JobEligible(9.0, 7),
+        JobCompleted(10.0, 7, "killed"),
+    ) == [
+        JobSubmitted(1.0, 7, 4, 60.0),
+        JobCompleted(3.0, 7, "killed"),
+        JobSubmitted(9.0, 7, 4, 90.0, request=JobRequest(nice=1)),
+        JobCompleted(10.0, 7, "killed"),
+    ]
+
+
+def test_a_job_that_the_client_does_not_know_ends_without_event() -> None:
+    """The end of a job that never was eligible, or that waits again, is not reported."""
+    assert (
+        received(JobSubmitted(1.0, 7, 4, 60.0, eligible=False), JobCompleted(2.0, 7, "cancelled"))
+        == []
+    )
+    assert received(
+        JobSubmitted(1.0, 7, 4, 60.0), JobHeld(2.0, 7), JobCompleted(3.0, 7, "cancelled")
+    )[1:] == [JobCompleted(2.0, 7, "killed")]
+
+
+@pytest.mark.parametrize("state", get_args(JobState))
+def test_states_are_those_of_earlier_editions(state: JobState) -> None:
+    """A final state of edition 1.7 is reported as one that the client knows."""
+    ended = received(JobSubmitted(1.0, 7, 4, 60.0), JobCompleted(2.0, 7, state))[-1]
+
+    assert isinstance(ended, JobCompleted)
+    assert ended.state not in NEW_STATES
+    assert ended.state == state or state in NEW_STATES
+
+
+@pytest.mark.parametrize("code", get_args(RejectionCode))
+def test_codes_answer_decisions_of_earlier_editions(code: RejectionCode) -> None:
+    """A code of edition 1.7 for an allocation is reported as one that the client knows."""
+    (event,) = received(DecisionRejected(1.0, 2, 0, "allocate_job", code, "a reason", 7))
+
+    assert isinstance(event, DecisionRejected)
+    assert (
+        re.fullmatch("(job_not_eligible|node_unav|reserved|insuff|constraint).*", event.code)
+        is None
+    )
+    assert (event.reason, event.job_id) == ("a reason", 7)
+
+
+def test_other_events_of_edition_1_7_are_left_out() -> None:
+    """Suspension is not reported; a drained node counts as failed."""
+    started = JobStarted(1.0, 7, [0], [4])
+    nodes: Sequence[Event] = (NodeFailed(4.0, 1), NodeRepaired(5.0, 0))
+
+    assert received(
+        started, JobSuspended(2.0, 7), JobResumed(3.0, 7), NodeDrained(3.0, 0), *nodes
+    ) == [started, NodeFailed(3.0, 0), *nodes]
+
+
+def test_a_snapshot_replaces_what_the_client_knows() -> None:
+    """After a snapshot, the jobs in it are those that the client knows."""
+    translation = Translation()
+    translation.events(JobSubmitted(1.0, 7, 4, 60.0))
+    eligible = JobSubmitted(0.0, 9, 1, 10.0)
+    waiting = JobSubmitted(0.0, 8, 1, 10.0, eligible=False)
+
+    assert translation.snapshot([eligible, waiting, JobSuspended(5.0, 9)]) == [eligible]
+    assert translation.events(JobEligible(6.0, 8)) == (JobSubmitted(6.0, 8, 1, 10.0),)
+    assert translation.events(JobHeld(6.0, 9)) == (JobCompleted(6.0, 9, "killed"),)
+
+
+def test_translated_events_wake_the_client() -> None:
+    """An event that is left out does not wake the client; one that takes its place does."""
+    outbox = Outbox()
+    outbox.translate = Translation().events
+    wake = mask_of(["job_submitted"])
+
+    outbox.add(JobSubmitted(1.0, 7, 4, 60.0, eligible=False))
+    assert (outbox.kinds & wake, outbox.events) == (0, [])
+    outbox.add(JobEligible(2.0, 7))
+    assert outbox.kinds & wake
+    assert outbox.take() == [JobSubmitted(2.0, 7, 4, 60.0)]
