@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_results.frame import Frame
+from hpcosim_server.record.periods import PERIOD_ENDS
 from hpcosim_server.record.recording import STATES
 
 Ints = NDArray[np.int64]
@@ -107,7 +108,13 @@ def by_job(frame: Frame, rows: str, column: str, missing: float = math.nan) -> F
 def states_of(frame: Frame) -> list[str]:
     """Return the state of each job at the end of the run, one of `STATES`."""
     codes = np.zeros(len(frame.columns["job.id"]), np.int64)
-    codes[frame.columns["start.job"]] = STATES.index("running")
+    columns, start = frame.columns, frame.columns["start.job"]
+    codes[start] = STATES.index("running")
+    requeued = columns["pause.why"] != PERIOD_ENDS.index("suspended")
+    last = np.full(len(codes), -1, np.int64)
+    last[start] = np.arange(len(start))  # the last assignment counts
+    ended = columns["pause.start"][requeued]
+    codes[start[ended[last[start[ended]] == ended]]] = STATES.index("waiting")
     codes[frame.columns["end.job"]] = frame.columns["end.state"]
     return [STATES[code] for code in codes.tolist()]
 

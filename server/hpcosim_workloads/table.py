@@ -22,7 +22,7 @@ MAX_CORES = 2**31 - 1
 NAMED = ("user", "group", "partition", "account", "qos")
 """Columns of names: the column has indices into a tuple of names."""
 
-NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(dict.fromkeys(NAMED, ("",)))
+NO_NAMES: Mapping[str, tuple[str, ...]] = dict.fromkeys(NAMED, ("",))
 
 
 class JobSpec(NamedTuple):

@@ -16,11 +16,17 @@ from hpcosim_experiments.model.experiment import KINDS as EXPERIMENT_KINDS
 from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
+from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.record.forecasts import LEAD_CLASSES_S, errors_by_lead
+from hpcosim_server.record.interruptions import interruptions
+from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.results import Run
+from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_server.record.tables import TABLES
 from hpcosim_server.service.status import Cause
+from support import site_scenes
 from support.paths import ROOT, SCENARIOS
+from support.simulating import cluster_of
 
 pytest.importorskip("griffe")
 from docs.generate import commands, experiment, layers, metrics, results, scenario, schedulers
@@ -92,6 +98,21 @@ def test_example_scenarios_are_valid(tmp_path: Path) -> None:
     assert names == ["example", "cluster"]
 
 
+def _interrupted_run() -> RunRecord:
+    """Return a run with an interruption of each kind."""
+    recording = Recording()
+    for state in ("failed", "cancelled", "preempted", "deadline"):
+        row = recording.submitted(site_scenes.job(len(recording) + 1))
+        for cause in ("node_failed", "decision"):
+            recording.started(row, 0.0, [0], [1])
+            recording.requeued(row, 1.0, cause, 1.0)
+        recording.started(row, 1.0, [0], [1])
+        recording.suspended(row, 2.0)
+        recording.ended(row, 3.0, state)
+    recording.powered(3.0, 0, "down")
+    return record_of(Cluster(cluster_of(1), 0.0), recording, 0.0, 4.0)
+
+
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
     # `office-hours` has metrics of cost, jobs with deadlines have metrics of lateness, and
@@ -104,7 +125,7 @@ def test_each_metric_has_a_definition() -> None:
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
-    assert set(defined) == {*found, *forecasts}
+    assert set(defined) == {*found, *forecasts, *interruptions(_interrupted_run())}
     assert all(defined.values())
 
 

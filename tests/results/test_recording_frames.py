@@ -31,6 +31,7 @@ from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.service.session import Opened
+from hpcosim_view.runs import states_of
 from support import site_scenes
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene
@@ -232,7 +233,9 @@ def test_frames_of_several_runs_are_the_frame_of_the_folder() -> None:
     assert moment(first, 5.0).running.job.tolist() == [1]
     simulation.advance([ResumeJob(1)], elapsed_s=1.0, wake_on=["job_resumed"])
     simulation.advance([RequeueJob(1)], elapsed_s=1.0, wake_on=["job_requeued"])
-    assert moment(append([first, reader.frame()]), 14.0).waiting.job.tolist() == [0]
+    then = append([first, reader.frame()])
+    assert moment(then, 14.0).waiting.job.tolist() == [0]
+    assert states_of(then) == ["waiting", "completed"]
     simulation.advance([AllocateJob(1, [1, 0])])
     whole, folder = RecordingReader(run).frame(), folder_of(simulation)
     for name in ("start", "box", "pause"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hpcosim_protocol import (
     AllocateJob,
     Checkpointing,
     Decision,
+    Event,
     KillJob,
     NodeGroup,
     NodePowerChanged,
@@ -39,7 +41,7 @@ from hpcosim_server.engine.site_events import (
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.results import Run, write_results
-from support.site_scenes import final_states, job, rejection, table, told
+from support.site_scenes import final_states, job, rejection, table
 
 NODE = Processor(2, 1.0, 100.0, 10.0, 0.5)
 ONE = AllocateJob(1, [0])
@@ -59,6 +61,15 @@ def simulate(
 def later(simulation: Simulation, elapsed_s: float, *decisions: Decision) -> list[Any]:
     """Carry out decisions after a time, at once, and return all events up to then."""
     return simulation.advance(decisions, elapsed_s=elapsed_s, wake_on=["job_suspended"]).events
+
+
+def told(events: Sequence[Event]) -> list[tuple[float, str, int]]:
+    """Return time, type and job of the events of jobs."""
+    return [
+        (event.time_s, type(event).__name__, job_id)
+        for event in events
+        if (job_id := getattr(event, "job_id", None)) is not None
+    ]
 
 
 def play_on(simulation: Simulation) -> None:

@@ -156,7 +156,7 @@ def test_a_node_that_is_not_on_has_slices_of_power_states() -> None:
 def test_the_integral_of_power_is_the_energy() -> None:
     """The integral of each power counter is the energy of its state."""
     trace = trace_of()
-    for state in NODE_STATES:
+    for state in NODE_STATES[:-1]:  # no node is down
         points = samples(trace, f"power, {state}")
         assert points[-1][0] == NOW_S * NS
         energy_j = sum(value * (after - at) / NS for (at, value), (after, _) in pairwise(points))
