@@ -97,16 +97,14 @@ def _any(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
 
 def _fewest_idle(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
     need, gpus = gpu_need(job), here.gpus[nodes]
-    idle = ((gpus == WHOLE_DEVICE) & (here.total[nodes] > 0)).sum(axis=1)
-    count = (here.total[nodes] > 0).sum(axis=1)
     shared = ((gpus < WHOLE_DEVICE) & (gpus >= max(need.part, 1))).any(axis=1)
     only_used = shared & (0 < need.part < WHOLE_DEVICE)
     in_use = here.cores[nodes] < here.nodes.capacity[nodes]
-    taken = np.where(only_used, 0, need.gpus)
     kind = np.select([only_used, in_use], [0, 1], 2)
-    left = np.where(kind == 2, count, np.where(kind == 1, idle - taken, gpus.sum(axis=1)))
-    best = int(np.lexsort((nodes, left, kind))[0])
-    return GpuPlace(int(nodes[best]), filling(need, here, int(nodes[best])))
+    # All nodes in use need equally many idle GPUs.
+    order = np.select([kind == 0, kind == 2], [gpus.sum(axis=1), (gpus > 0).sum(axis=1)], 0)
+    node = int(nodes[np.lexsort((nodes, order, kind))[0]])
+    return GpuPlace(node, filling(need, here, node))
 
 
 def _least_left(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
