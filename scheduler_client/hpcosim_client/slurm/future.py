@@ -153,8 +153,10 @@ class Future:
             return None
         if self._fits(candidate, nodes, 0):
             return now, 0
-        window, at = FIRST_WINDOW_S, 0
         ends = self.ends
+        if not ends or not self._fits(candidate, nodes, len(ends)):
+            return None
+        window, at = FIRST_WINDOW_S, 0
         while at < len(ends):
             at, last = self._next_group(nodes, at, window)
             if last is None:
