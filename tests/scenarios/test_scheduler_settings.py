@@ -52,7 +52,7 @@ def test_results_are_the_same_with_the_scheduler_in_a_process(
     """The settings reach the scheduler's process; results are equal byte for byte."""
     written = []
     for transport in ("inproc", "ipc"):
-        _, folder = run_scenario(scenario, transport=transport, out=tmp_path / transport)  # type: ignore[arg-type]
+        _, folder = run_scenario(scenario, transport=transport, out=tmp_path / transport)
         written.append((folder / "jobs.csv").read_bytes())
     assert written[0] == written[1]
 

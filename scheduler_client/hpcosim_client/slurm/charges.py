@@ -44,7 +44,6 @@ class Charges:
         }
         self._part_qos = {each.name: each.qos for each in platform.partitions if each.qos}
         self.rows: list[int] = []
-        self._tree = ShareTree(self.associations)
         self._grow()
         self._last_totals = self._totals()
         self._factors: Floats | None = None
@@ -75,18 +74,25 @@ class Charges:
         return job_id in self._charged
 
     def fair_share(self) -> Floats:
-        """Return the fair-share factor of each association at the last calculation, float64[n]."""
-        if self._factors is None or len(self._factors) < len(self.associations.nodes):
-            new = len(self.associations.nodes) - len(self._last_totals)
+        """Return the fair-share factor of each association at the last calculation, float64[n].
+
+        An association that was added later has used nothing: it has 1 until the next calculation.
+        """
+        new = len(self.associations.nodes) - len(self._last_totals)
+        if self._factors is None:
+            tree = ShareTree(self.associations)
             totals = np.append(self._last_totals, np.zeros(new))
             if "no_fair_tree" in self._flags:
-                self._factors = self._tree.classic(
+                self._factors = tree.classic(
                     totals,
                     self.site.priority.fair_share_dampening_factor,
                     depth_oblivious="depth_oblivious" in self._flags,
                 )
             else:
-                self._factors = self._tree.fair_tree(totals)
+                self._factors = tree.fair_tree(totals)
+        missing = len(self.associations.nodes) - len(self._factors)
+        if missing:
+            self._factors = np.append(self._factors, np.ones(missing))
         return self._factors
 
     def association(self, job: Job, partition: str = "") -> int | None:
@@ -99,7 +105,6 @@ class Charges:
         found = self.associations.of(job, partition or self.tres_of.partitions_of(job)[0])
         if len(self.rows) < len(self.associations.nodes):
             self._grow()
-            self._tree = ShareTree(self.associations)
         return found
 
     def qos_of(self, job: Job, partition: str = "") -> tuple[str, ...]:
