@@ -5,8 +5,8 @@ one by one in random order and never leave. The list of tasks is filled up with 
 at random until they ask for 1.3 times the GPU capacity. A task that does not fit is dropped. A CPU
 core of the platform here is a thousandth of a core there, so that all numbers are whole.
 
-`python -m benchmarks.gpu_packing FOLDER [SEEDS] [POLICY ...]` prints the shares of all GPUs that are
-allocated, in per cent; FOLDER has the two files of the data.
+`python -m benchmarks.gpu_packing FOLDER [SEEDS] [POLICY ...]` prints the shares of all GPUs that
+are allocated, in per cent; FOLDER has the two files of the data.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import csv
 import gzip
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -37,6 +38,7 @@ POLICIES: Mapping[str, Callable[[JobMix], Policy]] = {
     "gpu-packing": lambda _: gpu_packing(),
     "best-fit": lambda _: best_fit(),
     "fgd": fgd,
+    "fgd, exact": partial(fgd, exact=True),
 }
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from hpcosim_client.demand import NodeChoice
 from hpcosim_client.demands import Demands
+from hpcosim_client.devices import Devices
 from hpcosim_client.job import Allocation, Bools, Ints, Job
-from hpcosim_client.placing import Devices, Placing, allocation_of, offered, place
+from hpcosim_client.placing import Placing, allocation_of, offered, place
 from hpcosim_client.slots import Slots
 from hpcosim_protocol import Platform
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.devices import Devices, device_amounts
 from hpcosim_client.job import Allocation, Held, Ints, Job
 from hpcosim_client.slots import BYTES_PER_MB, UNLIMITED, Slots
-from hpcosim_protocol import JobRequest, ProtocolError
+from hpcosim_protocol import ProtocolError
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,
     choose_devices,
-    gres_on,
     memory_on,
-    provides,
     tasks_on,
     thousandths,
 )
-
-Devices = Sequence[Mapping[str, Sequence[int]]]
-"""Numbers of devices on each node of an allocation, by name of the resource with its type."""
 
 
 class Placing(NamedTuple):
@@ -264,49 +260,3 @@ def _free(nodes: Ints, amounts: Ints, slots: Slots) -> list[dict[str, list[int]]
         {name: amounts[table].tolist() for name, table in slots.devices_of(node).items()}
         for node in nodes.tolist()
     ]
-
-
-def device_amounts(
-    request: JobRequest, tasks: Sequence[int], chosen: Devices
-) -> list[tuple[int, str, int, int]] | None:
-    """Return what a job holds of stated devices; None: they are not those of its request.
-
-    Args:
-        request: request of the job.
-        tasks: number of tasks on each node.
-        chosen: numbers of the devices on each node, one for each part.
-
-    Returns:
-        Index of the node in `tasks`, name with type, number of the device, and thousandths.
-    """
-    left = [{name: list(numbers) for name, numbers in node.items()} for node in chosen]
-    if len(left) != len(tasks):
-        return None
-    found: list[tuple[int, str, int, int]] = []
-    for at, count in enumerate(tasks):
-        for name, part, parts in gres_on(request, count):
-            taken = _taken(left[at], name, parts)
-            if len(taken) < parts:
-                return None
-            found += [(at, typed, number, part) for typed, number in taken]
-    for name, amount in request.gres_per_job.items():
-        part = min(thousandths(amount), WHOLE_DEVICE)
-        missing = thousandths(amount) // part
-        for at, node in enumerate(left):
-            taken = _taken(node, name, missing)
-            missing -= len(taken)
-            found += [(at, typed, number, part) for typed, number in taken]
-        if missing:
-            return None
-    return None if any(any(node.values()) for node in left) else found
-
-
-def _taken(left: Mapping[str, list[int]], name: str, parts: int) -> list[tuple[str, int]]:
-    """Remove up to `parts` devices that meet a request from those left, and return them."""
-    taken: list[tuple[str, int]] = []
-    for typed, numbers in left.items():
-        if provides(typed, name):
-            count = parts - len(taken)
-            taken += [(typed, number) for number in numbers[:count]]
-            del numbers[:count]
-    return taken

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
+from hpcosim_client.devices import Devices
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.explanation import check_explanation
 from hpcosim_client.job import Allocation, Job
-from hpcosim_client.placing import Devices
+from hpcosim_client.job_decisions import JobDecisions
 from hpcosim_client.power_exchange import PowerExchange
-from hpcosim_client.scheduler_state import SchedulerState
 from hpcosim_protocol import (
     AllocateJob,
     CancelAlarm,
-    Decision,
     Event,
     EventKind,
     Explain,
-    KillJob,
     Platform,
-    RejectJob,
-    RequeueJob,
-    ResumeJob,
     SetAlarm,
-    SetCheckpoint,
     SetNodePower,
     SubmitJob,
-    SuspendJob,
 )
-from hpcosim_protocol.decisions import KilledAs, RejectedAs
 
 POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
 
@@ -39,7 +30,7 @@ FIRST_ALLOCATED_ALARM = 2**62
 """The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
 
 
-class View(SchedulerState):
+class View(JobDecisions):
     """The state of the cluster (see `SchedulerState`) and the decisions of a policy.
 
     Decisions take effect in the view immediately: a started job leaves the queue and occupies its
@@ -83,10 +74,8 @@ class View(SchedulerState):
         self.power_exchange = PowerExchange(len(self.nodes.free))
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0
-        self.decisions: list[Decision] = []
         self.explains = explains
         self.head: Job | None = None
-        self._rejected_now: set[int] = set()
         self._next_alarm = FIRST_ALLOCATED_ALARM
         self._window_alarm: int | None = None
 
@@ -148,81 +137,6 @@ class View(SchedulerState):
             return False
         self._start(job, allocation)
         return True
-
-    def reject(self, job: Job, *, state: RejectedAs = "rejected", reason: str = "") -> None:
-        """End a waiting job; it leaves the queue, or the pending jobs, with the next events.
-
-        Args:
-            job: a job of `queue` or `pending`.
-            state: its final state.
-            reason: reason, for people; empty: none.
-        """
-        self._rejected_now.add(job.job_id)
-        self.decisions.append(RejectJob(job.job_id, state, reason))
-
-    def kill(self, job: Job, *, grace_s: float = 0.0, state: KilledAs = "killed") -> None:
-        """Kill a running or suspended job; it leaves the view with the events of its end.
-
-        Args:
-            job: the job.
-            grace_s: time for which the job goes on, simulated seconds.
-            state: its final state.
-        """
-        self.decisions.append(KillJob(job.job_id, grace_s, state))
-
-    def requeue(self, job: Job, *, begin_s: float | None = None, grace_s: float = 0.0) -> None:
-        """End the run of a job and let it wait again; it is in `pending` with the next events.
-
-        Args:
-            job: a running or suspended job with `request.requeue`.
-            begin_s: earliest time at which it may start again, simulated seconds; None: now.
-            grace_s: time for which the run goes on, simulated seconds.
-        """
-        self.decisions.append(RequeueJob(job.job_id, begin_s, grace_s))
-
-    def suspend(self, job: Job) -> None:
-        """Suspend a running job. Its cores are free immediately; it keeps its other resources.
-
-        Raises:
-            PolicyError: the job does not run.
-        """
-        if job.job_id not in self.running:
-            raise PolicyError(f"job {job.job_id} cannot be suspended: it is not running")
-        self._suspend(job.job_id, self.now_s)
-        self.decisions.append(SuspendJob(job.job_id))
-
-    def resume(self, job: Job) -> bool:
-        """Resume a suspended job if its cores are free, and return whether it runs again.
-
-        Raises:
-            PolicyError: the job is not suspended.
-        """
-        if job.job_id not in self.suspended:
-            raise PolicyError(f"job {job.job_id} cannot be resumed: it is not suspended")
-        place = job.allocation
-        if place is not None and (self.nodes.idle_cores(place.nodes) < place.cores_per_node).any():
-            return False
-        self._resume(job.job_id, self.now_s)
-        self.decisions.append(ResumeJob(job.job_id))
-        return True
-
-    def set_checkpoint(self, job: Job, interval_s: float) -> None:
-        """Set the computing time between two checkpoints of a waiting job.
-
-        Args:
-            job: a job of `queue` or `pending` with `request.checkpointing`.
-            interval_s: simulated seconds, > 0.
-
-        Raises:
-            PolicyError: the job writes no checkpoints, or the interval is not above 0.
-        """
-        if job.request is None or job.request.checkpointing is None:
-            raise PolicyError(f"job {job.job_id} writes no checkpoints: its request states no cost")
-        if not 0.0 < interval_s < math.inf:
-            raise PolicyError(
-                f"checkpoint interval of job {job.job_id}: expected seconds > 0, got {interval_s}"
-            )
-        self.decisions.append(SetCheckpoint(job.job_id, interval_s))
 
     def submit(self, job: SubmitJob) -> None:
         """Submit a job, if the scenario has `dynamic_jobs: true`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from hypothesis import strategies as st
 
@@ -53,7 +54,9 @@ def platforms(draw: st.DrawFn, *, reserves: bool = True) -> Platform:
             users=("ann",),
         )
         reservations = (window,)
-    consumable = draw(st.sampled_from([("cores",), ("cores", "memory"), ("memory",)]))
+    consumable: tuple[Literal["cores", "memory"], ...] = draw(
+        st.sampled_from([("cores",), ("cores", "memory"), ("memory",)])
+    )
     return Platform(groups, consumable, parts, reservations, {"matlab": 2})
 
 

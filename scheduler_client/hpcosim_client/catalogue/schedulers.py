@@ -35,6 +35,8 @@ from hpcosim_client.heuristics.conservative import conservative
 from hpcosim_client.heuristics.easy import easy
 from hpcosim_client.heuristics.easy_aware import easy_aware
 from hpcosim_client.heuristics.esjf import esjf
+from hpcosim_client.heuristics.fragmentation import fgd
+from hpcosim_client.heuristics.gpu_packing import best_fit, gpu_packing, gpu_random
 from hpcosim_client.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_client.heuristics.list_scheduling import (
     Start,
@@ -46,6 +48,7 @@ from hpcosim_client.heuristics.list_scheduling import (
 from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
 from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
 from hpcosim_client.heuristics.scripted import read_schedule, scripted
+from hpcosim_client.heuristics.young_daly import young_daly
 from hpcosim_client.names import canonical, spelled
 from hpcosim_client.power.settings import NAMES
 from hpcosim_client.view import Policy, View
@@ -66,6 +69,7 @@ LISTS: Mapping[str, Callable[[Start], Policy]] = {
 BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
     "easy": lambda awareness: easy if awareness == "unaware" else easy_aware(awareness),
     "conservative": conservative,
+    "young-daly": lambda awareness: young_daly(BACKFILLING["easy"](awareness)),
 }
 """Factories of schedulers with reservations; they support every awareness of power states."""
 
@@ -75,6 +79,10 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
     "minmin": lambda: min_min,
     "maxmin": lambda: max_min,
     "duplex": lambda: duplex,
+    "gpu-random": gpu_random,
+    "gpu-packing": gpu_packing,
+    "best-fit": best_fit,
+    "fgd": fgd,
     **{f"{rule}-immediate": partial(immediate, rule) for rule in KEYS},
     **{f"{rule}-chained": partial(immediate, rule, chained=True) for rule in KEYS},
 }

@@ -30,6 +30,7 @@ SCHEDULERS: Mapping[str, str] = {
     "scheduler.settings",
     "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
     "settings: scheduler.settings",
+    "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
     "carbon intensity (Wiesner et al. 2021)",
     "carbon-aware:SETTINGS": "the same with settings, such as "
@@ -41,6 +42,11 @@ SCHEDULERS: Mapping[str, str] = {
     "(Maheswaran et al. 1999)",
     "maxmin": "Max-min, batch mode (same paper)",
     "duplex": "the better of minmin and maxmin (Braun et al. 2001)",
+    "gpu-random": "jobs go to any node and any of its GPUs with room",
+    "gpu-packing": "jobs go to GPUs in use before idle ones, and fill nodes in use first",
+    "best-fit": "jobs go to the node with the fewest cores and GPUs left",
+    "fgd": "jobs go where the least GPU capacity becomes unusable for the mix of jobs "
+    "(Weng et al. 2023)",
     "RULE-immediate": "RULE minmin, maxmin or duplex that binds a job to a node at its submission "
     "(Stafford, Bosque 2024)",
     "RULE-chained": "RULE-immediate as the program of the paper runs it, errors included",

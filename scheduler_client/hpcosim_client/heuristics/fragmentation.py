@@ -8,7 +8,12 @@ cores, GPUs and nodes, each with a share of all jobs. The fragmentation of a nod
 - otherwise the free part of those GPUs that have less than the job needs of each.
 
 The fragmentation of a node is the mean over the mix. A job goes to the node, and a job with a share
-to the GPU, with the least increase; of equal ones to the lowest-numbered.
+to the GPU, with the least increase.
+
+The program of the paper (kubernetes-scheduler-simulator, `FGDScore`) compares increases i in
+thousandths by the score floor(100 / (1 + exp(i / 1000))). So increases that differ by less than
+about 40 thousandths are equal. Of equal nodes it takes one at random, of equal GPUs the first. This
+is the default here, as it allocates more than exact increases do.
 """
 
 from __future__ import annotations
@@ -53,15 +58,18 @@ class JobMix:
             nodes: number of nodes of the cluster.
         """
         keys = [key for key in self.jobs if key[1] > 0]
-        everywhere = np.ones(nodes, dtype=np.bool_)
-        masks = [self._nodes.get(key) for key in keys]
+        usable = np.ones((len(keys), nodes), dtype=np.bool_)
+        for row, key in enumerate(keys):
+            mask = self._nodes.get(key)
+            if mask is not None:
+                usable[row] = mask
         parts, part = np.unique([key[1] for key in keys], return_inverse=True)
         return MixedClasses(
             np.array([key[0] for key in keys], dtype=np.int64),
             parts.astype(np.int64),
             part,
             np.array([key[2] for key in keys], dtype=np.int64),
-            np.array([everywhere if mask is None else mask for mask in masks]).reshape(-1, nodes),
+            usable,
             np.array([self.jobs[key] for key in keys]) / max(sum(self.jobs.values()), 1),
         )
 
@@ -73,7 +81,7 @@ class MixedClasses(NamedTuple):
         cores: int64[classes].
         parts: int64[parts], the different thousandths of a GPU that the classes need.
         part: int64[classes], index in `parts`.
-        count: int64[classes], number of GPUs.
+        gpus: int64[classes], number of GPUs.
         nodes: bool[classes, nodes], the nodes that the class may use.
         weight: float64[classes], share of all jobs.
     """
@@ -81,7 +89,7 @@ class MixedClasses(NamedTuple):
     cores: Ints
     parts: Ints
     part: Ints
-    count: Ints
+    gpus: Ints
     nodes: Bools
     weight: Floats
 
@@ -96,7 +104,7 @@ class MixedClasses(NamedTuple):
         roomy = gpus[np.newaxis] >= self.parts[:, np.newaxis, np.newaxis]
         usable = np.where(roomy, gpus, 0).sum(axis=2)
         fits = cores >= self.cores[:, np.newaxis]
-        fits &= roomy.sum(axis=2)[self.part] >= self.count[:, np.newaxis]
+        fits &= roomy.sum(axis=2)[self.part] >= self.gpus[:, np.newaxis]
         fits &= self.nodes[:, nodes]
         used = np.einsum("c,cn,cn->n", self.weight, fits, usable[self.part])
         found: Floats = gpus.sum(axis=1) - used
@@ -109,23 +117,25 @@ class _Known(NamedTuple):
     Attributes:
         cores: int64[nodes], free cores then.
         gpus: int64[nodes, GPUs], free thousandths then.
-        increase: float64[nodes].
+        cost: float64[nodes], infinity where the GPUs have no room; the least is the best.
         column: int64[nodes], the GPU of a job with a share.
     """
 
     cores: Ints
     gpus: Ints
-    increase: Floats
+    cost: Floats
     column: Ints
 
 
-def fgd(mix: JobMix | None = None) -> Policy:
+def fgd(mix: JobMix | None = None, *, exact: bool = False) -> Policy:
     """Return the policy of fragmentation gradient descent; see the module.
 
     Args:
         mix: the mix of jobs, which stays as it is; None: all jobs that have arrived so far.
+        exact: whether increases are compared exactly, and the lowest-numbered of equal nodes is
+            taken; False: as in the program of the paper.
     """
-    gradient = _Gradient(mix)
+    gradient = _Gradient(mix, exact)
     policy = packed(gradient.choose)
 
     def decide(view: View) -> None:
@@ -141,9 +151,11 @@ class _Gradient:
 
     Args:
         mix: the mix of jobs; None: `learn` collects it.
+        exact: see `fgd`.
     """
 
-    def __init__(self, mix: JobMix | None) -> None:
+    def __init__(self, mix: JobMix | None, exact: bool) -> None:
+        self._exact = exact
         self._mix = JobMix() if mix is None else mix
         self._classes: MixedClasses | None = None
         self._known: dict[ClassKey, _Known] = {}
@@ -161,7 +173,9 @@ class _Gradient:
         if self._classes is None:
             self._classes = self._mix.classes(len(here.cores))
         known = self._updated(self._classes, job, here)
-        node, need = int(nodes[np.argmin(known.increase[nodes])]), gpu_need(job)
+        costs, need = known.cost[nodes], gpu_need(job)
+        best = nodes[costs == costs.min()]
+        node = int(best[0] if self._exact else view.rng.choice(best))
         if 0 < need.part < WHOLE_DEVICE:
             return GpuPlace(node, known.column[node : node + 1])
         return GpuPlace(node, filling(need, here, node))
@@ -181,7 +195,8 @@ class _Gradient:
             known.cores[changed], known.gpus[changed] = here.cores[changed], here.gpus[changed]
         if len(changed):
             found = _increases(classes, job, changed, here.cores[changed], here.gpus[changed])
-            known.increase[changed], known.column[changed] = found
+            costs = _costs(found, exact=self._exact)
+            known.cost[changed], known.column[changed] = costs.min(axis=0), costs.argmin(axis=0)
         return known
 
 
@@ -189,13 +204,20 @@ def class_of(job: Job) -> ClassKey:
     """Return the class of a job."""
     need = gpu_need(job)
     choices = () if job.demand is None else job.demand.choices
-    return (job.cores, need.part, need.count, tuple(id(choice.nodes) for choice in choices))
+    return (job.cores, need.part, need.gpus, tuple(id(choice.nodes) for choice in choices))
 
 
-def _increases(
-    classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: Ints
-) -> tuple[Floats, Ints]:
-    """Return by how much a job increases the fragmentation of nodes, and the best GPU of each.
+def _costs(increases: Floats, *, exact: bool) -> Floats:
+    """Return what is minimized instead of increases; infinity stays infinity."""
+    if exact:
+        return increases
+    with np.errstate(over="ignore"):
+        scores = np.floor(100.0 / (1.0 + np.exp(increases / 1000.0)))
+    return np.where(np.isinf(increases), np.inf, -scores)
+
+
+def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: Ints) -> Floats:
+    """Return by how much a job increases the fragmentation of nodes.
 
     Args:
         classes: the mix.
@@ -205,24 +227,23 @@ def _increases(
         gpus: int64[n, GPUs], free thousandths.
 
     Returns:
-        float64[n], infinity where the GPUs have no room, and int64[n].
+        float64[options, n]: an option for each GPU if the job needs a share, else one; infinity
+        where the node has too little.
     """
     need = gpu_need(job)
     before = classes.fragmentation(nodes, cores, gpus)
-    least, column = np.full(len(nodes), np.inf), np.zeros(len(nodes), dtype=np.int64)
     shares = 0 < need.part < WHOLE_DEVICE
-    for option in range(gpus.shape[1] if shares else 1):
-        after, rows = gpus.copy(), gpus[:, option : option + 1].sum(axis=1) >= need.part
+    increases = np.full((gpus.shape[1] if shares else 1, len(nodes)), np.inf)
+    for option, increase in enumerate(increases):
+        after = gpus.copy()
         if shares:
+            rows = gpus[:, option] >= need.part
             after[:, option] -= need.part
         else:
             idle = gpus == WHOLE_DEVICE
-            rows = idle.sum(axis=1) >= need.count
-            after[idle & (idle.cumsum(axis=1) <= need.count)] -= need.part
+            rows = idle.sum(axis=1) >= need.gpus
+            after[idle & (idle.cumsum(axis=1) <= need.gpus)] -= need.part
         rows &= cores >= job.cores
         left = cores[rows] - job.cores
-        increase = np.full(len(nodes), np.inf)
         increase[rows] = classes.fragmentation(nodes[rows], left, after[rows]) - before[rows]
-        better = increase < least
-        least[better], column[better] = increase[better], option
-    return least, column
+    return increases

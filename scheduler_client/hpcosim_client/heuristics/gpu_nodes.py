@@ -19,16 +19,16 @@ class GpuNeed(NamedTuple):
 
     Attributes:
         part: thousandths of each GPU; 0: the job needs none.
-        count: number of GPUs.
+        gpus: number of GPUs.
     """
 
     part: int
-    count: int
+    gpus: int
 
     @property
     def total(self) -> int:
         """Thousandths of all GPUs together."""
-        return self.part * self.count
+        return self.part * self.gpus
 
 
 NO_GPU = GpuNeed(0, 0)
@@ -83,7 +83,8 @@ def fullest(gpus: Ints, part: int) -> Ints:
         gpus: int64[n, GPUs], free thousandths.
         part: thousandths; each row has at least one GPU with them.
     """
-    return np.where(gpus >= part, gpus, 2 * WHOLE_DEVICE).argmin(axis=1)
+    found: Ints = np.where(gpus >= part, gpus, 2 * WHOLE_DEVICE).argmin(axis=1)
+    return found
 
 
 def devices_of(here: GpuNodes, node: int, columns: Ints) -> dict[str, list[int]]:

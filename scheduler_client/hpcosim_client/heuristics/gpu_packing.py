@@ -1,8 +1,8 @@
 """Policies that pack jobs with GPUs on nodes.
 
-Each policy considers the queue in submission order until a job does not fit. A job on one node goes
-to the node, and to the GPUs, that the rule prefers; of equal ones to the lowest-numbered. A job that
-fits on no single node of the cluster fills nodes in ascending order.
+Each policy considers the queue in submission order until a job does not fit. A job goes to the
+node, and to the GPUs, that the rule prefers; of equal ones to the lowest-numbered. A job that fits
+on no single node of the cluster fills nodes in ascending order.
 
 The rules are those of Weng et al. 2023 (Beware of Fragmentation: Scheduling GPU-Sharing Workloads
 with Fragmentation Gradient Descent, USENIX ATC), section 6.1. `fragmentation` has their own policy.
@@ -92,21 +92,19 @@ def best_fit() -> Policy:
 def _any(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
     node, need = int(view.rng.choice(nodes)), gpu_need(job)
     room = np.flatnonzero(here.gpus[node] >= max(need.part, 1))
-    return GpuPlace(node, np.sort(view.rng.permutation(room)[: need.count]))
+    return GpuPlace(node, np.sort(view.rng.permutation(room)[: need.gpus]))
 
 
 def _fewest_idle(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
     need, gpus = gpu_need(job), here.gpus[nodes]
-    idle = ((gpus == WHOLE_DEVICE) & (here.total[nodes] > 0)).sum(axis=1)
-    count = (here.total[nodes] > 0).sum(axis=1)
     shared = ((gpus < WHOLE_DEVICE) & (gpus >= max(need.part, 1))).any(axis=1)
     only_used = shared & (0 < need.part < WHOLE_DEVICE)
     in_use = here.cores[nodes] < here.nodes.capacity[nodes]
-    taken = np.where(only_used, 0, need.count)
     kind = np.select([only_used, in_use], [0, 1], 2)
-    left = np.where(kind == 2, count, np.where(kind == 1, idle - taken, gpus.sum(axis=1)))
-    best = int(np.lexsort((nodes, left, kind))[0])
-    return GpuPlace(int(nodes[best]), filling(need, here, int(nodes[best])))
+    # All nodes in use need equally many idle GPUs.
+    order = np.select([kind == 0, kind == 2], [gpus.sum(axis=1), (gpus > 0).sum(axis=1)], 0)
+    node = int(nodes[np.lexsort((nodes, order, kind))[0]])
+    return GpuPlace(node, filling(need, here, node))
 
 
 def _least_left(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
@@ -123,4 +121,4 @@ def filling(need: GpuNeed, here: GpuNodes, node: int) -> Ints:
     gpus = here.gpus[node]
     if 0 < need.part < WHOLE_DEVICE:
         return fullest(gpus[np.newaxis], need.part)
-    return np.flatnonzero(gpus == WHOLE_DEVICE)[: need.count]
+    return np.flatnonzero(gpus == WHOLE_DEVICE)[: need.gpus]

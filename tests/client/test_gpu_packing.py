@@ -1,0 +1,150 @@
+"""Policies that pack jobs with GPUs, by hand and against the definition of fragmentation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcosim_client import Policy, View, make_policy
+from hpcosim_client.heuristics.fragmentation import JobMix, fgd
+from hpcosim_client.heuristics.gpu_nodes import gpu_need, gpu_nodes
+from hpcosim_client.job import Job
+from hpcosim_protocol import (
+    AllocateJob,
+    JobRequest,
+    JobSubmitted,
+    NodeGroup,
+    Platform,
+    Processor,
+)
+from support.examples import examples
+
+TWO_KINDS = Platform(
+    (
+        NodeGroup(1, (Processor(8),), gres={"gpu:a": 4}),
+        NodeGroup(2, (Processor(8),), gres={"gpu:a": 1, "gpu:b": 1}),
+    )
+)
+
+
+def submitted(job_id: int, gpus: float, cores: int = 1, name: str = "gpu") -> JobSubmitted:
+    """Return the submission of a job on one node."""
+    request = JobRequest(gres_per_node={name: gpus} if gpus else {})
+    return JobSubmitted(0.0, job_id, cores, 10.0, "one_node", request=request)
+
+
+def places(policy: Policy, *gpus: float, cores: int = 1) -> list[tuple[int, dict[str, list[int]]]]:
+    """Return node and GPUs of jobs with these GPUs, which arrive one after the other."""
+    view = View(TWO_KINDS)
+    found = []
+    for number, amount in enumerate(gpus):
+        view.apply(0.0, [submitted(number, amount, cores)])
+        policy(view)
+        (decision,) = [each for each in view.decisions if isinstance(each, AllocateJob)]
+        found.append((decision.nodes[0], decision.gres[0] if decision.gres else {}))
+    return found
+
+
+def test_best_fit_leaves_the_least_and_fills_the_fullest_gpu() -> None:
+    """Shares go to the smaller node and share a GPU; four GPUs are only on the large node."""
+    expected = [(1, {"gpu:a": [0]}), (1, {"gpu:a": [0]}), (0, {"gpu:a": [0, 1, 2, 3]})]
+    assert places(make_policy("best-fit"), 0.5, 0.25, 4.0) == expected
+
+
+def test_gpu_packing_uses_gpus_in_use_first() -> None:
+    """A share joins a GPU in use, a whole GPU is on the node in use, then on an idle node."""
+    expected = [(1, {"gpu:a": [0]}), (1, {"gpu:a": [0]}), (1, {"gpu:b": [0]}), (2, {"gpu:a": [0]})]
+    assert places(make_policy("gpu-packing"), 0.5, 0.5, 1.0, 1.0) == expected
+
+
+def test_random_uses_only_gpus_with_room() -> None:
+    """Seven jobs with a whole GPU and one that needs none all start; each GPU has one job."""
+    found = places(make_policy("gpu-random"), *[1.0] * 7, 0.0)
+    taken = [(node, name, n) for node, gpus in found for name, ns in gpus.items() for n in ns]
+    assert len(set(taken)) == len(taken) == 7
+
+
+def test_fgd_keeps_whole_gpus_for_jobs_that_need_them() -> None:
+    """In a mix of shares and whole GPUs, a share joins the GPU of another share."""
+    assert places(fgd(exact=True), 1.0, 0.5, 0.5)[1:] == [(0, {"gpu:a": [1]})] * 2
+
+
+def slow_fragmentation(jobs: list[Job], cores: int, gpus: list[int]) -> float:
+    """Return the fragmentation of a node that every job may use, by the definition."""
+    total = 0.0
+    for job in jobs:
+        need = gpu_need(job)
+        room = [free for free in gpus if need.part and free >= need.part]
+        runs = job.cores <= cores and need.gpus > 0 and len(room) >= need.gpus
+        total += sum(gpus) - sum(room) if runs else sum(gpus)
+    return total / len(jobs)
+
+
+@examples(100)
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0])), min_size=1),
+    st.lists(st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1000), min_size=4, max_size=4))),
+)
+def test_fragmentation_is_that_of_the_definition(
+    needs: list[tuple[int, float]], nodes: list[tuple[int, list[int]]]
+) -> None:
+    """Whatever the mix and the state of a node."""
+    view, mix = View(TWO_KINDS), JobMix()
+    view.apply(0.0, [submitted(i, gpus, cores) for i, (cores, gpus) in enumerate(needs)])
+    for job in view.queue.values():
+        mix.add(job)
+    found = mix.classes(3).fragmentation(
+        np.zeros(len(nodes), dtype=np.int64),
+        np.array([cores for cores, _ in nodes], dtype=np.int64),
+        np.array([gpus for _, gpus in nodes], dtype=np.int64).reshape(-1, 4),
+    )
+    slow = [slow_fragmentation(view.queue.values(), *node) for node in nodes]
+    assert found.tolist() == pytest.approx(slow)
+
+
+@pytest.mark.slow
+@examples(40)
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0, 2.0]), max_size=12))
+def test_fgd_takes_the_place_with_the_least_increase(amounts: list[float]) -> None:
+    """The increase of the chosen place is the least over all nodes and GPUs."""
+    view, policy, seen = View(TWO_KINDS), fgd(exact=True), []
+    for number, amount in enumerate(amounts):
+        before = gpu_nodes(view.nodes)
+        cores, gpus = before.cores.copy(), before.gpus.copy()
+        view.apply(0.0, [submitted(number, amount)])
+        job = view.queue[number]
+        seen.append(job)
+        policy(view)
+        if not view.decisions:
+            view.queue.pop(number)
+            continue
+        decision = view.decisions[0]
+        assert isinstance(decision, AllocateJob)
+        node, after = decision.nodes[0], gpu_nodes(view.nodes).gpus
+        least = min(increases(seen, job, cores.tolist(), gpus.tolist()), default=math.inf)
+        found = increase(seen, job, int(cores[node]), gpus[node].tolist(), after[node].tolist())
+        assert found == pytest.approx(least)
+
+
+def increase(seen: list[Job], job: Job, cores: int, gpus: list[int], after: list[int]) -> float:
+    """Return by how much a job increases the fragmentation of a node."""
+    later = slow_fragmentation(seen, cores - job.cores, after)
+    return later - slow_fragmentation(seen, cores, gpus)
+
+
+def increases(seen: list[Job], job: Job, cores: list[int], gpus: list[list[int]]) -> list[float]:
+    """Return the increase of every place for a job."""
+    need, found = gpu_need(job), []
+    for free_cores, free in zip(cores, gpus, strict=True):
+        room = [at for at, amount in enumerate(free) if need.part and amount >= need.part]
+        if free_cores < job.cores or len(room) < need.gpus:
+            continue
+        for first in room if need.gpus == 1 else [0]:
+            taken = {first} if need.gpus == 1 else set(room[: need.gpus])
+            after = [amount - need.part * (at in taken) for at, amount in enumerate(free)]
+            found.append(increase(seen, job, free_cores, free, after))
+    return found
