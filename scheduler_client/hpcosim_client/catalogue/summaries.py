@@ -24,13 +24,13 @@ SCHEDULERS: Mapping[str, str] = {
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
     "easy": "EASY backfilling: a reservation for the head of the queue",
     "conservative": "conservative backfilling: a reservation for every job",
-    "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
     "accounts and QOS; settings: scheduler.settings",
     "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
     "scheduler.settings",
     "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
     "settings: scheduler.settings",
+    "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
     "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
     "carbon intensity (Wiesner et al. 2021)",
     "carbon-aware:SETTINGS": "the same with settings, such as "

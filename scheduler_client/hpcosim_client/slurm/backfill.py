@@ -138,7 +138,10 @@ def _earliest(
     settings: PassSettings,
 ) -> tuple[int, Found] | None:
     """Return the earliest start of a job beside planned jobs and reservations."""
-    at = settings.now
+    least = free.not_before(candidate.job.cores, settings.now)
+    if least is None:
+        return None
+    at = space.begin_of(least, settings.now) if windows is None else settings.now
     for _ in range(MOST_TRIES):
         end = at + candidate.limit
         nodes, later = space.free_during(at, end)

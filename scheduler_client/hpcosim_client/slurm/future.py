@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -80,6 +82,7 @@ class Future:
         self._slots, self._order = slots, order
         self._amounts = [amounts.copy()]
         self._cores: list[int] = []
+        self._totals: list[int] | None = None  # free cores by number of ended jobs
         self._offers: dict[tuple[object, int, int], Ints] = {}
 
     @property
@@ -106,6 +109,19 @@ class Future:
                 allocation = self.ends[len(self._cores) - 1].allocation
                 self._cores.append(self._cores[-1] + allocation.cores)
         return self._cores[ended]
+
+    def not_before(self, cores: int, now: int) -> int | None:
+        """Return a time before which no job of `cores` cores can start; None: never.
+
+        It is the end of the running job after which as many cores are free on all nodes together.
+        """
+        if self._totals is None:
+            freed = [each.allocation.cores for each in self.ends]
+            self._totals = list(accumulate(freed, initial=self.cores()))
+        ended = bisect_left(self._totals, cores)
+        if ended == len(self._totals):
+            return None
+        return max(self.ends[ended - 1].end, now) if ended else now
 
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
@@ -137,8 +153,10 @@ class Future:
             return None
         if self._fits(candidate, nodes, 0):
             return now, 0
-        window, at = FIRST_WINDOW_S, 0
         ends = self.ends
+        if not ends or not self._fits(candidate, nodes, len(ends)):
+            return None
+        window, at = FIRST_WINDOW_S, 0
         while at < len(ends):
             at, last = self._next_group(nodes, at, window)
             if last is None:

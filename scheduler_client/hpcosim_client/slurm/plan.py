@@ -5,7 +5,7 @@ Times are whole seconds of the site's clock.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from hpcosim_client.slurm.node_sets import NodeSet
 
@@ -42,6 +42,15 @@ class NodeSpace:
             nodes &= free[at]
             at += 1
         return nodes, later
+
+    def begin_of(self, time: int, least: int) -> int:
+        """Return a time to try: the begin of the record that ends at or after a time.
+
+        Args:
+            time: a time.
+            least: lower bound of the result.
+        """
+        return max(self._begins[max(bisect_left(self._begins, time) - 1, 0)], least)
 
     def reserve(self, start: int, end: int, nodes: NodeSet) -> None:
         """Reserve nodes from `start` to `end`, both rounded down to the resolution."""

@@ -134,8 +134,8 @@ class SlurmPolicy:
     def _may_backfill(self, view: View) -> bool:
         """Return whether a pass of the backfill scheduler could start a job.
 
-        Without changes it can only if jobs run beyond their limits, which delays planned starts, or
-        reservations begin and end.
+        Starts only reduce what is free. Without other changes it can only if jobs run beyond their
+        limits, which delays planned starts, or reservations begin and end.
         """
         if self._unplanned or self._windows is not None or self._preemptor.active:
             return True
@@ -254,7 +254,6 @@ class SlurmPolicy:
         if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
             return False
         self._running.started(job)
-        self._unplanned = True
         self._limits.start(job)
         self._backfill.changed(view.now_s)
         self._candidates.forget([job])

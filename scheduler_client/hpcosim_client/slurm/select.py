@@ -232,9 +232,11 @@ def _consecutive(nodes: Ints, cores: Ints, need: Need) -> list[Ints]:
     """Take runs of consecutive nodes: the smallest sufficient one, or else the largest first."""
     if not len(nodes):
         return []
-    first = np.concatenate(([0], (np.diff(nodes) > 1).nonzero()[0] + 1))
+    gaps = (nodes[1:] - nodes[:-1] > 1).nonzero()[0] + 1
+    bounds = [0, *gaps.tolist(), len(nodes)]
+    first = np.array(bounds[:-1])
+    counts = np.array(bounds[1:]) - first
     offered = np.add.reduceat(cores[nodes], first)
-    counts = np.diff(first, append=len(nodes))
     parts = []
     while not need.met and need.most > 0 and offered.any():
         sufficient = (offered >= need.cores) & (counts >= need.nodes)
