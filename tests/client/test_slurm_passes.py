@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcosim_client import play
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_client.slurm.clock import SiteClock
@@ -18,7 +19,10 @@ from hpcosim_client.slurm.select import NodeOrder, choose_nodes
 from hpcosim_client.slurm.settings import Selection, parse_site
 from hpcosim_client.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
-from support.golden_slurm import micro_cluster
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.engine.site_events import NodeChange, SiteEvents
+from hpcosim_workloads.table import JobSpec
+from support.golden_slurm import job_table_of, micro_cluster
 from support.simulating import cluster_of, jobs_of, simulate
 
 Reserved = st.tuples(st.integers(0, 500), st.integers(1, 300), st.integers(1, 255))
@@ -153,6 +157,22 @@ def test_job_beyond_its_limit_times_out() -> None:
     """A job that runs longer than requested ends at a check of time limits."""
     simulation = simulate(cluster_of(1), jobs_of((0, 500, 1, 60)), slurm(parse_site({})))
     assert 60 < simulation.recording.end_s[0] <= 60 + 30 + 5
+
+
+def test_requeued_job_runs_again_after_121_s_though_nothing_else_happens() -> None:
+    """A job on a failed node starts again on another one."""
+    jobs = [JobSpec(1, 0.0, 500.0, 600.0, 1, "cores", request=JobRequest(requeue=True))]
+    failure = SiteEvents((NodeChange(100.0, (0,), "fail"),))
+    platform = cluster_of(2)
+    simulation = Simulation(platform, job_table_of(jobs), site_events=failure)
+    play(
+        slurm(parse_site({})),
+        platform,
+        lambda decisions, wake_on, elapsed_s: simulation.advance(
+            decisions, wake_on=wake_on, elapsed_s=elapsed_s
+        ),
+    )
+    assert 221 <= simulation.recording.start_s[0] <= 221 + 60
 
 
 def test_work_without_waiting_jobs_ends() -> None:

@@ -16,7 +16,7 @@ from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
 from hpcosim_client.slurm.node_sets import NodeSet
 from hpcosim_client.slurm.preempt import Preemptor
-from hpcosim_client.slurm.requeues import RequeueDelays
+from hpcosim_client.slurm.requeues import RequeueDelays, waited_for_time
 from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_client.slurm.time_limits import TimeLimits
@@ -88,6 +88,7 @@ class SlurmPolicy:
         self._submitted: set[int] = set()
         self._deadlines: Deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
+        self._requeue_s = math.inf
         self._calculation_s = self._priorities.next_s
         self._ready = True
 
@@ -111,6 +112,9 @@ class SlurmPolicy:
         if self._running.note(view):
             self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
+        if self._requeue_s <= now_s + ROUNDING_S:
+            self._stale = self._unplanned = True
+        self._requeue_s = self._requeues.next_s(now_s)
         self._candidates.forget(view.left)
         unavailable = view.nodes.unavailable()
         wakes = self._wakes_main(view) or unavailable != self._unavailable
@@ -149,7 +153,7 @@ class SlurmPolicy:
         newest = next(reversed(view.pending.values()), None)
         if newest is not None and newest.submit_s >= view.now_s - ROUNDING_S:
             return True
-        return bool(view.left) or any(not _waited_for_time(job) for job in view.arrived)
+        return bool(view.left) or any(not waited_for_time(job) for job in view.arrived)
 
     def _main_due_s(self, view: View) -> float:
         waiting = bool(view.queue) and (self._stale or self._windows is not None)
@@ -276,7 +280,7 @@ class SlurmPolicy:
         next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
         if view.queue:
             due_s = min(self._immediate_s, self._main_due_s(view))
-            next_s = min(next_s, due_s, self._priorities.next_s)
+            next_s = min(next_s, due_s, self._priorities.next_s, self._requeue_s)
             if self._site.scheduler.backfill and self._may_backfill(view):
                 next_s = min(next_s, self._backfill.next_s())
             if self._windows is not None:
@@ -284,15 +288,6 @@ class SlurmPolicy:
         if next_s <= now_s:
             next_s = math.nextafter(now_s, math.inf)
         self._alarm.set_or_cancel(view, next_s)
-
-
-def _waited_for_time(job: Job) -> bool:
-    """Return whether a job of the queue may have become eligible by the passing of time."""
-    request = job.request
-    if request is None or (request.begin_s is None and not request.dependencies and not job.runs):
-        return False
-    delayed = any(each.delay_s for each in request.dependencies)
-    return request.begin_s is not None or delayed or job.runs > 0
 
 
 def slurm(site: SiteSettings) -> SlurmPolicy:
