@@ -74,6 +74,12 @@ def test_largest_leaf_switch_comes_first_if_none_is_sufficient() -> None:
     assert chosen(cores, 60, micro_cluster(), tasks_per_node=12) == [2, 3, 4, 5, 6]
 
 
+def test_nodes_with_few_cores_are_left_out_if_they_prevent_the_choice() -> None:
+    """A job with a greatest number of nodes gets larger nodes than the first ones if it must."""
+    assert chosen([2, 4, 4, 4], 8, cluster_of(4), nodes_min=2, nodes_max=2) == [1, 2]
+    assert chosen([2, 4, 3, 3], 8, cluster_of(4), nodes_min=2, nodes_max=2) is None
+
+
 def test_runs_of_nodes_are_chosen_by_best_fit_without_topology() -> None:
     """Without switches a job gets the smallest sufficient run of consecutive nodes."""
     assert chosen([1, 1, 1, 0, 1, 1, 0, 1], 2, cluster_of(8)) == [4, 5]

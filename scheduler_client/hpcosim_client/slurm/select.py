@@ -105,9 +105,31 @@ def choose_nodes(
         cores: int64[nodes], cores offered to it on each node; 0: none.
         order: what the choice prefers.
 
+    If the greatest number of nodes prevents the choice, the nodes with the fewest cores are left out
+    step by step, as Slurm does against a knapsack problem.
+
     Returns:
         int64[n], node numbers; None: the offered cores are not sufficient.
     """
+    nodes = _choose(job, demand, choice, cores, order)
+    if nodes is not None or not demand.request.nodes_max:
+        return nodes
+    required = list(demand.request.required_nodes)
+    for few in np.unique(cores[cores > 0]).tolist():
+        larger = np.where(cores > few, cores, 0)
+        larger[required] = cores[required]
+        if larger.sum() < job.cores:
+            return None
+        nodes = _choose(job, demand, choice, larger, order)
+        if nodes is not None:
+            return nodes
+    return None
+
+
+def _choose(
+    job: Job, demand: Demand, choice: NodeChoice, cores: Ints, order: NodeOrder
+) -> Ints | None:
+    """Return the nodes of the first try of `choose_nodes`."""
     request = demand.request
     tasks = job.cores // request.cores_per_task
     least = least_nodes(job, demand)
