@@ -105,8 +105,8 @@ def choose_nodes(
         cores: int64[nodes], cores offered to it on each node; 0: none.
         order: what the choice prefers.
 
-    If the greatest number of nodes prevents the choice, the nodes with the fewest cores are left out
-    step by step, as Slurm does against a knapsack problem.
+    If the greatest number of nodes prevents the choice, the nodes with the fewest cores are left
+    out step by step, as Slurm does against a knapsack problem.
 
     Returns:
         int64[n], node numbers; None: the offered cores are not sufficient.
