@@ -227,9 +227,10 @@ class Gantt {
     const node = model.nodeOfCore(Math.floor(scale.coreAt(y)));
     if (node < 0 || timeS > model.nowS) return [timeText(timeS)];
     const group = model.nodes.groups.find(({ last }) => node <= last);
-    const name = group.name ? ` (${shortName(group.name)})` : "";
+    const known = model.nameOfNode(node);
+    const name = group.name && !known ? ` (${shortName(group.name)})` : "";
     const state = POWER_STATES[indicesOf(model).power.stateAt(node, timeS)].replace("_", " ");
-    return [`Node ${node}${name}`, state === "on" ? "idle core" : state, timeText(timeS)];
+    return [`Node ${known ? shortName(known) : node}${name}`, state === "on" ? "idle core" : state, timeText(timeS)];
   }
 
   selectAt({ x, y }) {

@@ -158,8 +158,8 @@ export function backgroundPixel(theme) {
 
 function powerPixels(theme) {
   const background = CHART_COLOURS[theme].plot;
-  const [, , sleeping, on, off] = NODE_STATE_COLOURS[theme];
-  return [sleeping, off, sleeping, on].map((colour) => ({
+  const [, , sleeping, on, off, down] = NODE_STATE_COLOURS[theme];
+  return [sleeping, off, sleeping, on, down].map((colour) => ({
     fill: packedColour(mixedColour(colour, background, 0.55)),
     stripe: packedColour(rgbOf(colour)),
   }));

@@ -37,8 +37,10 @@ const SEQUENCE = {
 
 // By `JOB_STATES`, from the same schemes.
 const STATE_PALETTE = {
-  light: ["#dddddd", "#88ccee", "#44aa99", "#ddcc77", "#332288", "#882255", "#666666"],
-  dark: ["#555555", "#99ddff", "#77aadd", "#eedd88", "#ffaabb", "#ee8866", "#999999"],
+  light: ["#dddddd", "#88ccee", "#44aa99", "#ddcc77", "#332288", "#882255", "#666666",
+    "#dd7722", "#8899ff", "#7755ff", "#5555aa"],
+  dark: ["#555555", "#99ddff", "#77aadd", "#eedd88", "#ffaabb", "#ee8866", "#999999",
+    "#9955ff", "#776688", "#6633aa", "#665522"],
 };
 
 /** Return the colours of categories by theme; the last one is that of all others. */
