@@ -53,7 +53,9 @@ class JobPeriods(NamedTuple):
         """
         end_s = np.fmin(self.end_s, until_s)
         parts_s = np.maximum(end_s - start_s, 0.0)
-        return np.bincount(self.run, parts_s, minlength=1)[self.run]
+        runs_s = np.zeros(len(parts_s))
+        np.add.at(runs_s, self.run, parts_s)
+        return runs_s[self.run]
 
 
 def periods_of(frame: Frame) -> JobPeriods:

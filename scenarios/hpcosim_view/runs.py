@@ -117,7 +117,8 @@ def states_of(frame: Frame) -> list[str]:
 
 def waits_again(periods: JobPeriods) -> NDArray[np.bool_]:
     """Return whether each job waits, or was over, after a requeue, by row of the job."""
-    return (periods.last >= 0) & np.append(periods.requeued, False)[periods.last]
+    found: NDArray[np.bool_] = np.append(periods.requeued, False)[periods.last]
+    return found
 
 
 def last_period_of(periods: JobPeriods) -> Ints:
