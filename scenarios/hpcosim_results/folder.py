@@ -173,6 +173,8 @@ def _site_about(platform: Platform) -> dict[str, Any]:
 
     `node_names` is a host list. `node_partitions` has the name, the node ranges, the state, the
     longest requested time in s (None: unlimited) of each partition, and whether it is the default.
+    `node_reservations` has the name, the node ranges, begin and end of the first window in s, and
+    the time from one window to the next in s (None: one window) of each reservation.
     """
     found: dict[str, Any] = {}
     if any(group.names for group in platform.nodes):
@@ -182,6 +184,11 @@ def _site_about(platform: Platform) -> dict[str, Any]:
         found["node_partitions"] = [
             [each.name, each.nodes, each.state, each.max_time_s, each.default]
             for each in platform.partitions
+        ]
+    if platform.reservations:
+        found["node_reservations"] = [
+            [each.name, each.nodes, each.start_s, each.end_s, each.repeat_s]
+            for each in platform.reservations
         ]
     return found
 

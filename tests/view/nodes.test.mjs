@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { closureAt, closuresOf } from "../../scenarios/hpcosim_view/web/closures.js";
 import { GanttScale } from "../../scenarios/hpcosim_view/web/gantt_scale.js";
 import { paintPower } from "../../scenarios/hpcosim_view/web/gantt_paint.js";
 import { expandHosts } from "../../scenarios/hpcosim_view/web/host_list.js";
@@ -48,4 +49,23 @@ test("nodes in each state but on are hatched", () => {
     for (const _ of paintPower(raster, scale, indicesOf(model).power, "light"));
     assert.equal(drawn.length, state === 0 ? 0 : 1);
   }
+});
+
+test("windows of reservations repeat, and drains last until the repair", () => {
+  const model = randomRun(20, 3);
+  model.about.now_s = 250;
+  model.about.node_reservations = [["r", [[0, 1], [4, 4]], 10, 20, 100], ["once", [[7, 7]], 0, 5]];
+  model.growing["drain.time_s"].push(Float64Array.of(30, 40, 240));
+  model.growing["drain.node"].push(Uint32Array.of(2, 2, 3));
+  model.growing["drain.drained"].push(Uint8Array.of(1, 0, 1));
+  model.publish();
+  const found = closuresOf(model)
+    .map(({ first, last, startS, endS }) => [first, last, startS, endS]);
+  assert.deepEqual(found, [
+    [0, 1, 10, 20], [4, 4, 10, 20], [0, 1, 110, 120], [4, 4, 110, 120], [0, 1, 210, 220],
+    [4, 4, 210, 220], [7, 7, 0, 5], [2, 2, 30, 40], [3, 3, 240, 250],
+  ]);
+  assert.equal(closureAt(model, 1, 115), "reserved: r");
+  assert.equal(closureAt(model, 2, 35), "drained");
+  assert.equal(closureAt(model, 2, 45), "");
 });

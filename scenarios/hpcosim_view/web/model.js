@@ -30,6 +30,7 @@ const MODEL_COLUMNS = {
          placement: Uint8Array, user: Int32Array, group: Int32Array, partition: Int32Array },
   box: { first: Uint32Array, last: Uint32Array },
   power: { time_s: Float64Array, node: Uint32Array, state: Uint8Array },
+  drain: { time_s: Float64Array, node: Uint32Array, drained: Uint8Array },
   watts: { time_s: Float64Array, state: Uint8Array, power_w: Float64Array },
   explain: { job: Int32Array, time_s: Float64Array, reason: Uint16Array,
              expected_start_s: Float64Array },
@@ -47,7 +48,7 @@ const MODEL_COLUMNS = {
  * Tables with `count` rows: `boxes` in order of starts (`job`, first and last core: `first`, `last`,
  * and begin and end of the computing: `startS`, `endS`, infinite while it lasts), `ends` in order of
  * ends (`job`), `pauses` in order of time (`start`: number of the computing period that ended,
- * `timeS`), `power` (`timeS`, `node`, `state`), `watts` (`timeS`, `state`, `powerW`) and
+ * `timeS`), `power` (`timeS`, `node`, `state`), `drains` (`timeS`, `node`, `drained`), `watts` (`timeS`, `state`, `powerW`) and
  * `explanations`.
  */
 export class RunModel {
@@ -113,7 +114,7 @@ export class RunModel {
     }
     for (const [prefix, names] of Object.entries(MODEL_COLUMNS)) {
       for (const name of Object.keys(names)) {
-        growing[`${prefix}.${name}`].push(columns[`${prefix}.${name}`]);
+        growing[`${prefix}.${name}`].push(columns[`${prefix}.${name}`] ?? []);
       }
     }
     const jobs = columns["job.id"].length;
@@ -246,6 +247,9 @@ export class RunModel {
     this.startBox = view("startBox");
     this.power = modelTable({
       timeS: view("power.time_s"), node: view("power.node"), state: view("power.state"),
+    });
+    this.drains = modelTable({
+      timeS: view("drain.time_s"), node: view("drain.node"), drained: view("drain.drained"),
     });
     this.watts = modelTable({
       timeS: view("watts.time_s"), state: view("watts.state"), powerW: view("watts.power_w"),
