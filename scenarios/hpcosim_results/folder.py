@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_results.csv_columns import located, unreadable
+from hpcosim_results.drain_rows import read_drains
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import (
@@ -103,6 +104,7 @@ def read_folder(path: Path) -> Frame:
         **ends_of(jobs),
         **spans.power,
         **watts_of(spans),
+        **read_drains(path / "drains.csv", len(cores_by_node)),
         **read_explanations(path / "explanations.csv", rows, names),
     }
     start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0

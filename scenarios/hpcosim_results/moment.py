@@ -56,12 +56,14 @@ class NodesThen(NamedTuple):
         cores: number of cores.
         allocated: number of cores that running jobs hold.
         group: index into `nodes` of the frame's `about`.
+        drained: 1 if it is drained: it accepts no new jobs; else 0.
     """
 
     power: Ints
     cores: Ints
     allocated: Ints
     group: Ints
+    drained: Ints
 
 
 class Moment(NamedTuple):
@@ -122,7 +124,10 @@ def moment(frame: Frame, at_s: float) -> Moment:
     periods = periods_of(frame)
     running, allocated = _running(frame, at_s, periods, runs, cores)
     suspended, _ = _running(frame, at_s, periods, rests, cores)
-    nodes = NodesThen(_power(frame, at_s, len(cores)), cores, allocated, group)
+    drained = _last_of(frame, "drain", "drained", at_s, np.zeros(len(cores), np.int64))
+    power = np.full(len(cores), POWER_STATES.index("on"), np.int64)
+    power = _last_of(frame, "power", "state", at_s, power)
+    nodes = NodesThen(power, cores, allocated, group, drained)
     waiting = _waiting(frame, at_s, np.flatnonzero(waits))
     return Moment(at_s, waiting, running, nodes, suspended)
 
@@ -178,9 +183,9 @@ def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _power(frame: Frame, at_s: float, nodes: int) -> Ints:
+def _last_of(frame: Frame, changes: str, value: str, at_s: float, first: Ints) -> Ints:
+    """Return the last value of each node up to a time, instead of the first one."""
     columns = frame.columns
-    known = columns["power.time_s"] <= at_s
-    power = np.full(nodes, POWER_STATES.index("on"), np.int64)
-    power[columns["power.node"][known]] = columns["power.state"][known]  # the last one counts
-    return power
+    known = columns[f"{changes}.time_s"] <= at_s
+    first[columns[f"{changes}.node"][known]] = columns[f"{changes}.{value}"][known]
+    return first
