@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_results.csv_columns import located, unreadable
+from hpcosim_results.drain_rows import read_drains
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import (
@@ -103,6 +104,7 @@ def read_folder(path: Path) -> Frame:
         **ends_of(jobs),
         **spans.power,
         **watts_of(spans),
+        **read_drains(path / "drains.csv", len(cores_by_node)),
         **read_explanations(path / "explanations.csv", rows, names),
     }
     start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0
@@ -173,6 +175,8 @@ def _site_about(platform: Platform) -> dict[str, Any]:
 
     `node_names` is a host list. `node_partitions` has the name, the node ranges, the state, the
     longest requested time in s (None: unlimited) of each partition, and whether it is the default.
+    `node_reservations` has the name, the node ranges, begin and end of the first window in s, and
+    the time from one window to the next in s (None: one window) of each reservation.
     """
     found: dict[str, Any] = {}
     if any(group.names for group in platform.nodes):
@@ -182,6 +186,11 @@ def _site_about(platform: Platform) -> dict[str, Any]:
         found["node_partitions"] = [
             [each.name, each.nodes, each.state, each.max_time_s, each.default]
             for each in platform.partitions
+        ]
+    if platform.reservations:
+        found["node_reservations"] = [
+            [each.name, each.nodes, each.start_s, each.end_s, each.repeat_s]
+            for each in platform.reservations
         ]
     return found
 

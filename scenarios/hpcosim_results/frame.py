@@ -74,6 +74,10 @@ COLUMNS: Mapping[str, Column] = {
     "power.time_s": Column("<f8", "time of the change, s"),
     "power.node": Column("<u4", "node number"),
     "power.state": Column("<u1", "index into `hpcosim_server.record.recording.POWER_STATES`"),
+    # One row per begin or end of a drain of a node, in chronological order.
+    "drain.time_s": Column("<f8", "time of the change, s"),
+    "drain.node": Column("<u4", "node number"),
+    "drain.drained": Column("<u1", "1: the node accepts no new jobs from then on; 0: it does"),
     # One row per change of the power of all nodes in one state, in chronological order.
     "watts.time_s": Column("<f8", "time of the change, s"),
     "watts.state": Column("<u1", "index into `hpcosim_server.physics.power.NODE_STATES`"),

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from hpcosim_results.errors import ReadResultsError
 from hpcosim_results.frame import Frame
-from hpcosim_server.record.periods import PERIOD_ENDS
+from hpcosim_results.periods import SUSPENDED, JobPeriods, periods_of
 from hpcosim_server.record.recording import POWER_STATES
 
-SUSPENDED = PERIOD_ENDS.index("suspended")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -32,16 +31,18 @@ class WaitingJobs(NamedTuple):
 
 
 class RunningJobs(NamedTuple):
-    """The jobs that run, in order of their starts.
+    """Jobs that run, or that are suspended, in order of the begins of their computing.
 
     Attributes:
         job: rows of the jobs.
-        used_s: time since the start, s.
+        start_s: start of the present run, s.
+        used_s: time for which the run has computed, without suspensions, s.
         left_s: requested run time - `used_s`, s, at least 0; NaN: the requested time is unknown.
         nodes: nodes of each job: first and last of each interval, ascending.
     """
 
     job: Ints
+    start_s: Floats
     used_s: Floats
     left_s: Floats
     nodes: list[list[tuple[int, int]]]
@@ -55,12 +56,14 @@ class NodesThen(NamedTuple):
         cores: number of cores.
         allocated: number of cores that running jobs hold.
         group: index into `nodes` of the frame's `about`.
+        drained: 1 if it is drained: it accepts no new jobs; else 0.
     """
 
     power: Ints
     cores: Ints
     allocated: Ints
     group: Ints
+    drained: Ints
 
 
 class Moment(NamedTuple):
@@ -71,12 +74,14 @@ class Moment(NamedTuple):
     Attributes:
         at_s: simulated time, s.
         waiting, running, nodes: jobs and nodes at this time.
+        suspended: jobs that are suspended: their cores are free.
     """
 
     at_s: float
     waiting: WaitingJobs
     running: RunningJobs
     nodes: NodesThen
+    suspended: RunningJobs
 
 
 def moment(frame: Frame, at_s: float) -> Moment:
@@ -109,11 +114,22 @@ def moment(frame: Frame, at_s: float) -> Moment:
     waits = (columns["job.submit_s"] <= at_s) & ~is_placed & ~over
     runs = np.zeros(len(columns["start.job"]), bool)
     runs[: len(started)] = ~over[started] & (why[: len(started)] == 0)
+    rests = np.zeros(len(runs), bool)
+    last = np.full(jobs, -1, np.int64)
+    last[started] = np.arange(len(started))  # the last assignment counts
+    rests[last[~over & (last >= 0)]] = True
+    rests &= why == SUSPENDED
     group = np.repeat(np.arange(len(about["nodes"])), [count for count, *_ in about["nodes"]])
     cores = np.array([cores for _, cores, *_ in about["nodes"]], np.int64)[group]
-    running, allocated = _running(frame, at_s, runs, cores)
-    nodes = NodesThen(_power(frame, at_s, len(cores)), cores, allocated, group)
-    return Moment(at_s, _waiting(frame, at_s, np.flatnonzero(waits)), running, nodes)
+    periods = periods_of(frame)
+    running, allocated = _running(frame, at_s, periods, runs, cores)
+    suspended, _ = _running(frame, at_s, periods, rests, cores)
+    drained = _last_of(frame, "drain", "drained", at_s, np.zeros(len(cores), np.int64))
+    power = np.full(len(cores), POWER_STATES.index("on"), np.int64)
+    power = _last_of(frame, "power", "state", at_s, power)
+    nodes = NodesThen(power, cores, allocated, group, drained)
+    waiting = _waiting(frame, at_s, np.flatnonzero(waits))
+    return Moment(at_s, waiting, running, nodes, suspended)
 
 
 def _waiting(frame: Frame, at_s: float, job: Ints) -> WaitingJobs:
@@ -129,12 +145,12 @@ def _waiting(frame: Frame, at_s: float, job: Ints) -> WaitingJobs:
 
 
 def _running(
-    frame: Frame, at_s: float, runs: NDArray[np.bool_], cores: Ints
+    frame: Frame, at_s: float, periods: JobPeriods, runs: NDArray[np.bool_], cores: Ints
 ) -> tuple[RunningJobs, Ints]:
-    """Return the running jobs, and the number of allocated cores of each node."""
+    """Return the jobs of these periods, and the number of cores of each node that they hold."""
     columns = frame.columns
     job = columns["start.job"][runs].astype(np.int64)
-    used_s = at_s - columns["start.time_s"][runs]
+    used_s = periods.computed_s(columns["start.time_s"], at_s)[runs]
     left_s = np.maximum(columns["job.requested_s"][job] - used_s, 0.0)
     boxes = columns["start.boxes"].astype(np.int64)
     shown = np.repeat(runs, boxes)
@@ -153,7 +169,7 @@ def _running(
     intervals = list(zip(first_node.tolist(), last_node.tolist(), strict=True))
     parts = zip(ends - boxes[runs], ends, strict=True)
     nodes = [_merged(intervals[begin:end]) for begin, end in parts]
-    return RunningJobs(job, used_s, left_s, nodes), allocated
+    return RunningJobs(job, periods.run_start_s[runs], used_s, left_s, nodes), allocated
 
 
 def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -167,9 +183,9 @@ def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _power(frame: Frame, at_s: float, nodes: int) -> Ints:
+def _last_of(frame: Frame, changes: str, value: str, at_s: float, first: Ints) -> Ints:
+    """Return the last value of each node up to a time, instead of the first one."""
     columns = frame.columns
-    known = columns["power.time_s"] <= at_s
-    power = np.full(nodes, POWER_STATES.index("on"), np.int64)
-    power[columns["power.node"][known]] = columns["power.state"][known]  # the last one counts
-    return power
+    known = columns[f"{changes}.time_s"] <= at_s
+    first[columns[f"{changes}.node"][known]] = columns[f"{changes}.{value}"][known]
+    return first

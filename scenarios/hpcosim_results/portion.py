@@ -24,6 +24,7 @@ class Rows(NamedTuple):
         periods: number of computing periods.
         changes: number of changes of jobs and nodes.
         ended_idle: number of jobs that were over while none of their tasks ran.
+        drains: number of changes of drains.
         explanations: number of explanations.
         reasons: number of different reasons of explanations.
     """
@@ -32,6 +33,7 @@ class Rows(NamedTuple):
     periods: int = 0
     changes: Position = BEGIN
     ended_idle: int = 0
+    drains: int = 0
     explanations: int = 0
     reasons: int = 0
 
@@ -55,6 +57,7 @@ def rows_of(of: Recording) -> Rows:
         len(of.periods),
         position_of(of),
         len(of.ended_idle),
+        len(of.drained),
         len(of.explanations),
         len(of.explanations.reasons),
     )
@@ -84,6 +87,7 @@ def portion_of(of: Recording, seen: Rows, work: int) -> Portion:
         seen.periods + sum(code >= 0 for code in codes),
         changes,
         bisect_right(of.ended_idle, until_s, seen.ended_idle, key=of.end_s.__getitem__),
+        bisect_right(of.drain_s, until_s, seen.drains),
         bisect_right(of.explanations.time_s, until_s, seen.explanations),
         everything.reasons,
     )

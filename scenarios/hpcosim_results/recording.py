@@ -45,6 +45,13 @@ JOB_COLUMNS = {
 NAMED_COLUMNS = {"users": "user", "groups": "group", "partitions": "partition"}
 """Columns of the recording with names, by list of names of a frame."""
 
+DRAIN_COLUMNS = {
+    "drain.time_s": "drain_s",
+    "drain.node": "drain_node",
+    "drain.drained": "drained",
+}
+"""Columns of the drains by column of a frame."""
+
 EXPLANATION_COLUMNS = {
     "explain.job": "row",
     "explain.time_s": "time_s",
@@ -109,6 +116,7 @@ class RecordingReader:
             **self._starts_and_ends(of, seen),
             **self._power_columns(new_power),
             **self._watts_columns(times_s, powers_w),
+            **_columns(of, DRAIN_COLUMNS, slice(seen.drains, new.rows.drains)),
             **_columns(
                 explained, EXPLANATION_COLUMNS, slice(seen.explanations, new.rows.explanations)
             ),

@@ -6,13 +6,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_results.frame import Frame
-from hpcosim_server.record.periods import PERIOD_ENDS
+from hpcosim_results.periods import JobPeriods, periods_of
 from hpcosim_server.record.recording import STATES
 
 Ints = NDArray[np.int64]
@@ -46,13 +46,13 @@ class Place(NamedTuple):
 
 
 class JobChange(NamedTuple):
-    """A job starts or ends.
+    """A computing period of a job begins or ends.
 
     Attributes:
         time_s: simulated time, s.
         job: row of the job.
         start: index of the start.
-        starts: True if it starts, False if it ends or the run ends before it.
+        starts: True if it begins, False if it ends or the simulation ends before it.
     """
 
     time_s: float
@@ -108,15 +108,30 @@ def by_job(frame: Frame, rows: str, column: str, missing: float = math.nan) -> F
 def states_of(frame: Frame) -> list[str]:
     """Return the state of each job at the end of the run, one of `STATES`."""
     codes = np.zeros(len(frame.columns["job.id"]), np.int64)
-    columns, start = frame.columns, frame.columns["start.job"]
-    codes[start] = STATES.index("running")
-    requeued = columns["pause.why"] != PERIOD_ENDS.index("suspended")
-    last = np.full(len(codes), -1, np.int64)
-    last[start] = np.arange(len(start))  # the last assignment counts
-    ended = columns["pause.start"][requeued]
-    codes[start[ended[last[start[ended]] == ended]]] = STATES.index("waiting")
+    codes[frame.columns["start.job"]] = STATES.index("running")
+    periods = periods_of(frame)
+    codes[waits_again(periods)] = STATES.index("waiting")
     codes[frame.columns["end.job"]] = frame.columns["end.state"]
     return [STATES[code] for code in codes.tolist()]
+
+
+def waits_again(periods: JobPeriods) -> NDArray[np.bool_]:
+    """Return whether each job waits, or was over, after a requeue, by row of the job."""
+    found: NDArray[np.bool_] = np.append(periods.requeued, False)[periods.last]
+    return found
+
+
+def last_period_of(periods: JobPeriods) -> Ints:
+    """Return the row of `start` with the last period of the last run, by row of the job.
+
+    It is -1 for a job that has not started, or that did not start again after a requeue.
+    """
+    return np.where(waits_again(periods), -1, periods.last)
+
+
+def starts_of(periods: JobPeriods, last: Ints) -> Floats:
+    """Return the start of the last run of each job, s; NaN: see `last_period_of`."""
+    return np.append(periods.run_start_s, np.nan)[last]
 
 
 class Placements:
@@ -154,33 +169,40 @@ class Placements:
 
 
 def job_changes(frame: Frame) -> Iterator[JobChange]:
-    """Yield the starts and ends of jobs in chronological order.
+    """Yield the begins and ends of computing periods in chronological order.
 
-    At one instant jobs end before others start; a job that ends at the instant of its start does
-    both at once. Jobs that are running at the end of the run end then.
+    At one instant periods end before others begin; a period that ends at the instant of its begin
+    does both at once. Periods that last at the end of the simulation end then.
     """
-    columns: dict[str, list[Any]] = {
-        name: frame.columns[name].tolist()
-        for name in ("start.job", "start.time_s", "end.job", "end.time_s")
-    }
-    end_s = by_job(frame, "end.job", "end.time_s").tolist()
-    running: dict[int, int] = {}  # index of the start by row
-    ends = zip(columns["end.time_s"], columns["end.job"], strict=True)
-    end = next(ends, None)
-    starts = zip(columns["start.time_s"], columns["start.job"], strict=True)
-    for start, (time_s, job) in enumerate(starts):
-        while end is not None and end[0] <= time_s:
-            if end[1] in running:
-                yield JobChange(end[0], end[1], running.pop(end[1]), False)
-            end = next(ends, None)
+    columns = frame.columns
+    end_s = periods_of(frame).end_s.tolist()
+    times_s, jobs = columns["start.time_s"].tolist(), columns["start.job"].tolist()
+    ends = iter([*_ends_in_order(frame), (math.inf, -1)])
+    end = next(ends)
+    for start, (time_s, job) in enumerate(zip(times_s, jobs, strict=True)):
+        while end[0] <= time_s:
+            if times_s[end[1]] < end[0]:
+                yield JobChange(end[0], jobs[end[1]], end[1], False)
+            end = next(ends)
         yield JobChange(time_s, job, start, True)
-        if end_s[job] <= time_s:
+        if end_s[start] <= time_s:
             yield JobChange(time_s, job, start, False)
-        else:
-            running[job] = start
-    while end is not None:
-        if end[1] in running:
-            yield JobChange(end[0], end[1], running.pop(end[1]), False)
-        end = next(ends, None)
-    for job, start in running.items():
-        yield JobChange(frame.about["now_s"], job, start, False)
+    while end[1] >= 0:
+        if times_s[end[1]] < end[0]:
+            yield JobChange(end[0], jobs[end[1]], end[1], False)
+        end = next(ends)
+    for start, job in enumerate(jobs):
+        if math.isnan(end_s[start]):
+            yield JobChange(frame.about["now_s"], job, start, False)
+
+
+def _ends_in_order(frame: Frame) -> list[tuple[float, int]]:
+    """Return time, s, and row of `start` of the ends of periods, in chronological order."""
+    columns = frame.columns
+    paused = columns["pause.start"].astype(np.int64)
+    final = periods_of(frame).last[columns["end.job"]]
+    is_end = (final >= 0) & ~np.isin(final, paused)
+    times_s = np.concatenate([columns["pause.time_s"], columns["end.time_s"][is_end]])
+    starts = np.concatenate([paused, final[is_end]])
+    order = np.argsort(times_s, kind="stable")
+    return list(zip(times_s[order].tolist(), starts[order].tolist(), strict=True))

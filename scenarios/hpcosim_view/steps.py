@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_results.frame import Frame
+from hpcosim_results.periods import periods_of
 from hpcosim_server.physics.power import NODE_STATES, NodeState
-from hpcosim_view.runs import Floats, by_job, nodes_of
+from hpcosim_view.runs import Floats, last_period_of, nodes_of
 
 
 class Counter(NamedTuple):
@@ -65,12 +66,12 @@ def power_of(frame: Frame, state: NodeState) -> Steps:
 
 def queue_of(frame: Frame) -> Steps:
     """Return the number of waiting jobs over time."""
-    columns = frame.columns
-    went_s = by_job(frame, "end.job", "end.time_s")  # rejected, unless it started
-    went_s[columns["start.job"]] = columns["start.time_s"]
-    left_s = went_s[np.isfinite(went_s)]
-    times_s = np.concatenate((columns["job.submit_s"], left_s))
-    changes = np.concatenate((np.ones(len(columns["job.id"])), -np.ones(len(left_s))))
+    columns, periods = frame.columns, periods_of(frame)
+    ended = columns["end.time_s"][last_period_of(periods)[columns["end.job"]] < 0]
+    left_s = np.concatenate((columns["start.time_s"][~periods.resumes], ended))
+    came_s = np.concatenate((columns["job.submit_s"], periods.end_s[periods.requeued]))
+    times_s = np.concatenate((came_s, left_s))
+    changes = np.concatenate((np.ones(len(came_s)), -np.ones(len(left_s))))
     return _from_start(frame, times_s, changes)
 
 
@@ -81,7 +82,7 @@ def used_cores_of(frame: Frame) -> Steps:
     before = np.concatenate(([0], np.cumsum(widths)))
     boxes = np.concatenate(([0], np.cumsum(columns["start.boxes"], dtype=np.int64)))
     cores = np.diff(before[boxes]).astype(float)
-    end_s = by_job(frame, "end.job", "end.time_s")[columns["start.job"]]
+    end_s = periods_of(frame).end_s
     over = np.isfinite(end_s)
     times_s = np.concatenate((columns["start.time_s"], end_s[over]))
     return _from_start(frame, times_s, np.concatenate((cores, -cores[over])))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, make_policy
+from hpcosim_client import PolicyError, make_policy, play
 from hpcosim_client.heuristics.scripted import Start, scripted
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.engine.site_events import NodeChange, SiteEvents
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_workloads.table import job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts
+from support.site_scenes import job, table
 
 RUN = Run(hpcosim="0", scenario="s", scheduler="p", seed=0)
 
@@ -106,7 +110,8 @@ def test_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
         ("job_id,start\n1,2\n", ":1: column start_s is missing"),
         ("", ":1: column job_id is missing"),
         ("job_id,start_s,nodes\nx,2,0\n", ":2: expected job_id,start_s,nodes"),
-        ("job_id,start_s,nodes\n1,2,0\n1,3,0\n", ":3: job 1 has a line already"),
+        ("job_id,start_s,nodes\n1,2,0\n1,2,0\n", ":3: job 1 has a line already"),
+        ("job_id,start_s,nodes\n1,,\n1,2,0\n", ":3: job 1 has a line already"),
         ("job_id,start_s,nodes\n1,2,\n", ":2: job 1: expected node numbers"),
         ("job_id,start_s,nodes\n1,2,0 0\n", ":2: job 1: expected node numbers >= 0, each once"),
         ("job_id,start_s,nodes\n1,2,-1\n", ":2: job 1: expected node numbers"),
@@ -153,3 +158,21 @@ def test_a_schedule_must_be_named(name: str) -> None:
     """Without a file the error shows the expected form."""
     with pytest.raises(PolicyError, match="names no file: expected scripted:results/"):
         make_policy(name)
+
+
+def test_requeued_job_starts_at_its_next_line(tmp_path: Path) -> None:
+    """A job has a line for each run; a schedule.csv with a failure of a node replays itself."""
+    jobs = table(job(1, run_s=20.0, requeue=True), job(2, run_s=9.0))
+    events = SiteEvents((NodeChange(at_s=5.0, nodes=(0,), kind="fail"),))
+    file = tmp_path / "schedule.csv"
+    file.write_text("job_id,start_s,nodes\n1,0,0\n2,1,1\n1,12.5,1\n")
+    for policy in (f"scripted:{file}", f"scripted:{tmp_path / 'run' / 'schedule.csv'}"):
+        simulation = Simulation(cluster_of(2), jobs, site_events=events)
+
+        def send(decisions: Any, wake_on: Any, elapsed_s: Any, of: Simulation = simulation) -> Any:
+            return of.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+
+        play(make_policy(policy), cluster_of(2), send)
+        assert simulation.recording.periods.start_s.tolist() == [0.0, 1.0, 12.5]
+        assert simulation.recording.end_s.tolist() == [32.5, 10.0]
+        write_results(tmp_path / "run", simulation.record(), RUN)

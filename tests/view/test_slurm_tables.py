@@ -93,7 +93,7 @@ def test_jobs_that_are_over_are_shown_on_request() -> None:
         "6": ["2", "(Priority)"],
     }
     assert states_named("pd, Running") == {"waiting", "running"}
-    with pytest.raises(SelectionError, match="unknown state 'XY'; expected all, or of PD, R, CD"):
+    with pytest.raises(SelectionError, match="unknown state 'XY'; expected all, or of PD, R, S,"):
         states_named("R,XY")
 
 

@@ -5,6 +5,7 @@ The tests read the encoded frames that `_frames` writes into the folder `$HPCOSI
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,10 @@ import numpy as np
 import pytest
 
 from hpcosim_results.frame import encode_frame, frame
+from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.periods import FIRST_FINAL, PERIOD_ENDS
+from hpcosim_server.record.recording import POWER_STATES, STATES
+from hpcosim_workloads.table import PLACEMENTS
 
 FOLDER = Path(__file__).parent
 NODE = shutil.which("node")
@@ -124,3 +129,16 @@ def _noise() -> dict[str, list[float]]:
         "box.first": (2**32 - 1 - rows * 7919).tolist(),
         "box.last": (2**32 - 1 - rows).tolist(),
     }
+
+
+def test_states_of_the_viewer_are_those_of_the_simulator() -> None:
+    """Indices in frames mean the same in Python and in the page."""
+    model = FOLDER.parents[1] / "scenarios" / "hpcosim_view" / "web" / "model.js"
+    names = ("JOB_STATES", "NODE_STATES", "POWER_STATES", "PLACEMENTS", "PERIOD_ENDS")
+    script = f"import * as m from {json.dumps(model.as_uri())};" + "".join(
+        f"console.log(JSON.stringify(m.{name}));" for name in names
+    )
+    command = [NODE or "node", "--input-type=module", "-e", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    found = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    assert found == [STATES, NODE_STATES, POWER_STATES, PLACEMENTS, PERIOD_ENDS[:FIRST_FINAL]]

@@ -88,7 +88,7 @@ def figures_of(then: Moment) -> Figures:
 def _power_until_s(frame: Frame) -> float:
     """Return the time from which the power is unknown, s: never, or the end of the run."""
     columns, end_s = frame.columns, frame.about["now_s"]
-    changes = ("start.time_s", "end.time_s", "power.time_s")
+    changes = ("start.time_s", "pause.time_s", "end.time_s", "power.time_s")
     changed = any((columns[name] == end_s).any() for name in changes)
     recorded = (columns["watts.time_s"] == end_s).any()
     over = bool(frame.about.get("ended_because"))

@@ -12,7 +12,7 @@ FACTOR = 2.0
 """Factor of one change of the speed."""
 SPEEDS = (1e-3, 1e12)
 """Lowest and highest speed of a playback."""
-TIMES = ("job.submit_s", "start.time_s", "end.time_s", "power.time_s")
+TIMES = ("job.submit_s", "start.time_s", "pause.time_s", "end.time_s", "power.time_s")
 """Columns with the times at which a playback can stop."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_results.frame import Frame
-from hpcosim_results.moment import Moment
+from hpcosim_results.moment import Moment, RunningJobs
 from hpcosim_view.runs import clean, printable
 from hpcosim_view.terminal.text import duration, node_list, node_names
 
@@ -20,6 +20,9 @@ WIDTH = 24
 
 RUNNING = ("JOBID", "USER", "CORES", "TIME", "LEFT", "NODES", "NODELIST")
 WAITING = ("JOBID", "USER", "CORES", "WAITED", "LIMIT", "START", "REASON")
+
+
+SUSPENDED = "suspended on "
 
 
 class Rows(NamedTuple):
@@ -47,8 +50,8 @@ class Order(NamedTuple):
 
 
 def running_rows(frame: Frame, then: Moment, order: Order) -> Rows:
-    """Return the rows of `RUNNING`, unknown values last."""
-    running = then.running
+    """Return the rows of `RUNNING`, unknown values last; suspended jobs follow the running ones."""
+    running, rests = _with_suspended(then), len(then.running.job)
     widths = np.array([sum(b - a + 1 for a, b in each) for each in running.nodes], np.int64)
     first = np.array([each[0][0] if each else -1 for each in running.nodes], np.int64)
     keys = [*_keys(frame, running.job), running.used_s, running.left_s, widths, first]
@@ -61,11 +64,19 @@ def running_rows(frame: Frame, then: Moment, order: Order) -> Rows:
             duration(running.used_s[index]),
             duration(running.left_s[index]),
             str(widths[index]),
-            node_list(running.nodes[index][:20], names),
+            f"{SUSPENDED if index >= rests else ''}{node_list(running.nodes[index][:20], names)}",
         )
         for index, user in zip(chosen.tolist(), users, strict=True)
     ]
     return Rows(cells, len(running.job))
+
+
+def _with_suspended(then: Moment) -> RunningJobs:
+    running, suspended = then.running, then.suspended
+    nodes = [*running.nodes, *suspended.nodes]
+    numbers = zip(running[:-1], suspended[:-1], strict=True)
+    job, start_s, used_s, left_s = (np.concatenate(pair) for pair in numbers)
+    return RunningJobs(job, start_s, used_s, left_s, nodes)
 
 
 def waiting_rows(frame: Frame, then: Moment, order: Order) -> Rows:

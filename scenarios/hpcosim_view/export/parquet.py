@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcosim_results.frame import Frame
+from hpcosim_results.periods import periods_of
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.periods import PERIOD_ENDS
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
 from hpcosim_view.export.drafts import writing
@@ -26,8 +28,10 @@ from hpcosim_view.runs import (
     by_job,
     clean,
     job_changes,
+    last_period_of,
     named,
     nodes_of,
+    starts_of,
     states_of,
 )
 from hpcosim_workloads.table import PLACEMENTS
@@ -102,11 +106,14 @@ def _field(name: str, column: Column) -> pa.Field:
 
 def _jobs(frame: Frame) -> Columns:
     columns = frame.columns
-    start_s = by_job(frame, "start.job", "start.time_s")
+    periods = periods_of(frame)
+    last = last_period_of(periods)
+    start_s = starts_of(periods, last)
     placements = Placements(frame)
     nodes: list[list[int] | None] = [None] * len(start_s)
     held: list[int | None] = [None] * len(start_s)
-    for start, job in enumerate(columns["start.job"].tolist()):
+    for job in np.flatnonzero(last >= 0).tolist():
+        start = int(last[job])
         nodes[job] = [place.node for place in placements.of(start)]
         held[job] = placements.cores_of(start)
     rules = [PLACEMENTS[code] for code in columns["job.placement"].tolist()]
@@ -114,7 +121,7 @@ def _jobs(frame: Frame) -> Columns:
     return {
         "job_id": Column(columns["job.id"], INTEGER, "", "job id"),
         "submit_s": Column(submit_s, NUMBER, "s", "submission time"),
-        "start_s": Column(start_s, NUMBER, "s", "start time; null: not started"),
+        "start_s": Column(start_s, NUMBER, "s", "start of the last run; null: none"),
         "end_s": Column(
             by_job(frame, "end.job", "end.time_s"), NUMBER, "s", "end or rejection; null: not over"
         ),
@@ -131,6 +138,29 @@ def _jobs(frame: Frame) -> Columns:
         "energy_j": Column(
             by_job(frame, "end.job", "end.energy_j"), NUMBER, "J", "energy attributed to the job"
         ),
+    }
+
+
+def _periods(frame: Frame) -> Columns:
+    columns, periods = frame.columns, periods_of(frame)
+    job, placements = columns["start.job"].astype(np.int64), Placements(frame)
+    over = (periods.why == 0) & np.isfinite(periods.end_s)
+    states = states_of(frame)
+    ends = [
+        states[row] if is_over else PERIOD_ENDS[why] or None
+        for row, is_over, why in zip(job.tolist(), over, periods.why.tolist(), strict=True)
+    ]
+    nodes = [[place.node for place in placements.of(start)] for start in range(len(job))]
+    held = [placements.cores_of(start) for start in range(len(job))]
+    begin_s = columns["start.time_s"]
+    return {
+        "job_id": Column(columns["job.id"][job], INTEGER, "", "job id"),
+        "run_start_s": Column(periods.run_start_s, NUMBER, "s", "start of the run of the job"),
+        "start_s": Column(begin_s, NUMBER, "s", "begin of the computing period"),
+        "end_s": Column(periods.end_s, NUMBER, "s", "end of the period; null: it lasts"),
+        "end": Column(ends, TEXT, "", "why it ended: the final state, suspended or requeued"),
+        "cores_held": Column(held, INTEGER, "", "cores that the job held"),
+        "nodes": Column(nodes, NUMBERS, "", "allocated nodes"),
     }
 
 
@@ -223,6 +253,7 @@ def _explanations(frame: Frame) -> Columns:
 
 TABLES: Mapping[str, Callable[[Frame], Columns]] = {
     "jobs.parquet": _jobs,
+    "runs.parquet": _periods,
     "nodes.parquet": _nodes,
     "power.parquet": _power,
     "explanations.parquet": _explanations,

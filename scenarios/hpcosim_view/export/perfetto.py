@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import IO, Any
 
 from hpcosim_results.frame import Frame
+from hpcosim_results.periods import periods_of
+from hpcosim_server.record.periods import PERIOD_ENDS
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
 from hpcosim_view.runs import (
@@ -220,14 +222,16 @@ def _job_events(trace: _Trace, frame: Frame) -> Iterator[Any]:
         "waited_because": _last_reasons(frame),
     }
     energy_j = by_job(frame, "end.job", "end.energy_j").tolist()
-    for start_s, job in zip(columns["start.time_s"], columns["start.job"], strict=True):
+    periods = periods_of(frame)
+    run_start_s, why = periods.run_start_s.tolist(), periods.why.tolist()
+    for start, job in enumerate(columns["start.job"]):
         event = trace.protos.TrackEvent(
             name=f"job {columns['job.id'][job]}", categories=["job"], correlation_id=job + 1
         )
         add = event.debug_annotations.add
         add(name="cores", int_value=columns["job.cores"][job])
         numbers = {
-            "wait_s": start_s - columns["job.submit_s"][job],
+            "wait_s": run_start_s[start] - columns["job.submit_s"][job],
             "requested_s": columns["job.requested_s"][job],
             "energy_j": energy_j[job],
         }
@@ -238,6 +242,8 @@ def _job_events(trace: _Trace, frame: Frame) -> Iterator[Any]:
             value = text[job]
             if value is not None:
                 add(name=name, string_value=value)
+        if why[start]:
+            add(name="period_end", string_value=PERIOD_ENDS[why[start]])
         yield event
 
 

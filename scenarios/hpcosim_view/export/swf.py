@@ -14,7 +14,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from hpcosim_results.frame import Frame
-from hpcosim_view.runs import Placements, by_job, clean, nodes_of, states_of
+from hpcosim_results.periods import periods_of
+from hpcosim_view.runs import (
+    Placements,
+    by_job,
+    clean,
+    last_period_of,
+    nodes_of,
+    starts_of,
+    states_of,
+)
 
 STATUS: Mapping[str, int] = {
     "completed": 1,
@@ -61,12 +70,13 @@ def whole(time_s: float) -> int:
 
 def _header(frame: Frame, numbers: Mapping[str, list[int]], shift: int) -> Iterator[str]:
     about, nodes = frame.about, nodes_of(frame)
+    several = len(frame.columns["pause.start"]) > 0
     yield "Version: 2.2"
     yield f"Computer: simulated by hpcosim, scenario {_short(about['scenario'])}"
     yield f"Information: scheduled by {_short(about['scheduler'])}, seed {about['seed']}"
     yield f"MaxJobs: {len(frame.columns['job.id'])}"
     yield f"MaxRecords: {len(frame.columns['job.id'])}"
-    yield "Preemption: No"
+    yield f"Preemption: {'TS' if several else 'No'}"
     yield f"MaxNodes: {len(nodes)}"
     yield f"MaxProcs: {sum(node.cores for node in nodes)}"
     if names := about["partitions"]:
@@ -74,6 +84,8 @@ def _header(frame: Frame, numbers: Mapping[str, list[int]], shift: int) -> Itera
         yield from _names("Partition: {} {}", names, numbers["Partition"])
     yield "Note: times are seconds of the simulation, rounded to whole seconds"
     yield "Note: status 0 includes jobs that were killed at their requested time"
+    if several:
+        yield "Note: of a requeued job the last run; run times are without suspensions"
     if shift:
         yield f"Note: job numbers are the job ids of the results plus {shift}"
     for kind, key in (("User", "users"), ("Group", "groups")):
@@ -83,20 +95,26 @@ def _header(frame: Frame, numbers: Mapping[str, list[int]], shift: int) -> Itera
 
 def _jobs(frame: Frame, numbers: Mapping[str, list[int]], shift: int) -> Iterator[str]:
     columns = {name: frame.columns[name].tolist() for name in frame.columns}
-    start_s = by_job(frame, "start.job", "start.time_s").tolist()
+    periods = periods_of(frame)
+    last = last_period_of(periods)
+    start_s = starts_of(periods, last).tolist()
+    computed_s = periods.computed_s(frame.columns["start.time_s"], frame.about["now_s"])
     end_s = by_job(frame, "end.job", "end.time_s").tolist()
     placements = Placements(frame)
-    start_of = {job: start for start, job in enumerate(columns["start.job"])}
+    start_of = {row: start for row, start in enumerate(last.tolist()) if start >= 0}
     for row, state in enumerate(states_of(frame)):
         submit, start, end = map(whole, (columns["job.submit_s"][row], start_s[row], end_s[row]))
         started = row in start_of
         left = start if started else end  # of the queue
+        run = end - start
+        if started and periods.resumes[start_of[row]]:
+            run = whole(float(computed_s[start_of[row]]))
         requested_s = columns["job.requested_s"][row]
         fields = (
             columns["job.id"][row] + shift,
             submit,
             left - submit if left != UNKNOWN else UNKNOWN,
-            end - start if started and end != UNKNOWN else UNKNOWN,
+            run if started and end != UNKNOWN else UNKNOWN,
             placements.cores_of(start_of[row]) if started else UNKNOWN,
             UNKNOWN,  # average CPU time
             UNKNOWN,  # used memory

@@ -7,8 +7,8 @@ import colorsys
 import numpy as np
 
 from hpcosim_results.frame import Frame
+from hpcosim_results.periods import periods_of
 from hpcosim_view.figures.style import COLOURS
-from hpcosim_view.runs import by_job
 
 TURNS = 5
 """The first colours, which jobs take in turn. The others are for jobs with many neighbours."""
@@ -39,10 +39,10 @@ def job_colours(frame: Frame) -> list[int]:
     colours of `PALETTE`.
     """
     columns = frame.columns
-    end_s = by_job(frame, "end.job", "end.time_s", np.inf)
+    end_s = periods_of(frame).end_s
     cores = sum(count * size for count, size, *_ in frame.about["nodes"])
     owner = np.full(cores + 2, -1, np.int64)  # last start on each core, with one core on each side
-    until_s = end_s[columns["start.job"]].tolist()
+    until_s = np.where(np.isnan(end_s), np.inf, end_s).tolist()
     jobs, times_s = columns["start.job"].tolist(), columns["start.time_s"].tolist()
     edges = list(zip(columns["box.first"].tolist(), columns["box.last"].tolist(), strict=True))
     last = np.cumsum(columns["start.boxes"], dtype=np.int64).tolist()

@@ -9,12 +9,13 @@ import numpy as np
 
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import Frame
+from hpcosim_results.periods import periods_of
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_view.errors import FigureError
 from hpcosim_view.figures.colouring import PALETTE, job_colours
 from hpcosim_view.figures.numbers import write_numbers
 from hpcosim_view.figures.style import COLOURS, drawing
-from hpcosim_view.runs import Floats, Ints, by_job
+from hpcosim_view.runs import Floats, Ints
 from hpcosim_view.steps import power_of, queue_of, sums
 from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, TIME_UNITS, Unit, unit_for, with_unit
 
@@ -83,9 +84,9 @@ def _title(run: Frame) -> str:
 def _rectangles(run: Frame, time: Unit) -> Floats:
     """Return left, right, bottom and top of each box; times in `time`."""
     columns = run.columns
-    ended_s = by_job(run, "end.job", "end.time_s", run.about["now_s"])
+    ended_s = np.fmin(periods_of(run).end_s, run.about["now_s"])
     start = np.repeat(np.arange(len(columns["start.job"])), columns["start.boxes"])
-    left, right = columns["start.time_s"][start], ended_s[columns["start.job"][start]]
+    left, right = columns["start.time_s"][start], ended_s[start]
     bottom, top = columns["box.first"], columns["box.last"].astype(np.int64) + 1
     return np.column_stack([left / time.size, right / time.size, bottom, top])
 

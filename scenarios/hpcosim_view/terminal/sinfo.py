@@ -1,7 +1,8 @@
 """The nodes of a run at a time, as Slurm's `sinfo` prints them.
 
 A partition is that of the platform or, without any, a node group. The state is that of Slurm:
-`idle`, `mix` (some cores are allocated), `alloc`, or `down` for a node that failed. Its suffix is
+`idle`, `mix` (some cores are allocated), `alloc`, `down` for a node that failed, `drain` for one
+that is drained, or `drng` while jobs run on it. Its suffix is
 `~` for a sleeping node, `#` for one that is being switched on, and `%` for one that is being
 switched off.
 """
@@ -33,7 +34,7 @@ SUFFIXES: Mapping[str, str] = {
     "switching_off": "%",
 }
 """Suffix of the state by power state of the node."""
-ORDER = ("mix", "alloc", "idle", "down")
+ORDER = ("mix", "alloc", "idle", "drng", "drain", "down")
 AVAILABLE: Mapping[str, str] = {"up": "up", "down": "down", "drain": "drain", "inactive": "inact"}
 """Slurm's word for the state of a partition."""
 
@@ -72,8 +73,12 @@ def nodes_at(frame: Frame, at_s: float) -> list[NodesInState]:
     """
     then = moment(frame, at_s).nodes
     states = []
-    for power, cores, allocated, _ in zip(*(column.tolist() for column in then), strict=True):
+    for power, cores, allocated, _, drained in zip(
+        *(column.tolist() for column in then), strict=True
+    ):
         state = "idle" if not allocated else "alloc" if allocated >= cores else "mix"
+        if drained:
+            state = "drng" if allocated else "drain"
         name = POWER_STATES[power]
         states.append("down" if name == "down" else state + SUFFIXES[name])
     names = node_names(frame)

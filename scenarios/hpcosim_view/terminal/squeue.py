@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_results.frame import Frame
-from hpcosim_results.moment import Moment, moment
+from hpcosim_results.moment import Moment, RunningJobs, moment
+from hpcosim_results.periods import periods_of
 from hpcosim_server.record.recording import STATES
 from hpcosim_view.errors import SelectionError
-from hpcosim_view.runs import Placements, by_job, clean, nodes_of
+from hpcosim_view.runs import Placements, clean, last_period_of, nodes_of, starts_of
 from hpcosim_view.terminal.text import (
     Column,
     duration,
@@ -27,6 +28,7 @@ from hpcosim_workloads.table import PLACEMENTS
 CODES: Mapping[str, tuple[str, str]] = {
     "waiting": ("PD", "PENDING"),
     "running": ("R", "RUNNING"),
+    "suspended": ("S", "SUSPENDED"),
     "completed": ("CD", "COMPLETED"),
     "timeout": ("TO", "TIMEOUT"),
     "killed": ("CA", "CANCELLED"),
@@ -38,7 +40,8 @@ CODES: Mapping[str, tuple[str, str]] = {
     "deadline": ("DL", "DEADLINE"),
 }
 """Slurm's short and long name of each state of a job."""
-ACTIVE = ("waiting", "running")
+ACTIVE = ("waiting", "running", "suspended")
+IN_ORDER = tuple(CODES)
 TIME_LIMIT = "TimeLimit"
 NO_REASON = "None"  # Slurm's word for a job that it has not looked at yet
 ONE_NODE = PLACEMENTS.index("one_node")
@@ -64,11 +67,11 @@ class QueuedJob(NamedTuple):
     Attributes:
         job_id: job id.
         partition, user: names; empty: unknown.
-        state: one of `STATES`.
+        state: one of `STATES`, or `suspended`.
         submit_s: submission time, s.
-        start_s: start time, s; NaN: not started.
+        start_s: start of the last run, s; NaN: not started.
         expected_start_s: start that the scheduler expects of a waiting job, s; NaN: none.
-        used_s: time since the start, or run time of a job that is over, s; 0: not started.
+        used_s: time for which the last run has computed, s; 0: not started.
         requested_s: requested run time, s; NaN: unknown.
         cores: requested cores.
         nodes: number of nodes; of a waiting job the least number that can hold it; 0: it ended
@@ -110,7 +113,7 @@ def states_named(text: str) -> set[str]:
         SelectionError: a name is unknown.
     """
     if text.strip().lower() == "all":
-        return set(STATES)
+        return set(CODES)
     found: set[str] = set()
     for name in text.upper().split(","):
         named = {state for state, names in CODES.items() if name.strip() in names}
@@ -132,11 +135,12 @@ def queue_at(frame: Frame, at_s: float, states: Collection[str] = ACTIVE) -> lis
         states: states of the jobs; jobs that are over are those that ended up to this time.
     """
     then = moment(frame, at_s)
-    jobs = [*_waiting(frame, then), *_running(frame, then)]
+    jobs = [*_waiting(frame, then), *_placed(frame, then.running, "running")]
+    jobs += _placed(frame, then.suspended, "suspended")
     if not set(states) <= set(ACTIVE):
         jobs += _over(frame, at_s)
     chosen = [job for job in jobs if job.state in states]
-    return sorted(chosen, key=lambda job: (job.partition, STATES.index(job.state)))
+    return sorted(chosen, key=lambda job: (job.partition, IN_ORDER.index(job.state)))
 
 
 def squeue(jobs: Iterable[QueuedJob], *, long: bool = False, start: bool = False) -> list[str]:
@@ -181,25 +185,27 @@ def _waiting(frame: Frame, then: Moment) -> Iterator[QueuedJob]:
         yield facts.job(row, "waiting", expected_s, 0.0, nodes, (), why)
 
 
-def _running(frame: Frame, then: Moment) -> Iterator[QueuedJob]:
+def _placed(frame: Frame, jobs: RunningJobs, state: str) -> Iterator[QueuedJob]:
     facts = _Facts(frame)
-    jobs, used_s = then.running.job.tolist(), then.running.used_s.tolist()
-    for row, used, nodes in zip(jobs, used_s, then.running.nodes, strict=True):
+    columns = (jobs.job.tolist(), jobs.start_s.tolist(), jobs.used_s.tolist(), jobs.nodes)
+    for row, start_s, used, nodes in zip(*columns, strict=True):
         count = sum(last - first + 1 for first, last in nodes)
-        yield facts.job(row, "running", then.at_s - used, used, count, nodes, "")
+        yield facts.job(row, state, start_s, used, count, nodes, "")
 
 
 def _over(frame: Frame, at_s: float) -> Iterator[QueuedJob]:
     columns, facts, places = frame.columns, _Facts(frame), Placements(frame)
-    start_s = by_job(frame, "start.job", "start.time_s").tolist()
-    start_of = {job: start for start, job in enumerate(columns["start.job"].tolist())}
+    periods = periods_of(frame)
+    last = last_period_of(periods).tolist()
+    start_s = starts_of(periods, last_period_of(periods)).tolist()
+    used_s = [*periods.computed_s(columns["start.time_s"], at_s).tolist(), 0.0]
     ends = zip(
         *(columns[f"end.{name}"].tolist() for name in ("job", "time_s", "state")), strict=True
     )
     for row, end_s, state in sorted(ends):
         if end_s <= at_s:
-            used = end_s - start_s[row]
-            nodes = [place.node for place in places.of(start_of[row])] if row in start_of else []
+            used = used_s[last[row]]
+            nodes = [place.node for place in places.of(last[row])] if last[row] >= 0 else []
             held = intervals_of(nodes)
             yield facts.job(row, STATES[state], start_s[row], used, len(nodes), held, "")
 

@@ -1,7 +1,7 @@
 /** Details of the chosen job, and why it waited. */
 
 import { make, makeButton } from "./dom.js";
-import { JOB_STATES, PLACEMENTS } from "./model.js";
+import { JOB_STATES, PERIOD_ENDS, PLACEMENTS } from "./model.js";
 import { stateText } from "./search.js";
 import { durationText, timeText } from "./time_axis.js";
 import { countText, counted, energyText, numberText } from "./units.js";
@@ -76,15 +76,33 @@ function jobFacts(model, row) {
     ["Started", Number.isNaN(startS[row]) ? null : timeText(startS[row])],
     ["Ended", Number.isNaN(endS[row]) ? null : timeText(endS[row])],
     ["Waited", Number.isNaN(startS[row]) ? null : durationText(startS[row] - submitS[row])],
-    ["Ran", Number.isNaN(startS[row] + endS[row]) ? null : durationText(endS[row] - startS[row])],
+    ["Ran", Number.isNaN(startS[row] + endS[row]) ? null : durationText(ranS(model, row))],
+    ["Interrupted", interruptionsText(model, row)],
     ["Slowdown", Number.isNaN(slowdown) ? null : `${numberText(slowdown)} (bounded)`],
-    ["Nodes", nodesText(model.nodesOf(row))],
+    ["Nodes", nodesText(model, model.nodesOf(row))],
     ["Energy", Number.isNaN(model.energyJ[row]) ? null : energyText(model.energyJ[row])],
   ];
   const items = facts
     .filter(([, text]) => text !== null && text !== "")
     .flatMap(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, text)]);
   return make("dl", { class: "facts" }, ...items);
+}
+
+/** Return the time for which a job computed in its last run, s. */
+function ranS(model, row) {
+  return model.periodsOf(row)
+    .filter(({ startS }) => startS >= model.startS[row])
+    .reduce((sum, { startS, endS }) => sum + Math.min(endS, model.nowS) - startS, 0);
+}
+
+/** Return when and why a job stopped computing before it was over; null: it never did. */
+function interruptionsText(model, row) {
+  const periods = model.periodsOf(row).filter(({ why }) => why > 0);
+  if (!periods.length) return null;
+  const texts = periods.slice(-MAX_INTERVALS)
+    .map(({ startS, endS, why }) => (
+      `${stateText(PERIOD_ENDS[why])} ${timeText(endS)} after ${durationText(endS - startS)}`));
+  return `${periods.length > MAX_INTERVALS ? "… " : ""}${texts.join(", ")}`;
 }
 
 function askedText(model, row) {
@@ -94,13 +112,13 @@ function askedText(model, row) {
   return `${counted(model.cores[row], "core")}${time}${placement}`;
 }
 
-/** Return `0–3, 7 (5 nodes)`. */
-function nodesText(intervals) {
+/** Return `0–3, 7 (5 nodes)`, with the names of nodes that have some. */
+function nodesText(model, intervals) {
   if (intervals.length === 0) return null;
   const count = intervals.reduce((sum, [first, last]) => sum + last - first + 1, 0);
   const texts = intervals
     .slice(0, MAX_INTERVALS)
-    .map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`));
+    .map((ends) => [...new Set(ends)].map((node) => model.nameOfNode(node) || node).join("–"));
   if (intervals.length > MAX_INTERVALS) texts.push("…");
   return `${texts.join(", ")} (${counted(count, "node")})`;
 }

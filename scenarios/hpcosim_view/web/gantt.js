@@ -1,5 +1,6 @@
 /** A Gantt chart: the jobs of a run on its cores. */
 
+import { closureAt } from "./closures.js";
 import { paintAxes } from "./gantt_axes.js";
 import { endOfJob, jobAtPosition, positionOfJob } from "./gantt_find.js";
 import { GANTT_KEYS_HELP, listenToKeys } from "./gantt_keys.js";
@@ -227,9 +228,12 @@ class Gantt {
     const node = model.nodeOfCore(Math.floor(scale.coreAt(y)));
     if (node < 0 || timeS > model.nowS) return [timeText(timeS)];
     const group = model.nodes.groups.find(({ last }) => node <= last);
-    const name = group.name ? ` (${shortName(group.name)})` : "";
+    const known = model.nameOfNode(node);
+    const name = group.name && !known ? ` (${shortName(group.name)})` : "";
     const state = POWER_STATES[indicesOf(model).power.stateAt(node, timeS)].replace("_", " ");
-    return [`Node ${node}${name}`, state === "on" ? "idle core" : state, timeText(timeS)];
+    const place = [state === "on" ? "idle core" : state, closureAt(model, node, timeS)]
+      .filter((text) => text);
+    return [`Node ${known ? shortName(known) : node}${name}`, ...place, timeText(timeS)];
   }
 
   selectAt({ x, y }) {

@@ -6,6 +6,7 @@ import { timeTicks } from "./time_axis.js";
 const TICK_WIDTH = 90;
 const NODE_LABEL_HEIGHT = 14;
 const GROUP_MARK_WIDTH = 2;
+const LONGEST_NODE_NAME = 10; // the end of a longer name is shown: there it has its number
 const AXIS_FONT = "11px system-ui, sans-serif";
 const NODE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 1e5, 1e6];
 
@@ -53,9 +54,15 @@ function paintNodes(context, scale, model, colours) {
     const bottom = Math.min(scale.y(nodes.firstCore[node + 1]), scale.bottom);
     const y = step === 1 ? (top + bottom) / 2 : top;
     if (bottom - top < 4 && y > scale.bottom - 4) continue;
-    context.fillText(`node ${node}`, scale.left - 8, Math.max(y, scale.top + 5));
+    context.fillText(nodeLabel(model, node), scale.left - 8, Math.max(y, scale.top + 5));
   }
   paintNodeBoundaries(context, scale, model, { first, last, colours });
+}
+
+function nodeLabel(model, node) {
+  const name = model.nameOfNode(node);
+  if (!name) return `node ${node}`;
+  return name.length > LONGEST_NODE_NAME ? `…${name.slice(1 - LONGEST_NODE_NAME)}` : name;
 }
 
 /**

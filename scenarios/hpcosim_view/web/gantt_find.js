@@ -34,15 +34,16 @@ export function jobAtPosition(scale, index, x, y) {
 
 /** Return the visible parts of the boxes of a job, CSS pixels: `[{left, top, right, bottom}]`. */
 export function partsOfJob(scale, model, row) {
-  const { boxes, firstBox, boxCount } = model;
-  if (row < 0 || Number.isNaN(model.startS[row])) return [];
-  const left = Math.max(scale.x(model.startS[row]), scale.left);
-  const right = Math.min(scale.x(endOfJob(model, row)), scale.right);
+  const { boxes } = model;
   const parts = [];
-  for (let box = firstBox[row]; box < firstBox[row] + boxCount[row]; box++) {
-    const top = Math.max(scale.y(boxes.first[box]), scale.top);
-    const bottom = Math.min(scale.y(boxes.last[box] + 1), scale.bottom);
-    if (left <= right && top < bottom) parts.push({ left, top, right, bottom });
+  for (const period of row < 0 ? [] : model.periodsOf(row)) {
+    const left = Math.max(scale.x(period.startS), scale.left);
+    const right = Math.min(scale.x(Math.min(period.endS, model.nowS)), scale.right);
+    for (let box = period.first; box < period.last; box++) {
+      const top = Math.max(scale.y(boxes.first[box]), scale.top);
+      const bottom = Math.min(scale.y(boxes.last[box] + 1), scale.bottom);
+      if (left <= right && top < bottom) parts.push({ left, top, right, bottom });
+    }
   }
   return parts;
 }

@@ -1,5 +1,6 @@
 /** The jobs and the sleeping nodes of a Gantt chart, drawn into a picture. */
 
+import { closuresOf } from "./closures.js";
 import { COLOURINGS, classesOf } from "./colours.js";
 import { CHART_COLOURS, NODE_STATE_COLOURS, mixedColour, rgbOf, textColourOn } from "./palettes.js";
 import { packedColour } from "./raster.js";
@@ -47,6 +48,22 @@ function paintSomeBoxes(raster, index, slice) {
     const colour = of[job[box]];
     raster.box(x0, y0, x1, y1, fills[colour], edges[colour], thick);
     if (y1 - y0 >= labelHeight && x1 - x0 >= labelWidth) slice.labelled.push(box);
+  }
+}
+
+/** Draw the windows of reservations and of drains as faint stripes. */
+export function paintClosures(raster, scale, model, theme) {
+  const { from, nowS, to, perSecond, perCore, firstCore, lastCore, ratio } =
+    devicePlace(scale, model);
+  const { plot, border } = CHART_COLOURS[theme].closed;
+  const [fill, stripe] = [packedColour(rgbOf(plot)), packedColour(rgbOf(border))];
+  const cores = model.nodes.firstCore;
+  for (const { first, last, startS, endS } of closuresOf(model)) {
+    const [top, bottom] = [cores[first], cores[last + 1]];
+    if (endS <= from || startS >= to || bottom <= firstCore || top >= lastCore) continue;
+    raster.hatch((startS - from) * perSecond, (top - firstCore) * perCore,
+      (Math.min(endS, nowS) - from) * perSecond, (bottom - firstCore) * perCore,
+      fill, stripe, { period: Math.round(12 * ratio), slope: 1 });
   }
 }
 
@@ -158,8 +175,8 @@ export function backgroundPixel(theme) {
 
 function powerPixels(theme) {
   const background = CHART_COLOURS[theme].plot;
-  const [, , sleeping, on, off] = NODE_STATE_COLOURS[theme];
-  return [sleeping, off, sleeping, on].map((colour) => ({
+  const [, , sleeping, on, off, down] = NODE_STATE_COLOURS[theme];
+  return [sleeping, off, sleeping, on, down].map((colour) => ({
     fill: packedColour(mixedColour(colour, background, 0.55)),
     stripe: packedColour(rgbOf(colour)),
   }));

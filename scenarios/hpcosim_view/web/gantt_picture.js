@@ -1,6 +1,6 @@
 /** The picture of the plot of a Gantt chart, drawn in slices of time. */
 
-import { backgroundPixel, paintBoxes, paintPower } from "./gantt_paint.js";
+import { backgroundPixel, paintBoxes, paintClosures, paintPower } from "./gantt_paint.js";
 import { Raster } from "./raster.js";
 import { indicesOf } from "./span_index.js";
 
@@ -60,6 +60,7 @@ export class GanttPicture {
     const { raster } = this;
     const { boxes, power } = indicesOf(this.model);
     raster.clear(backgroundPixel(look.theme));
+    paintClosures(raster, scale, this.model, look.theme);
     yield* paintPower(raster, scale, power, look.theme);
     yield* paintBoxes(raster, scale, boxes, look, labelled);
     for (let row = 0; row < raster.height; row += FINISHED_ROWS) {

@@ -1,6 +1,7 @@
 /** A run as columns that grow with each frame. */
 
 import { GrowableColumn } from "./growable_column.js";
+import { expandHosts } from "./host_list.js";
 
 export const JOB_STATES = [
   "waiting",
@@ -10,13 +11,18 @@ export const JOB_STATES = [
   "killed",
   "node_failed",
   "rejected",
+  "failed",
+  "cancelled",
+  "preempted",
+  "deadline",
 ];
 export const POWER_STATES = ["on", "switching_off", "sleeping", "switching_on", "down"];
 export const NODE_STATES = [
   "computing", "idle", "sleeping", "switching_on", "switching_off", "down",
 ];
 export const PLACEMENTS = ["cores", "one_node", "whole_nodes"];
-/** Index into `PERIOD_ENDS` of `hpcosim_server.record.periods`. */
+/** Why computing periods ended after which the jobs were not over; the first entry: none of these. */
+export const PERIOD_ENDS = ["", "suspended", "requeued", "requeued_node_failed"];
 const SUSPENDED = 1;
 const NAME_LISTS = ["users", "groups", "partitions", "reasons"];
 const MODEL_COLUMNS = {
@@ -24,6 +30,7 @@ const MODEL_COLUMNS = {
          placement: Uint8Array, user: Int32Array, group: Int32Array, partition: Int32Array },
   box: { first: Uint32Array, last: Uint32Array },
   power: { time_s: Float64Array, node: Uint32Array, state: Uint8Array },
+  drain: { time_s: Float64Array, node: Uint32Array, drained: Uint8Array },
   watts: { time_s: Float64Array, state: Uint8Array, power_w: Float64Array },
   explain: { job: Int32Array, time_s: Float64Array, reason: Uint16Array,
              expected_start_s: Float64Array },
@@ -39,8 +46,10 @@ const MODEL_COLUMNS = {
  * unknown), `firstBox` and `boxCount` (the rows of `boxes` of the job).
  *
  * Tables with `count` rows: `boxes` in order of starts (`job`, first and last core: `first`, `last`,
- * and begin and end of the computing: `startS`, `endS`, infinite while it lasts), `ends` in order of ends (`job`), `power` (`timeS`, `node`, `state`), `watts` (`timeS`,
- * `state`, `powerW`) and `explanations`.
+ * and begin and end of the computing: `startS`, `endS`, infinite while it lasts), `ends` in order of
+ * ends (`job`), `pauses` in order of time (`start`: number of the computing period that ended,
+ * `timeS`), `power` (`timeS`, `node`, `state`), `drains` (`timeS`, `node`, `drained`), `watts` (`timeS`, `state`, `powerW`) and
+ * `explanations`.
  */
 export class RunModel {
   constructor() {
@@ -49,8 +58,11 @@ export class RunModel {
     this.names = { users: [], groups: [], partitions: [], reasons: [] };
     /** Number of appended frames. */
     this.version = 0;
-    /** `count`; `firstCore` of each node and, last, the number of cores; `groups`. */
-    this.nodes = { count: 0, firstCore: new Uint32Array(1), groups: [] };
+    /**
+     * `count`; `firstCore` of each node and, last, the number of cores; `groups`; `names` of the
+     * nodes, empty: they have none.
+     */
+    this.nodes = { count: 0, firstCore: new Uint32Array(1), groups: [], names: [] };
     this.growing = {};
     for (const [prefix, columns] of Object.entries(MODEL_COLUMNS)) {
       for (const [name, Type] of Object.entries(columns)) {
@@ -61,7 +73,8 @@ export class RunModel {
       ["energy", Float64Array], ["state", Uint8Array], ["firstBox", Uint32Array],
       ["boxCount", Uint32Array], ["boxJob", Int32Array], ["ended", Int32Array],
       ["boxStart", Float64Array], ["boxEnd", Float64Array], ["startBox", Uint32Array],
-      ["paused", Int32Array],
+      ["paused", Int32Array], ["pausedAt", Float64Array], ["why", Uint8Array],
+      ["before", Int32Array], ["last", Int32Array],
       ["explainBefore", Int32Array], ["lastExplain", Int32Array]]) {
       this.growing[name] = new GrowableColumn(Type);
     }
@@ -96,16 +109,21 @@ export class RunModel {
     const { users, groups, partitions, reasons, ...facts } = about;
     Object.assign(this.about, facts);
     if (facts.nodes) this.nodes = numberCores(facts.nodes);
+    if (facts.node_names) {
+      this.nodes.names = expandHosts(String(facts.node_names), this.nodes.count);
+    }
     for (const [prefix, names] of Object.entries(MODEL_COLUMNS)) {
       for (const name of Object.keys(names)) {
-        growing[`${prefix}.${name}`].push(columns[`${prefix}.${name}`]);
+        growing[`${prefix}.${name}`].push(columns[`${prefix}.${name}`] ?? []);
       }
     }
     const jobs = columns["job.id"].length;
     for (const name of ["start", "end", "energy"]) growing[name].extend(jobs, NaN);
     for (const name of ["state", "firstBox", "boxCount"]) growing[name].extend(jobs, 0);
     growing.lastExplain.extend(jobs, -1);
+    growing.last.extend(jobs, -1);
     this.publish();
+    this.appendPeriods(columns);
     this.appendStarts(columns);
     this.appendPauses(columns);
     this.appendEnds(columns);
@@ -116,18 +134,17 @@ export class RunModel {
 
   appendStarts(columns) {
     const { "start.job": job, "start.time_s": timeS, "start.boxes": boxes } = columns;
-    const { boxJob: owner, boxStart, boxEnd, startBox } = this.growing;
-    let box = owner.length;
-    const known = startBox.length;
-    owner.extend(columns["box.first"].length, -1);
-    boxStart.extend(columns["box.first"].length, 0);
-    boxEnd.extend(columns["box.first"].length, Infinity);
-    startBox.extend(job.length, 0);
+    const { boxJob: owner, boxStart, startBox, before, last } = this.growing;
+    let box = owner.length - columns["box.first"].length;
+    const known = startBox.length - job.length;
     for (let i = 0; i < job.length; i++) {
       const row = job[i];
-      if (Number.isNaN(this.startS[row])) this.startS[row] = timeS[i]; // otherwise it was resumed
+      const period = known + i;
+      before.view[period] = last.view[row];
+      last.view[row] = period;
+      if (!this.isResumed(period)) this.startS[row] = timeS[i];
       this.state[row] = 1;
-      startBox.view[known + i] = box;
+      startBox.view[period] = box;
       boxStart.view.fill(timeS[i], box, box + boxes[i]);
       this.firstBox[row] = box;
       this.boxCount[row] = boxes[i];
@@ -136,33 +153,45 @@ export class RunModel {
     }
   }
 
+  /** Make room for the new computing periods, and note why those ended that were not the last. */
+  appendPeriods(columns) {
+    const { "start.job": job, "box.first": boxes, "pause.start": paused = [] } = columns;
+    const { boxJob, boxStart, boxEnd, startBox, before, why } = this.growing;
+    boxJob.extend(boxes.length, -1);
+    boxStart.extend(boxes.length, 0);
+    boxEnd.extend(boxes.length, Infinity);
+    startBox.extend(job.length, 0);
+    before.extend(job.length, -1);
+    why.extend(job.length, 0);
+    paused.forEach((period, i) => (why.view[period] = columns["pause.why"][i]));
+  }
+
+  /** Whether a computing period continues the run of the one before it. */
+  isResumed(period) {
+    const before = this.growing.before.view[period];
+    return before >= 0 && this.growing.why.view[before] === SUSPENDED;
+  }
+
+  /** Whether the job waits after the end of a computing period. */
+  waitsAfter(period) {
+    return this.growing.why.view[period] > SUSPENDED;
+  }
+
   /** Take up the ends of computing periods after which the jobs were not over. */
   appendPauses(columns) {
-    const { "pause.start": start = [], "pause.time_s": timeS, "pause.why": why } = columns;
-    const { boxJob, boxEnd, startBox } = this.growing;
+    const { "pause.start": start = [], "pause.time_s": timeS = [] } = columns;
+    const { boxJob, boxEnd, startBox, last, why } = this.growing;
     for (let i = 0; i < start.length; i++) {
       const first = startBox.view[start[i]];
-      const last = startBox.view[start[i] + 1] ?? boxJob.length;
       const row = boxJob.view[first];
-      boxEnd.view.fill(timeS[i], first, last);
-      if (why[i] === SUSPENDED) continue;
-      if (this.firstBox[row] !== first) { // a later start of the same frame
-        this.startS[row] = Math.max(this.startS[row], this.firstStartAfter(row, timeS[i]));
-        continue;
-      }
-      this.startS[row] = NaN;
+      boxEnd.view.fill(timeS[i], first, startBox.view[start[i] + 1] ?? boxJob.length);
+      if (why.view[start[i]] === SUSPENDED || last.view[row] !== start[i]) continue;
+      this.startS[row] = NaN; // it waits again
       this.state[row] = 0;
       this.boxCount[row] = 0;
     }
     this.growing.paused.push(Int32Array.from(start));
-  }
-
-  /** Return the first start of a job at a time or later, s. */
-  firstStartAfter(row, timeS) {
-    const { boxJob, boxStart, startBox } = this.growing;
-    const at = startBox.view.find((box) => (
-      boxJob.view[box] === row && boxStart.view[box] >= timeS));
-    return at === undefined ? NaN : boxStart.view[at];
+    this.growing.pausedAt.push(Float64Array.from(timeS));
   }
 
   appendEnds(columns) {
@@ -214,10 +243,13 @@ export class RunModel {
       startS: view("boxStart"), endS: view("boxEnd"),
     });
     this.ends = modelTable({ job: view("ended") });
-    this.pauses = modelTable({ start: view("paused") });
+    this.pauses = modelTable({ start: view("paused"), timeS: view("pausedAt") });
     this.startBox = view("startBox");
     this.power = modelTable({
       timeS: view("power.time_s"), node: view("power.node"), state: view("power.state"),
+    });
+    this.drains = modelTable({
+      timeS: view("drain.time_s"), node: view("drain.node"), drained: view("drain.drained"),
     });
     this.watts = modelTable({
       timeS: view("watts.time_s"), state: view("watts.state"), powerW: view("watts.power_w"),
@@ -266,6 +298,25 @@ export class RunModel {
     return found.reverse();
   }
 
+  /**
+   * Return the computing periods of a job in chronological order.
+   *
+   * @returns {{startS: number, endS: number, why: number, first: number, last: number}[]} `endS`:
+   *   infinity while it lasts; `why`: index into `PERIOD_ENDS`, 0: it lasts, or the job is over;
+   *   its boxes from `first` to below `last`.
+   */
+  periodsOf(row) {
+    const { before, why, last } = this.growing;
+    const { startS, endS, count } = this.boxes;
+    const found = [];
+    for (let period = last.view[row] ?? -1; period >= 0; period = before.view[period]) {
+      const first = this.startBox[period];
+      found.push({ startS: startS[first], endS: endS[first], why: why.view[period],
+                   first, last: this.startBox[period + 1] ?? count });
+    }
+    return found.reverse();
+  }
+
   /** Return the nodes of a job as intervals `[[first, last], ...]`; empty before its start. */
   nodesOf(row) {
     const { first, last } = this.boxes;
@@ -279,6 +330,11 @@ export class RunModel {
       else found.push([from, to]);
     }
     return found;
+  }
+
+  /** Return the name of a node; empty: it has none. */
+  nameOfNode(node) {
+    return this.nodes.names[node] ?? "";
   }
 
   /** Return the number of the node that has a core. */
@@ -315,7 +371,7 @@ function numberCores(groups) {
     });
     for (let i = 0; i < nodes; i++, node++) firstCore[node + 1] = firstCore[node] + cores;
   }
-  return { count, firstCore, groups: found };
+  return { count, firstCore, groups: found, names: [] };
 }
 
 /** Return the index of the first element of an ascending array that is not below a value. */

@@ -6,11 +6,13 @@ export const CHART_COLOURS = {
     background: "#ffffff", plot: "#fafafa", text: "#1f2328", faint: "#59636e", grid: "#d9dee3",
     border: "#8c959f", focus: "#0550ae", selected: "#000000", selectedHalo: "#ffffff",
     edge: ["#000000", 0.3], window: "rgba(5, 80, 174, 0.14)", veil: "rgba(255, 255, 255, 0.62)",
+    closed: { plot: "#f0f1f3", border: "#cdd2d8" },
   },
   dark: {
     background: "#0d1117", plot: "#151b23", text: "#f0f6fc", faint: "#9198a1", grid: "#2b323b",
     border: "#6e7681", focus: "#79c0ff", selected: "#ffffff", selectedHalo: "#000000",
     edge: ["#0d1117", 0.62], window: "rgba(121, 192, 255, 0.2)", veil: "rgba(13, 17, 23, 0.66)",
+    closed: { plot: "#1b222b", border: "#323a45" },
   },
 };
 
@@ -37,8 +39,10 @@ const SEQUENCE = {
 
 // By `JOB_STATES`, from the same schemes.
 const STATE_PALETTE = {
-  light: ["#dddddd", "#88ccee", "#44aa99", "#ddcc77", "#332288", "#882255", "#666666"],
-  dark: ["#555555", "#99ddff", "#77aadd", "#eedd88", "#ffaabb", "#ee8866", "#999999"],
+  light: ["#dddddd", "#88ccee", "#44aa99", "#ddcc77", "#332288", "#882255", "#666666",
+    "#dd7722", "#8899ff", "#7755ff", "#5555aa"],
+  dark: ["#555555", "#99ddff", "#77aadd", "#eedd88", "#ffaabb", "#ee8866", "#999999",
+    "#9955ff", "#776688", "#6633aa", "#665522"],
 };
 
 /** Return the colours of categories by theme; the last one is that of all others. */

@@ -27,11 +27,7 @@ export function seriesOf(model) {
   if (known && known.version === model.version) return known;
   const heldByJob = heldCores(model);
   const cores = model.coreCount;
-  const held = stepsOfSpans({
-    fromS: model.startS.subarray(0, model.jobs),
-    toS: endsOfStarted(model),
-    size: heldByJob,
-  });
+  const held = heldSteps(model);
   const found = {
     version: model.version,
     power: NODE_STATES.map((_, state) => powerOfState(model, state)),
@@ -46,29 +42,62 @@ export function seriesOf(model) {
   return found;
 }
 
-function endsOfStarted(model) {
-  const ends = Float64Array.from(model.endS.subarray(0, model.jobs));
-  for (let row = 0; row < ends.length; row += 1) {
-    if (Number.isNaN(model.startS[row])) ends[row] = NaN;
-  }
-  return ends;
-}
-
+/** Return the number of cores that each job holds, or held in its last run. */
 function heldCores(model) {
   const held = new Float64Array(model.jobs);
-  const { count, job, first, last } = model.boxes;
-  for (let at = 0; at < count; at += 1) held[job[at]] += last[at] - first[at] + 1;
+  const { firstBox, boxCount } = model;
+  for (let row = 0; row < held.length; row += 1) {
+    held[row] = coresOfBoxes(model, firstBox[row], firstBox[row] + boxCount[row]);
+  }
   return held;
 }
 
-/** A job waits from its submission to its start, or to its end if it never starts. */
+function coresOfBoxes({ boxes }, from, to) {
+  let cores = 0;
+  for (let box = from; box < to; box += 1) cores += boxes.last[box] - boxes.first[box] + 1;
+  return cores;
+}
+
+/** Cores are held in computing periods: a job that was requeued or suspended has several. */
+function heldSteps(model) {
+  const { boxes, startBox } = model;
+  const end = (box) => (boxes.endS[box] === Infinity ? NaN : boxes.endS[box]);
+  return stepsOfSpans({
+    fromS: Float64Array.from(startBox, (box) => boxes.startS[box]),
+    toS: Float64Array.from(startBox, end),
+    size: Float64Array.from(startBox, (box, period) => (
+      coresOfBoxes(model, box, startBox[period + 1] ?? boxes.count))),
+  });
+}
+
+/**
+ * A job waits from its submission, and from each requeue, to its next start, or to its end if it
+ * never starts.
+ */
 function queueSteps(model) {
-  const left = Float64Array.from(model.startS.subarray(0, model.jobs));
-  for (let row = 0; row < left.length; row += 1) {
-    if (Number.isNaN(left[row])) left[row] = model.endS[row];
+  const { boxes, startBox, pauses, jobs } = model;
+  const fromS = [...model.submitS];
+  const toS = new Array(jobs).fill(NaN);
+  const waits = Int32Array.from(fromS.keys()); // the present wait by row; -1: none
+  const begin = (period) => {
+    const row = boxes.job[startBox[period]];
+    if (waits[row] >= 0) toS[waits[row]] = boxes.startS[startBox[period]];
+    waits[row] = -1;
+  };
+  let period = 0;
+  for (let i = 0; i < pauses.count; i += 1) {
+    // A period that ends has begun, whatever else happened at this instant.
+    while (period < startBox.length && (period <= pauses.start[i]
+      || boxes.startS[startBox[period]] < pauses.timeS[i])) begin(period++);
+    if (!model.waitsAfter(pauses.start[i])) continue;
+    const row = boxes.job[startBox[pauses.start[i]]];
+    waits[row] = fromS.push(pauses.timeS[i]) - 1;
+    toS.push(NaN);
   }
-  const size = new Float64Array(model.jobs).fill(1);
-  return stepsOfSpans({ fromS: model.submitS.subarray(0, model.jobs), toS: left, size });
+  while (period < startBox.length) begin(period++);
+  for (let row = 0; row < jobs; row += 1) if (waits[row] >= 0) toS[waits[row]] = model.endS[row];
+  const size = new Float64Array(fromS.length).fill(1);
+  return stepsOfSpans({ fromS: Float64Array.from(fromS), toS: Float64Array.from(toS), size });
 }
 
 function powerOfState(model, wanted) {

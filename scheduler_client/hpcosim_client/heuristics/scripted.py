@@ -29,6 +29,7 @@ class Start(NamedTuple):
         nodes: node numbers, each once.
         tasks: tasks of the job on each node; empty: the job fills the nodes in their order.
         where: file and line, for errors.
+        then: the next start of the job, after a requeue; None: there is none.
     """
 
     order: int
@@ -36,19 +37,21 @@ class Start(NamedTuple):
     nodes: list[int]
     tasks: list[int]
     where: str
+    then: Start | None = None
 
 
 def read_schedule(path: Path) -> dict[int, Start]:
-    """Read the start of each job from a file such as `schedule.csv` of a results folder.
+    """Read the first start of each job from a file such as `schedule.csv` of a results folder.
 
     The columns are `job_id`, `start_s`, `nodes` and optionally `tasks`; nodes and tasks are lists
     separated by spaces. Jobs of one instant start in the order of their lines. A job with an empty
-    `start_s` is rejected. Other columns are ignored.
+    `start_s` is rejected. A job has a line for each run: more than one if it was requeued, in
+    order of time. Other columns are ignored.
 
     Raises:
         PolicyError: the file cannot be read, or a line is invalid.
     """
-    schedule: dict[int, Start] = {}
+    lines: dict[int, list[Start]] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
@@ -60,45 +63,66 @@ def read_schedule(path: Path) -> dict[int, Start]:
             for order, row in enumerate(rows):
                 where = f"{path}:{rows.line_num}"
                 job_id, start = _start(row, order, where)
-                if job_id in schedule:
-                    raise PolicyError(f"{where}: job {job_id} has a line already")
-                schedule[job_id] = start
+                runs = lines.setdefault(job_id, [])
+                if runs and not runs[-1].at_s < start.at_s:
+                    raise PolicyError(
+                        f"{where}: job {job_id} has a line already; expected a later start_s, of "
+                        "the run after a requeue"
+                    )
+                runs.append(start)
     except OSError as error:
         raise PolicyError(f"{path}: the schedule cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise PolicyError(f"{path}: expected a schedule in CSV format: {error}") from None
-    return schedule
+    return {job_id: _chained(runs) for job_id, runs in lines.items()}
+
+
+def _chained(runs: list[Start]) -> Start:
+    """Return the first of the starts of a job, each with the next one."""
+    start = runs[-1]
+    for before in reversed(runs[:-1]):
+        start = before._replace(then=start)
+    return start
 
 
 def scripted(schedule: Mapping[int, Start], name: str = "") -> Policy:
     """Return the policy that starts each job at its time, or as soon after as its nodes are free.
 
-    Jobs do not wait for each other. A job without a start is an error.
+    Jobs do not wait for each other. A job that was requeued starts at its next start; without one,
+    at once where it ran last. A job without a start is an error.
 
     Args:
-        schedule: the start of each job by number.
+        schedule: the first start of each job by number.
         name: name of the schedule in errors, such as its file.
     """
     pending: list[tuple[float, int, Job, Start]] = []
     due: dict[int, tuple[Job, Start]] = {}
+    planned: set[int] = set()  # orders of the starts that are pending or due
+    next_start = dict(schedule)
     alarm = PolicyAlarm()
 
     def decide(view: View) -> None:
         for job in view.arrived:
-            if job.job_id not in schedule:
+            start = next_start.get(job.job_id)
+            if start is None:
                 raise PolicyError(f"the schedule {name} has no line for job {job.job_id}")
-            start = schedule[job.job_id]
             if start.at_s == math.inf:
                 view.reject(job)
-            else:
+            elif start.order not in planned:
+                planned.add(start.order)
                 heappush(pending, (start.at_s, start.order, job, start))
         while pending and pending[0][0] <= view.now_s:
             _, order, job, start = heappop(pending)
             due[order] = (job, start)
         for order in sorted(due):
             job, start = due[order]
-            if job.job_id not in view.queue or _begin(view, job, start):
-                del due[order]
+            waits = job.job_id in view.queue
+            if waits and not _begin(view, job, start):
+                continue
+            if waits:
+                next_start[job.job_id] = start.then or start
+            planned.discard(order)
+            del due[order]
         if pending:
             alarm.set(view, pending[0][0])
 

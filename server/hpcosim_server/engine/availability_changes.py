@@ -44,6 +44,7 @@ def _drain(engine: Engine, node: int) -> bool:
     """Let a node accept no new jobs."""
     if not engine.availability.drain(engine.now_s, node):
         return False
+    engine.recording.changed_drain(engine.now_s, node, drained=True)
     engine.outbox.add(NodeDrained(engine.now_s, node))
     return True
 
@@ -51,10 +52,12 @@ def _drain(engine: Engine, node: int) -> bool:
 def _repair(engine: Engine, node: int) -> bool:
     """Make a node available again. A node that failed is on afterwards."""
     now_s, availability = engine.now_s, engine.availability
-    had_failed = node in availability.failed
+    had_failed, was_drained = node in availability.failed, node in availability.drained
     if not availability.repair(node):
         return False
     engine.outbox.add(NodeRepaired(now_s, node))
+    if was_drained:
+        engine.recording.changed_drain(now_s, node, drained=False)
     if had_failed:
         was_on = engine.power.state[node] == "on"
         engine.power.repair(now_s, node)

@@ -23,6 +23,7 @@ OWN_FILES = frozenset(
         "nodes.csv",
         "schedule.csv",
         "runs.csv",
+        "drains.csv",
         "explanations.csv",
         "metrics.json",
         LAST,

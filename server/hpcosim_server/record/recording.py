@@ -60,6 +60,8 @@ class Recording:
         lost_core_s: core-seconds of computing that no later run continued, because of requeues and
             failures of nodes, by row; jobs without any are absent.
         requeues: number of requeues by cause; causes without any are absent.
+        drain_s, drain_node, drained: changes of drains: simulation time, node, and 1 if the node is
+            drained from then on, else 0.
         reasons: why a job did not run, by row: as the server said at its submission or at the end
             of its dependencies, or as the scheduler said.
         declined: rows whose reason is the scheduler's.
@@ -110,6 +112,9 @@ class Recording:
         self.kind_s = array("d")
         self.kind_node = array("i")
         self.kind_number = array("i")
+        self.drain_s = array("d")
+        self.drain_node = array("i")
+        self.drained = array("b")
         self.reasons: dict[int, str] = {}
         self.declined: set[int] = set()
         self.explanations = Explanations()
@@ -226,6 +231,12 @@ class Recording:
         self.power_s.append(now_s)
         self.power_node.append(node)
         self.power_state.append(POWER_STATES.index(state))
+
+    def changed_drain(self, now_s: float, node: int, *, drained: bool) -> None:
+        """Record that a node was drained, or that its drain ended."""
+        self.drain_s.append(now_s)
+        self.drain_node.append(node)
+        self.drained.append(drained)
 
     def changed_kind(self, now_s: float, node: int, kind: int) -> None:
         """Record that a node changed its kind.

@@ -51,6 +51,7 @@ class Table(NamedTuple):
 
 
 INTEGER, NUMBER, TEXT = "integer", "number", "text"
+DRAIN_CHANGES = ("repaired", "drained")
 NODES = "intervals of node numbers, such as `0-3 7`"
 NODE_LIST = "node numbers, separated by spaces"
 COUNTS = "integers, separated by spaces"
@@ -121,6 +122,12 @@ def _places(periods: Periods, period: int) -> tuple[str, str]:
     """Return the nodes and the numbers of tasks of a computing period as cells."""
     nodes, tasks = periods.nodes_of(period), periods.tasks_of(period)
     return " ".join(map(str, nodes)), " ".join(map(str, tasks))
+
+
+def _drains(record: RunRecord) -> Iterator[str]:
+    of = record.recording
+    for time_s, node, drained in zip(of.drain_s, of.drain_node, of.drained, strict=True):
+        yield f"{time_s},{node},{DRAIN_CHANGES[drained]}\n"
 
 
 def _explanations(record: RunRecord) -> Iterator[str]:
@@ -253,6 +260,17 @@ RUNS = Table(
     ),
     _runs,
 )
+DRAINS = Table(
+    "drains.csv",
+    "one row for each begin or end of a drain of a node, in chronological order; a drained node "
+    "accepts no new jobs; the file is only there if a node was drained",
+    (
+        Column("time_s", NUMBER, "time of the change, s"),
+        Column("node", INTEGER, "node number"),
+        Column("change", TEXT, "`drained`, or `repaired`: the node accepts jobs again"),
+    ),
+    _drains,
+)
 EXPLANATIONS = Table(
     "explanations.csv",
     "one row for each explanation of the scheduler why a job waits, in chronological order; an "
@@ -266,14 +284,16 @@ EXPLANATIONS = Table(
     ),
     _explanations,
 )
-TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, RUNS, EXPLANATIONS)
+TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, RUNS, DRAINS, EXPLANATIONS)
 
 
 def tables_of(record: RunRecord) -> Iterator[Table]:
-    """Yield the tables of a run: `RUNS` and `EXPLANATIONS` only if there is something in them."""
+    """Yield the tables of a run: those after `SCHEDULE` only if there is something in them."""
     recording = record.recording
     yield from (JOBS, NODE_STATES_OVER_TIME, SCHEDULE)
     if not recording.has_single_runs:
         yield RUNS
+    if len(recording.drained):
+        yield DRAINS
     if len(recording.explanations):
         yield EXPLANATIONS
