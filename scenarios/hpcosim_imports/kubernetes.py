@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_imports.anonymous import Pseudonyms
 from hpcosim_imports.errors import FieldError, InputError
-from hpcosim_imports.output import RecordedRun, write_jobs
+from hpcosim_imports.output import RecordedRun, check_outputs, write_jobs
 from hpcosim_imports.readable import readable
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.tables import Row, read_table
@@ -108,6 +109,7 @@ def import_kubernetes(
         InputError: the table cannot be read or lacks columns; or a file exists or cannot be
             written. Nothing is written then.
     """
+    check_outputs([jobs, recorded_path(jobs)], [path], options.names)
     report, zone = ImportReport(), zone_of(options.time_zone)
     own = _own_columns(options.columns)
     pods = sorted(_pods(path, own, zone, report), key=lambda pod: pod.submit_s)

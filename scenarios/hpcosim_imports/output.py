@@ -89,6 +89,31 @@ def write_jobs(
     return written
 
 
+def check_outputs(outputs: Collection[Path], inputs: Collection[Path], names: Path | None) -> None:
+    """Check that no file that is written is one of those that are read.
+
+    Args:
+        outputs: the files that are written.
+        inputs: the files that are read.
+        names: file of replaced names, which is read and written; None: there is none.
+
+    Raises:
+        InputError: a file is both, perhaps under another name.
+    """
+    private = [] if names is None else [names]
+    pairs = [(path, [*inputs, *private]) for path in outputs]
+    for path, others in [*pairs, *((path, inputs) for path in private)]:
+        if any(_same(path, each) for each in others):
+            what = "the import reads this file, so it cannot write it; name another file to write"
+            raise InputError(what, path)
+
+
+def _same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return path.samefile(other)
+    return False
+
+
 def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
     """Write files as a whole: if one cannot be written, none is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import NamedTuple
 from hpcosim_imports.errors import InputError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.units import shown
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import CutOffError, WorkloadError
 from hpcosim_workloads.logs.log_file import numbered_lines
 
 MOST_COLUMNS = 500
 LONGEST_LINE = 2**20
-
+HEADER = "the first line must be the names of the columns"
 
 Fits = Callable[[dict[str, str]], bool]
 
@@ -32,20 +33,50 @@ class Row(NamedTuple):
     values: dict[str, str]
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path, report: ImportReport | None = None) -> Iterator[tuple[int, str]]:
     """Yield the lines of a plain or gzipped file with their numbers, without line ends.
 
+    Args:
+        path: the file.
+        report: notes that the file is cut off; None: that is an error.
+
     Raises:
-        InputError: the file cannot be read, or a line is longer than `LONGEST_LINE`.
+        InputError: the file cannot be read or is not in UTF-8, a line is longer than
+            `LONGEST_LINE`, or the file is cut off and there is no report.
     """
+    number, raw = 0, b"\n"
     try:
         for number, raw in numbered_lines(path):
+            if number == 1:
+                _check_encoding(raw, path)
             if len(raw) > LONGEST_LINE:
                 what = f"expected lines of up to {LONGEST_LINE} bytes, got {len(raw)}"
                 raise InputError(what, path, number)
             yield number, raw.decode("utf-8", "replace").rstrip("\r\n")
+    except CutOffError as error:
+        if report is None:
+            raise InputError(error.what, error.path, error.line) from None
+        report.add("dropped", "the rest of a compressed file that is cut off", _at(path, number))
     except WorkloadError as error:
         raise InputError(error.what, error.path, error.line) from None
+    if raw.endswith(b"\n"):
+        return
+    if report is None:
+        what = "the file ends within this line, so it is probably cut off; make it again"
+        raise InputError(f"{what}, or end the line if the file is complete", path, number)
+    what = "the last line has no line end: the file may be cut off"
+    report.add("guessed", what, _at(path, number))
+
+
+def _at(path: Path, number: int) -> str:
+    return f"{path.name}:{number}"
+
+
+def _check_encoding(first: bytes, path: Path) -> None:
+    """Check that a first line is not that of a file in UTF-16, as PowerShell writes them."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in first:
+        what = "expected a file in UTF-8, got one in UTF-16 or with bytes that are 0; convert it"
+        raise InputError(f"{what}: iconv -f UTF-16 -t UTF-8 OLD > NEW", path, 1)
 
 
 def read_table(
@@ -56,6 +87,7 @@ def read_table(
     free_text: Sequence[str] = (),
     fits: Fits = lambda values: True,
     advice: str = "",
+    strict: bool = False,
 ) -> Iterator[Row]:
     """Yield the records of a table; the names of the columns are those of its first line.
 
@@ -70,12 +102,14 @@ def read_table(
         free_text: columns whose text may contain the delimiter.
         fits: returns whether a record can be right; decides which of them contains it.
         advice: how to make such a file, for errors.
+        strict: a damaged record is an error instead.
 
     Raises:
-        InputError: the file cannot be read, is empty or has no such header.
+        InputError: the file cannot be read, is empty or has no such header; or a record is damaged
+            and the table is strict.
     """
     names: list[str] = []
-    for number, text in lines_of(path):
+    for number, text in lines_of(path, None if strict else report):
         if not text.strip():
             continue
         fields = _split(text, delimiter)
@@ -87,6 +121,9 @@ def read_table(
             if len(fields) == len(names):
                 report.add("guessed", "texts that contain the delimiter", number)
         if len(fields) != len(names):
+            if strict:
+                what = f"expected {len(names)} fields as in the first line, got {len(fields)}"
+                raise InputError(f"{what}; {advice}", path, number)
             kind = "truncated records" if len(fields) < len(names) else "records with extra fields"
             report.add("dropped", kind, number)
         elif fields != names:
@@ -110,7 +147,7 @@ def require(columns: Sequence[str], needed: Sequence[str], path: Path, advice: s
     """
     missing = [each for each in needed if not any(name in columns for name in each.split("/"))]
     if missing:
-        what = f"the columns {', '.join(missing)} are missing"
+        what = f"the columns {', '.join(missing)} are missing; {HEADER}"
         raise InputError(f"{what}; {advice}", path, 1)
 
 
@@ -130,7 +167,8 @@ def _header(fields: list[str], path: Path, number: int, delimiter: str, advice: 
         raise InputError(f"{what} {shown(delimiter.join(fields))}; {advice}", path, number)
     repeated = next((name for name in names if name and names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"the column {shown(repeated)} is there twice", path, number)
+        what = f"the column {shown(repeated)} is there twice; {HEADER}"
+        raise InputError(f"{what}{advice and '; ' + advice}", path, number)
     return names
 
 

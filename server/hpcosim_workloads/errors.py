@@ -32,6 +32,10 @@ class WorkloadError(WorkloadsError):
         return f"{where}{self.what}"
 
 
+class CutOffError(WorkloadError):
+    """A compressed file ends before its end mark; the lines before could be read."""
+
+
 def check(valid: bool, name: str, value: object, expected: str) -> None:
     """Raise `WorkloadError` unless `valid`.
 

@@ -53,6 +53,32 @@ def test_a_wrong_file_is_one_line_on_standard_error(site: Path) -> None:
     assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["import", "sacct", "sacct.psv", "-o", "sacct.psv"],
+        ["import", "sacct", "sacct.psv", "-o", "./link.psv"],
+        ["import", "sacct", "jobs.recorded.csv", "-o", "jobs.jsonl"],
+        ["import", "sacct", "sacct.psv", "-o", "n.json", "--anonymize", "--names", "n.json"],
+        ["import", "kubernetes", "sacct.psv", "-o", "sacct.psv"],
+        [*SLURM[:-1], "nodes.conf"],
+        [*SLURM[:-1], "dump.cfg"],
+        [*SLURM[:-1], "gres.conf"],
+        [*SLURM, "--anonymize", "--names", "slurm.conf"],
+    ],
+)
+def test_an_import_does_not_replace_its_inputs(site: Path, command: list[str]) -> None:
+    """Under another name neither, and with --force neither."""
+    (site / "link.psv").symlink_to("sacct.psv")
+    (site / "n.json").write_text("{}")
+    (site / "jobs.recorded.csv").write_bytes((site / "sacct.psv").read_bytes())
+    before = {path.name: path.read_bytes() for path in site.iterdir()}
+    result = invoke(*command, "--force")
+    assert result.status == 2
+    assert "the import reads this file, so it cannot write it" in result.err
+    assert {path.name: path.read_bytes() for path in site.iterdir()} == before
+
+
 def test_names_need_anonymize(site: Path) -> None:
     """An option without effect is an error."""
     result = invoke(*SACCT, "--names", "private.json")

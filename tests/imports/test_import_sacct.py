@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -313,6 +314,42 @@ def test_existing_files_are_replaced_only_on_request(tmp_path: Path) -> None:
     assert out.read_text() == "mine"
     assert not (tmp_path / "jobs.jsonl").exists()
     imported(tmp_path, record(), force=True)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_file_that_is_cut_off_is_imported_with_a_report(tmp_path: Path, zipped: bool) -> None:
+    """Whether it is compressed or not."""
+    numbers = range(1, 2001)
+    text = sacct_text(*(record(JobID=str(number), JobName=str(number**7)) for number in numbers))
+    content = gzip.compress(text.encode()) if zipped else text.encode()
+    path = tmp_path / "sacct.psv"
+    path.write_bytes(content[: len(content) // 2])
+    jobs, _, report = read(path, tmp_path)
+    assert 500 < len(jobs) < 2000
+    found = {
+        "dropped": "the rest of a compressed file that is cut off",
+        "guessed": "the last line has no line end: the file may be cut off",
+    }
+    assert report.count("dropped", found["dropped"]) == zipped
+    assert report.count("guessed", found["guessed"]) == (not zipped)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_a_file_in_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
+    """With a byte order mark, and without one."""
+    path = tmp_path / "sacct.psv"
+    path.write_bytes(sacct_text(record()).encode(encoding))
+    with pytest.raises(InputError, match=r"sacct.psv:1: expected a file in UTF-8, got one in UTF"):
+        read(path, tmp_path)
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ["JobIDRaw", "Start", "User"]])
+def test_a_file_without_its_header_is_named(tmp_path: Path, columns: list[str]) -> None:
+    """Whether two fields of its first record are equal or not."""
+    path = tmp_path / "sacct.psv"
+    path.write_text(sacct_text(record(), record(User="bob"), columns=columns).partition("\n")[2])
+    with pytest.raises(InputError, match="the first line must be the names of the columns"):
+        read(path, tmp_path)
 
 
 @pytest.mark.slow

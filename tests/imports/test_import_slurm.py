@@ -78,12 +78,42 @@ def test_switches_have_no_effect_without_their_plugin(tmp_path: Path) -> None:
     assert imported(tmp_path)[1].selection.ignore_topology
 
 
+def test_blocks_of_the_topology_are_not_modelled(tmp_path: Path) -> None:
+    """They are listed with their lines, as are other settings."""
+    write_site(tmp_path)
+    (tmp_path / "topology.conf").write_text("BlockName=b1 Nodes=c[01-04]\nBlockSizes=4\n")
+    platform, _, report = imported(tmp_path)
+    assert platform.switches == ()
+    assert {"BlockName", "BlockSizes"} <= set(report.entries["not modelled"])
+
+
 def test_a_drained_node_is_in_the_failures(tmp_path: Path) -> None:
     """It is drained from second 0 on."""
     imported(tmp_path)
     failures = load_scenario(tmp_path / "cluster.yaml").failures
     assert failures is not None
     assert [(each.at_s, each.nodes, each.kind) for each in failures.events] == [(0, "c04", "drain")]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('DownNodes=c[01-02] State=DRAIN Reason="bad DIMM"', "drain"),
+        ("DownNodes=c[01-02]", "fail"),
+        ("DownNodes=c[01-02] State=UNKNOWN", None),
+    ],
+)
+def test_down_nodes_are_in_the_failures(tmp_path: Path, line: str, kind: str | None) -> None:
+    """Without a state they are down; nothing of the line is listed as not modelled."""
+    conf = write_site(tmp_path)
+    conf.write_text(f"{conf.read_text()}{line}\n")
+    _, _, report = imported(tmp_path)
+    failures = load_scenario(tmp_path / "cluster.yaml").failures
+    assert failures is not None
+    found = [each.kind for each in failures.events if each.nodes == "c[01-02]"]
+    assert found == ([kind] if kind else [])
+    listed = {*report.entries["not modelled"], *report.entries["no effect"]}
+    assert not listed & {"DownNodes", "State", "Reason"}
 
 
 def test_priorities_and_parameters_of_the_scheduler(tmp_path: Path) -> None:
@@ -130,7 +160,19 @@ def test_qos_that_are_only_named_have_no_limits(tmp_path: Path) -> None:
     """The scenario is valid without the file of QOS."""
     _, site, report = imported(tmp_path, qos=None)
     assert site.qos["long"].priority == 0
-    assert report.count("guessed", "QOS long is not described, see --qos: it has no limits") == 1
+    what = "QOS long is not described (see --qos): no limits"
+    assert report.entries["guessed"][what].places == ["dump.cfg"]
+
+
+def test_qos_of_partitions_are_looked_up(tmp_path: Path) -> None:
+    """The report names the file that lacks it and the line of the partition."""
+    conf = write_site(tmp_path)
+    conf.write_text(conf.read_text().replace("MaxNodes=2", "MaxNodes=2 QOS=lang AllowQos=long"))
+    _, site, report = imported(tmp_path)
+    what = "QOS lang is not described in qos.psv: no limits"
+    assert report.entries["guessed"][what].places == ["slurm.conf:26"]
+    assert not any("long" in each for each in report.entries["guessed"])
+    assert "lang" not in site.qos
 
 
 def test_every_setting_that_is_not_modelled_is_listed(tmp_path: Path) -> None:
@@ -187,6 +229,20 @@ def test_names_are_those_of_the_jobs(tmp_path: Path) -> None:
         ("dump.cfg", "Parent - 'theory'", "Parent - 'thory'", "dump.cfg:10: there is no account"),
         ("dump.cfg", "User - 'bob'", "Uesr - 'bob'", "dump.cfg:12: expected a line such as `User"),
         ("dump.cfg", "MaxJobs=20", "MaxJobs=many", "dump.cfg:9: ada: maxjobs: expected a whole"),
+        ("slurm.conf", "Include", "DownNodes=c9\nInclude", "DownNodes: there is no node 'c9'"),
+        (
+            "gres.conf",
+            "NodeName=g1 Name",
+            "SwitchName=g1 Name",
+            "gres.conf:2: expected a gres.conf",
+        ),
+        ("topology.conf", "SwitchName=leaf1", "Name=gpu", "topology.conf:2: expected a topology"),
+        ("dump.cfg", ":MaxJobs=20", ":MaxJ", "dump.cfg:9: ada: expected `Key=Value`, got 'MaxJ'"),
+        ("dump.cfg", "'normal,long'", "'normal,lo", 'dump.cfg:6: the quote of "\'normal,lo" does'),
+        ("dump.cfg", "cpu=64,mem=1T", "cpu=", "dump.cfg:5: physics: grptres: expected limits"),
+        ("dump.cfg", "MaxSubmitJobs=5\n", "MaxSubmitJobs=", "dump.cfg:12: the file ends within"),
+        ("qos.psv", "|cpu=1\n", "\n", "qos.psv:3: expected 10 fields as in the first line, got 9"),
+        ("qos.psv", "|cpu=1\n", "|cpu=1", "qos.psv:3: the file ends within this line"),
         ("qos.psv", "2.000000", "twice", "qos.psv:3: long: usagefactor: could not convert"),
     ],
 )
@@ -202,6 +258,30 @@ def test_a_mistake_is_named_with_file_and_line(
         imported(tmp_path)
     assert message in str(error.value)
     assert not (tmp_path / "cluster.yaml").exists()
+
+
+def test_a_configuration_that_may_be_cut_off_is_reported(tmp_path: Path) -> None:
+    """A last line without a line end, and accounts without users."""
+    write_site(tmp_path)
+    nodes = tmp_path / "nodes.conf"
+    nodes.write_text(nodes.read_text().rstrip("\n"))
+    dump = tmp_path / "dump.cfg"
+    dump.write_text("".join(dump.read_text().splitlines(keepends=True)[:-2]))
+    _, _, report = imported(tmp_path)
+    cut = report.entries["guessed"]["the last line has no line end: the file may be cut off"]
+    assert cut.places == ["nodes.conf:7"]
+    empty = report.entries["guessed"]["accounts without users: the file may be cut off"]
+    assert empty.places == ["dump.cfg: biology", "dump.cfg: theory"]
+
+
+def test_limits_of_typed_devices(tmp_path: Path) -> None:
+    """The colon of a type does not end the value."""
+    write_site(tmp_path)
+    dump = tmp_path / "dump.cfg"
+    dump.write_text(dump.read_text().replace("cpu=64,mem=1T", "cpu=64,gres/gpu:a100=4:MaxJobs=7"))
+    _, site, _ = imported(tmp_path)
+    assert site.accounts["physics"].grp_tres == {"cpu": 64, "gres/gpu:a100": 4}
+    assert site.accounts["physics"].max_jobs == 7
 
 
 def test_includes_stay_in_the_folder(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_imports.anonymous import Pseudonyms
 from hpcosim_imports.errors import InputError
-from hpcosim_imports.output import RecordedRun, write_jobs
+from hpcosim_imports.output import RecordedRun, check_outputs, write_jobs
 from hpcosim_imports.readable import readable
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.sacct.history import histories
@@ -65,6 +66,7 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
         InputError: the file cannot be read, lacks columns or has no job that started; or a file
             exists or cannot be written. Nothing is written then.
     """
+    check_outputs([jobs, recorded_path(jobs)], [path], options.names)
     report = ImportReport()
     zone = zone_of(options.time_zone)
     limits: dict[int, int] = {}

@@ -6,6 +6,8 @@ nodes       node groups
 partitions  partitions
 scheduling  settings of the scheduler: priorities, main and backfill scheduler, preemption
 accounts    accounts and users of `sacctmgr dump`, and QOS of `sacctmgr show qos`
+failures    nodes that are down or drained
+qos_names   QOS that accounts and partitions name
 other       settings without effect on a simulation
 convert     all of it to one file
 """

@@ -16,12 +16,15 @@ from hpcosim_imports.units import shown
 
 ROOT = "root"
 MOST_ENTRIES = 1_000_000
+DUMP_ADVICE = "make the file with `sacctmgr dump CLUSTER file=dump.cfg`"
 QOS_ADVICE = "make the file with `sacctmgr -P show qos`"
 
 _LINE = re.compile(r"\s*(Cluster|Parent|Account|User|Project)\s*-\s*(.*)", re.IGNORECASE)
 _PART = re.compile(
-    r"""(?:'([^']*)'|"([^"]*)"|([^:=]*))(?:=(?:'([^']*)'|"([^"]*)"|([^:]*)))?(?::|$)"""
+    r"""(?:'([^']*)'|"([^"]*)"|([^:=]*))"""
+    r"""(?:(=)(?:'([^']*)'|"([^"]*)"|((?:gres/[^:=,]+:[^:=,]+=|[^:])*)))?(?::|$)"""
 )
+"""A name, or a key and its value. A value may have a type, as in `GrpTRES=gres/gpu:a100=4`."""
 
 Read = Callable[[str], Any]
 
@@ -140,8 +143,9 @@ def read_accounts(
         else:
             _add_user(entry, accounts.setdefault(parent, {}), path, report, pseudonyms, parent)
     if not accounts:
-        what = "expected lines such as `Account - 'physics':Fairshare=10`; make the file with"
-        raise InputError(f"{what} `sacctmgr dump CLUSTER file=dump.cfg`", path)
+        what = "expected lines such as `Account - 'physics':Fairshare=10`"
+        raise InputError(f"{what}; {DUMP_ADVICE}", path)
+    _report_empty(accounts, path, report)
     return {name: each for name, each in accounts.items() if name != ROOT or each}
 
 
@@ -152,7 +156,7 @@ def read_qos(path: Path, report: ImportReport) -> dict[str, Any]:
         InputError: the file cannot be read or has another form; names the line.
     """
     found: dict[str, Any] = {}
-    for row in read_table(path, report, advice=QOS_ADVICE):
+    for row in read_table(path, report, advice=QOS_ADVICE, strict=True):
         values = {key.lower(): value for key, value in row.values.items()}
         name = values.pop("name", "")
         if not name:
@@ -162,6 +166,15 @@ def read_qos(path: Path, report: ImportReport) -> dict[str, Any]:
                 report.add("not modelled", f"QOS Flags={flag:.60}", f"{path.name}:{row.line}")
         found[name] = _attributes(_Entry(row.line, "qos", name, values), QOS, path, report)
     return found
+
+
+def _report_empty(accounts: Mapping[str, Any], path: Path, report: ImportReport) -> None:
+    """Report accounts that have neither users nor accounts below: the file may be cut off."""
+    parents = {each.get("parent", ROOT) for each in accounts.values()}
+    for name, each in accounts.items():
+        if name != ROOT and "users" not in each and name not in parents:
+            what = "accounts without users: the file may be cut off"
+            report.add("guessed", what, f"{path.name}: {name}")
 
 
 def _add_user(
@@ -200,15 +213,25 @@ def _entries(path: Path) -> Iterator[_Entry]:
 
 
 def _entry(number: int, kind: str, text: str, path: Path) -> _Entry:
-    parts = [match.groups() for match in _PART.finditer(text.strip()) if match[0]]
-    plain = [
-        [next((each for each in (a, b, c) if each), "") for a, b, c in (p[:3], p[3:])]
-        for p in parts
-    ]
+    parts = [match for match in _PART.finditer(text.strip()) if match[0]]
+    plain = [(_plain(match, 1).strip(), match[4], _plain(match, 5).strip()) for match in parts]
     if not plain or not plain[0][0]:
         raise InputError(f"expected a name after `{kind} -`, got {shown(text)}", path, number)
-    values = {key.strip().lower(): value.strip() for key, value in plain[1:] if key}
-    return _Entry(number, kind, plain[0][0].strip(), values)
+    name = plain[0][0]
+    for key, equals, value in plain[1:]:
+        if not key or not equals:
+            what = f"{name}: expected `Key=Value`, got {shown(key or value)}"
+            raise InputError(f"{what}; {DUMP_ADVICE}", path, number)
+    for word in (name, *(value for _, _, value in plain[1:])):
+        if word[:1] in ("'", '"') and (len(word) == 1 or word[-1] != word[0]):
+            what = f"the quote of {shown(word)} does not end; {DUMP_ADVICE}"
+            raise InputError(what, path, number)
+    return _Entry(number, kind, name, {key.lower(): value for key, _, value in plain[1:]})
+
+
+def _plain(match: re.Match[str], first: int) -> str:
+    """Return the text of three groups of which one has matched: quoted texts or a plain one."""
+    return next((each for each in match.groups()[first - 1 : first + 2] if each), "")
 
 
 def _attributes(

@@ -11,15 +11,18 @@ import yaml
 
 from hpcosim_imports.anonymous import Pseudonyms
 from hpcosim_imports.errors import FieldError
-from hpcosim_imports.output import write_files
+from hpcosim_imports.output import check_outputs, write_files
 from hpcosim_imports.report import ImportReport, Kind
 from hpcosim_imports.slurm.accounts import read_accounts, read_qos
-from hpcosim_imports.slurm.nodes import NOT_UP, NodePower, node_groups
+from hpcosim_imports.slurm.failures import failures
+from hpcosim_imports.slurm.nodes import NodePower, node_groups
 from hpcosim_imports.slurm.other import NODE_MODELLED, NODE_WITHOUT_EFFECT, WITHOUT_EFFECT
 from hpcosim_imports.slurm.partitions import partitions, switches
+from hpcosim_imports.slurm.qos_names import name_all_qos
 from hpcosim_imports.slurm.scheduling import OWN, SITE, scheduler_settings
 from hpcosim_imports.slurm.statements import Statement, read_statements
 from hpcosim_imports.slurm.values import device_counts, optional_whole
+from hpcosim_imports.units import shown
 
 MODELLED = frozenset(
     (
@@ -31,6 +34,13 @@ SELECTION = frozenset(
     ("cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_lln", "cr_memory", "cr_pack_nodes")
 )
 LISTS = frozenset(("nodename", "partitionname", "nodeset", "switchname"))
+BLOCKS = ("blockname", "blocksizes")
+"""Keys of topology.conf for TopologyPlugin=topology/block."""
+BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "gres.conf": (("name", "nodename", "autodetect"), "NodeName=n1 Name=gpu File=/dev/nvidia0"),
+    "topology.conf": (("switchname", *BLOCKS), "SwitchName=leaf1 Nodes=n[1-4]"),
+}
+"""First keys of the lines of a file, in lower case, and an example of a line."""
 WIDTH = 100
 
 
@@ -83,16 +93,19 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
             written. Nothing is written then.
     """
     report = ImportReport()
-    statements = read_statements(conf)
-    gres = _beside(options.gres, conf, "gres.conf")
-    topology = _beside(options.topology, conf, "topology.conf")
+    statements = read_statements(conf, report)
+    gres = _beside(options.gres, conf, "gres.conf", report)
+    topology = _beside(options.topology, conf, "topology.conf", report)
+    read = {conf, options.sacctmgr, options.qos}
+    read |= {each.path for each in (*statements, *gres, *topology)}
+    check_outputs([out], [*filter(None, read)], options.names)
     names = Pseudonyms(options.names) if options.anonymize else None
     settings = scheduler_settings(statements, report)
     if options.sacctmgr is not None:
         settings["accounts"] = read_accounts(options.sacctmgr, report, names)
     if options.qos is not None:
         settings["qos"] = read_qos(options.qos, report)
-    _name_all_qos(settings, report)
+    name_all_qos(settings, statements, options.sacctmgr, options.qos, report)
     if topology and not _value(statements, "topologyplugin")[0]:
         settings.setdefault("selection", {})["ignore_topology"] = True  # Slurm's default
     platform = _platform(statements, gres, topology, options.power, report)
@@ -102,7 +115,7 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
     scenario: dict[str, Any] = {
         "name": _name(statements),
         "platform": platform,
-        **_failures(statements),
+        **failures(statements, platform["nodes"]),
         "workload": {"json": options.jobs},
         "scheduler": {"name": "slurm", "settings": settings},
     }
@@ -115,13 +128,27 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
     return report
 
 
-def _beside(path: Path | None, conf: Path, name: str) -> list[Statement]:
-    """Return the statements of a file, or of the one beside slurm.conf if it exists."""
+def _beside(path: Path | None, conf: Path, name: str, report: ImportReport) -> list[Statement]:
+    """Return the statements of a file, or of the one beside slurm.conf if it exists.
+
+    Raises:
+        InputError: the file cannot be read, or it is another file of the site; names the line.
+    """
     if path is None:
         path = conf.parent / name
         if not path.is_file():
             return []
-    return read_statements(path)
+    statements = read_statements(path, report)
+    keys, example = BESIDE[name]
+    for statement in statements:
+        if statement.key not in keys:
+            written = statement.names[statement.key]
+            raise statement.error(
+                f"expected a {name} with lines such as `{example}`, got {shown(written)}"
+            )
+        if statement.key in BLOCKS:
+            report.add("not modelled", statement.names[statement.key], statement.place)
+    return statements
 
 
 def _platform(
@@ -175,38 +202,14 @@ def _consumable(statements: Sequence[Statement], report: ImportReport) -> list[s
     return [name for name, is_so in (("cores", cores), ("memory", memory)) if is_so]
 
 
-def _name_all_qos(settings: dict[str, Any], report: ImportReport) -> None:
-    """Add the QOS that accounts and users name and no file describes; they have no limits."""
-    accounts = settings.get("accounts", {}).values()
-    own = [each for account in accounts for each in (account, *account.get("users", {}).values())]
-    named = {name: None for each in own for name in each.get("qos", ())}
-    named |= {each["default_qos"]: None for each in own if "default_qos" in each}
-    for name in named:
-        if name != "normal" and name not in settings.get("qos", {}):
-            report.add("guessed", f"QOS {name} is not described, see --qos: it has no limits")
-            settings.setdefault("qos", {})[name] = {}
-
-
-def _failures(statements: Sequence[Statement]) -> dict[str, Any]:
-    """Return the failures section: nodes that slurm.conf states as down or drained."""
-    events = [
-        {
-            "at_s": 0,
-            "nodes": statement.values["nodename"],
-            "kind": "fail" if statement.values["state"].upper() == "DOWN" else "drain",
-        }
-        for statement in statements
-        if statement.key == "nodename" and statement.values.get("state", "").upper() in NOT_UP
-    ]
-    return {"failures": {"events": events}} if events else {}
-
-
 def _not_modelled(statements: Sequence[Statement], report: ImportReport) -> None:
     """List every key that nothing has read."""
     for statement in statements:
         for key, name in statement.names.items():
             if statement.key == "nodename":
                 _of_node(key, name, statement, report)
+            elif statement.key == "downnodes" and key in ("downnodes", "state", "reason"):
+                continue  # in the failures section
             elif statement.key not in LISTS and key not in MODELLED:
                 kind: Kind = "no effect" if key in WITHOUT_EFFECT else "not modelled"
                 report.add(kind, name, statement.place)

@@ -14,7 +14,6 @@ from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.hosts import compress, expand
 
 AWAY = frozenset(("FUTURE",))
-NOT_UP = frozenset(("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"))
 
 
 @dataclass(frozen=True, slots=True)

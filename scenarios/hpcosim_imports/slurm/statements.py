@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_imports.errors import InputError
+from hpcosim_imports.report import ImportReport
 from hpcosim_imports.tables import LONGEST_LINE, lines_of
 from hpcosim_imports.units import shown
 
@@ -50,40 +51,46 @@ class Statement:
         return InputError(what, self.path, self.line)
 
 
-def read_statements(path: Path) -> list[Statement]:
+def read_statements(path: Path, report: ImportReport) -> list[Statement]:
     """Return the statements of a file and of the files that it includes.
 
     Included files must be in the folder of the file or below it. An include of another folder,
     such as `/etc/slurm/nodes.conf`, is looked up by its name beside the file.
+
+    Args:
+        path: the file.
+        report: notes files that may be cut off.
 
     Raises:
         InputError: a file cannot be read, a line has another form, or there are too many lines.
     """
     found: list[Statement] = []
     files = [0]
-    for statement in _statements(path, path.parent.resolve(), files):
+    for statement in _statements(path, path.parent.resolve(), files, report):
         found.append(statement)
         if len(found) > MOST_STATEMENTS:
             raise statement.error(f"expected at most {MOST_STATEMENTS} lines")
     return found
 
 
-def _statements(path: Path, root: Path, files: list[int]) -> Iterator[Statement]:
+def _statements(
+    path: Path, root: Path, files: list[int], report: ImportReport
+) -> Iterator[Statement]:
     files[0] += 1
-    for number, text in _logical_lines(path):
+    for number, text in _logical_lines(path, report):
         include = _INCLUDE.fullmatch(text)
         if include is None:
             yield _statement(path, number, text)
             continue
         if files[0] > MOST_INCLUDES:
             raise InputError(f"expected at most {MOST_INCLUDES} included files", path, number)
-        yield from _statements(_included(include[1], path, number, root), root, files)
+        yield from _statements(_included(include[1], path, number, root), root, files, report)
 
 
-def _logical_lines(path: Path) -> Iterator[tuple[int, str]]:
+def _logical_lines(path: Path, report: ImportReport) -> Iterator[tuple[int, str]]:
     """Yield the lines without comments, those that end in a backslash with the next one."""
     begun, first = "", 0
-    for number, text in lines_of(path):
+    for number, text in lines_of(path, report):
         text = re.sub(r"(?<!\\)#.*", "", text).replace("\\#", "#").rstrip()
         first = first if begun else number
         if len(begun) > LONGEST_LINE:

@@ -92,12 +92,18 @@ def tres_weights(text: str) -> dict[str, float]:
 
 
 def tres_limits(text: str) -> dict[str, float]:
-    """Return limits such as `cpu=100,mem=1T,gres/gpu=8`; memory in MB; -1 is no limit."""
+    """Return limits such as `cpu=100,mem=1T,gres/gpu=8`; memory in MB; -1 is no limit.
+
+    Raises:
+        FieldError: an entry has no value, or one that is no amount.
+    """
     found: dict[str, float] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = entry.partition("=")
-        if value in ("-1", ""):
+        if value == "-1":
             continue
+        if not value:
+            raise FieldError(f"expected limits such as cpu=100,mem=1T, got {shown(entry)}")
         name = _tres_name(name)
         memory = memory_of(value)
         plain = name != "mem" and not value[-1:].isalpha()

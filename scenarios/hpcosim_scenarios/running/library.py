@@ -20,6 +20,7 @@ from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import FILES, signals_of
 from hpcosim_scenarios.model.site import check_site_events, site_events_of
+from hpcosim_scenarios.model.site_warnings import site_warnings
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_server.engine.signals import Signal
@@ -215,6 +216,7 @@ def scenario_warnings(loaded: LoadedScenario) -> list[str]:
     return [
         *load_warnings(scenario, jobs),
         *drop_warnings(scenario, jobs),
+        *site_warnings(scenario, jobs),
         *moved_warnings(scenario, series_of(scenario, rates, loaded.signals), loaded.moved_s),
     ]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.errors import CutOffError, WorkloadError
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -22,6 +22,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     removed.
 
     Raises:
+        CutOffError: a gzipped file ends early; names the last line that was read.
         WorkloadError: the file cannot be read; names the last line that was read.
     """
     number = 0
@@ -31,7 +32,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line if number > 1 else line.removeprefix(codecs.BOM_UTF8)
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be read further: {_plain(error)}"
-        raise WorkloadError(what, path, number or None) from None
+        kind = CutOffError if isinstance(error, EOFError) else WorkloadError
+        raise kind(what, path, number or None) from None
 
 
 def _opened(path: Path) -> io.BufferedIOBase:
