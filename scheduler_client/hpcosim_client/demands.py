@@ -31,6 +31,7 @@ class Demands:
 
     Attributes:
         is_plain: whether a job without a request requires only cores.
+        is_free: whether no nodes are reserved.
     """
 
     def __init__(self, platform: Platform, slots: Slots) -> None:
@@ -38,6 +39,7 @@ class Demands:
         self.is_plain = platform.consumable == ("cores",) and not (
             platform.partitions or platform.reservations
         )
+        self.is_free = not platform.reservations
         self._choices: dict[object, tuple[NodeChoice, ...]] = {}
         self._reserved = {
             each.name: in_ranges(each.nodes, slots.nodes) for each in platform.reservations

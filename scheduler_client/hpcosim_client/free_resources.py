@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from hpcosim_client.demand import NodeChoice
 from hpcosim_client.demands import Demands
 from hpcosim_client.devices import Devices
-from hpcosim_client.job import Allocation, Bools, Ints, Job
+from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.placing import Placing, allocation_of, offered, place
 from hpcosim_client.slots import Slots
 from hpcosim_protocol import Platform
@@ -39,6 +41,47 @@ class FreeResources:
         self.free_cores = int(self.free.sum())
         self.now_s = 0.0
         self._every: Ints = np.arange(self.slots.nodes)
+
+    def expected_on_s(self, now_s: float) -> Floats:
+        """Return when each node would be on if it were switched on now; see `NodePool`."""
+        return np.full(len(self.free), now_s)
+
+    def permitted(
+        self, job: Job, start_s: float, end_s: float | None = None, nodes: Ints | None = None
+    ) -> Bools | None:
+        """Return the nodes on which reservations permit a job that is allocated at a time.
+
+        A job starts when its last node is on, so nodes that must be switched on delay its end.
+
+        Args:
+            job: a waiting job.
+            start_s: time of the allocation, simulated seconds.
+            end_s: earliest end of the job; None: by the requested time.
+            nodes: int64[n], all nodes of the job; None: the job has one node.
+
+        Returns:
+            bool[nodes]; None: all.
+        """
+        if job.demand is None or self.demands.is_free:
+            return None
+        on_s = self.expected_on_s(start_s)
+        ends_s = on_s + job.requested_s
+        if end_s is not None:
+            ends_s = np.maximum(ends_s, end_s)
+        if nodes is not None:
+            return self.demands.permitted(job, job.demand, start_s, float(ends_s[nodes].max()))
+        every = np.zeros(len(on_s), dtype=np.bool_)
+        for until_s in np.unique(ends_s).tolist():
+            found = self.demands.permitted(job, job.demand, start_s, until_s)
+            if found is None:
+                return None
+            every |= found & (ends_s == until_s)
+        return every
+
+    def permits(self, job: Job, nodes: Ints, start_s: float, end_s: float | None = None) -> bool:
+        """Return whether reservations permit a job on all of its nodes; see `permitted`."""
+        permitted = self.permitted(job, start_s, end_s, nodes)
+        return permitted is None or bool(permitted[nodes].all())
 
     def find(self, job: Job) -> Allocation | None:
         """Return the lowest-numbered free cores for a job; None: there are too few."""
@@ -75,7 +118,7 @@ class FreeResources:
             amounts: int64[slots].
             choice: see `offered`.
             start_s: begin of the run, simulated seconds.
-            end_s: its end; None: by the requested time.
+            end_s: its earliest end; None: by the requested time.
         """
         if job.demand is None:
             cores = np.zeros_like(self.free)
@@ -86,8 +129,7 @@ class FreeResources:
         for each in job.demand.choices if choice is None else (choice,):
             found = offered(Placing(job, job.demand, each, amounts, self.slots))
             cores = np.maximum(cores, found)
-        end_s = start_s + job.requested_s if end_s is None else end_s
-        permitted = self.demands.permitted(job, job.demand, start_s, end_s)
+        permitted = self.permitted(job, start_s, end_s)
         return cores if permitted is None else np.where(permitted, cores, 0)
 
     def place(self, job: Job, order: Ints) -> Allocation | None:
@@ -113,12 +155,25 @@ class FreeResources:
             usable = usable_nodes(job, free, self.capacity)
             return fill(job, order[np.isin(order, usable)], free)
         for choice in job.demand.choices:
+            placing = Placing(job, job.demand, choice, amounts, self.slots)
             cores = self.offered_of(job, amounts, start_s, choice, end_s)
-            if cores[order].sum() >= job.cores:
-                found = place(Placing(job, job.demand, choice, amounts, self.slots), order, cores)
-                if found is not None:
-                    return found
+            for offer in self._on_by(cores, start_s):
+                if offer[order].sum() >= job.cores:
+                    found = place(placing, order, offer)
+                    if found is not None and self.permits(job, found.nodes, start_s, end_s):
+                        return found
         return None
+
+    def _on_by(self, cores: Ints, start_s: float) -> Iterator[Ints]:
+        """Yield offered cores: those of all nodes, then of the nodes that are on the soonest.
+
+        The others of a job's nodes may be on so late that a reservation begins before its end.
+        """
+        yield cores
+        if not self.demands.is_free:
+            on_s = self.expected_on_s(start_s)
+            for by_s in np.unique(on_s[cores > 0])[:-1].tolist():
+                yield np.where(on_s <= by_s, cores, 0)
 
     def alone(self, job: Job, order: Ints) -> Allocation | None:
         """Return what `place` does on an idle cluster without reservations, with all nodes up."""
@@ -166,7 +221,7 @@ class FreeResources:
                 placing = Placing(job, job.demand, choice, self.amounts, self.slots)
                 found = allocation_of(placing, nodes, tasks, gres)
                 if found is not None:
-                    return found
+                    return found if self.permits(job, nodes, self.now_s) else None
         return None
 
 

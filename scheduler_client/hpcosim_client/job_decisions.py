@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.job import Job
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.scheduler_state import SchedulerState
 from hpcosim_protocol import (
     Decision,
@@ -78,6 +78,8 @@ class JobDecisions(SchedulerState):
     def resume(self, job: Job) -> bool:
         """Resume a suspended job if its cores are free, and return whether it runs again.
 
+        Reservations must permit it on its nodes for the rest of its requested time.
+
         Raises:
             PolicyError: the job is not suspended.
         """
@@ -86,9 +88,19 @@ class JobDecisions(SchedulerState):
         place = job.allocation
         if place is not None and (self.nodes.idle_cores(place.nodes) < place.cores_per_node).any():
             return False
+        if place is not None and not self._may_resume(job, place):
+            return False
         self._resume(job.job_id, self.now_s)
         self.decisions.append(ResumeJob(job.job_id))
         return True
+
+    def _may_resume(self, job: Job, place: Allocation) -> bool:
+        if job.demand is None:
+            return True
+        computed_s = self._suspended_at_s[job.job_id] - job.start_s - job.suspended_s
+        end_s = self.now_s + max(job.requested_s - computed_s, 0.0)
+        permitted = self.nodes.demands.permitted(job, job.demand, self.now_s, end_s)
+        return permitted is None or bool(permitted[place.nodes].all())
 
     def set_checkpoint(self, job: Job, interval_s: float) -> None:
         """Set the computing time between two checkpoints of a waiting job.

@@ -28,7 +28,9 @@ ATTRIBUTES = {
 class Action(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Something that a user or an administrator does to a job at a given time.
 
-    An action has no effect on a job that is over, or in a state that does not permit it.
+    An action has no effect on a job that is over, or in a state that does not permit it. A `resume`
+    waits until the cores of the suspended job are free and reservations permit the rest of its
+    requested time, and then precedes the jobs that wait. Another `suspend` of the job revokes it.
 
     Attributes:
         at_s: simulation time, s. A selection of jobs does not move it.

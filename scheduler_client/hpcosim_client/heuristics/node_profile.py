@@ -133,10 +133,8 @@ class NodeProfile:
         if allocation is None:  # made with a `CountProfile`
             return False
         end_s = reservation.runs_s + job.requested_s
-        if job.demand is not None:
-            permitted = self._nodes.demands.permitted(job, job.demand, reservation.start_s, end_s)
-            if permitted is not None and not permitted[allocation.nodes].all():
-                return False
+        if not self._nodes.permits(job, allocation.nodes, reservation.start_s, end_s):
+            return False
         free = self._least_free(reservation.start_s, end_s)
         return _contains(free, allocation)
 

@@ -79,7 +79,7 @@ class SlurmPolicy:
         self._preemptor = Preemptor(site, view, self._order)
         self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
         reserved = bool(view.platform.reservations)
-        self._windows = ReservationWindows(view.nodes.demands, self._clock) if reserved else None
+        self._windows = ReservationWindows(view.nodes, self._clock) if reserved else None
         self._stale = True  # whether a pass of the main scheduler could start a job
         self._unplanned = True  # whether one of the backfill scheduler could
         self._waiting = 0  # number of jobs that waited after the last call

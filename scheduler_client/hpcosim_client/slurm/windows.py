@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hpcosim_client.demands import Demands
+from hpcosim_client.nodes import NodePool
 from hpcosim_client.slurm.clock import SiteClock
 from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
@@ -17,12 +17,12 @@ class ReservationWindows:
     """The nodes that reservations leave to a job; see `backfill.Windows`.
 
     Args:
-        demands: knows the reservations.
+        nodes: the nodes with their reservations and power states.
         clock: the site's clock.
     """
 
-    def __init__(self, demands: Demands, clock: SiteClock) -> None:
-        self._demands = demands
+    def __init__(self, nodes: NodePool, clock: SiteClock) -> None:
+        self._nodes, self._demands = nodes, nodes.demands
         self._clock = clock
         self._seen_s = clock.simulated(clock.begin)
 
@@ -37,9 +37,12 @@ class ReservationWindows:
         return next(iter(self._demands.window_changes_s(now_s, now_s)), math.inf)
 
     def permitted(self, candidate: Candidate, start: int, end: int) -> tuple[NodeSet, int | None]:
-        """Return the nodes, and when the next reservation after `start` begins or ends."""
+        """Return the nodes, and when the next reservation after `start` begins or ends.
+
+        A node that must be switched on delays the end of the job.
+        """
         start_s, end_s = self._clock.simulated(start), self._clock.simulated(end)
-        mask = self._demands.permitted(candidate.job, candidate.demand, start_s, end_s)
+        mask = self._nodes.permitted(candidate.job, start_s, end_s)
         nodes = EVERYWHERE if mask is None else set_of_mask(mask)
         changes = self._demands.window_changes_s(start_s, end_s)
         return nodes, self._clock.second(changes[0]) if changes else None

@@ -69,7 +69,7 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     if job.spec.request is None and cluster.site.is_plain and not wanted.gres:
         tasks = tasks_by_node(cluster, job.spec, wanted)
     else:
-        grant = grant_of(cluster, engine.resources, job.spec, wanted, engine.now_s)
+        grant = grant_of(cluster, engine.resources, engine.power, job.spec, wanted, engine.now_s)
         tasks = grant.tasks
     check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
     engine.allocate(job, list(wanted.nodes), tasks, grant)

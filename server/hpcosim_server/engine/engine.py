@@ -279,6 +279,9 @@ class Engine:
             self.end_timers.cancel(job)
             self.cluster.vacate(self.clock.now, job.parts)
             self.cluster.release(job.nodes, job.held)
+            self.actions.retry_resumes()
+        else:
+            self.actions.drop_resume(job)
         if job.resources is not None:
             self.resources.release(job.resources)
             job.resources = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,36 +25,89 @@ if TYPE_CHECKING:
     from hpcosim_server.engine.engine import Engine
 
 
+MAX_TRIES = 10_000
+"""Number of tries in a row in which no job is resumed, because of reservations."""
+
+
 class JobActions:
     """Carries out actions at their times.
 
     An action on a job that is over, not submitted yet or in a state that does not permit it has no
-    effect.
+    effect. A `resume` waits until the cores of the job are free and reservations permit the job on
+    its nodes; then it precedes the scheduler. Another `suspend` revokes it.
 
     Args:
         engine: the engine.
         actions: the actions, of any order. Actions of one time keep their order.
 
     Attributes:
-        pending: number of actions whose time has not come.
         ignored: number of actions without effect.
     """
 
     def __init__(self, engine: Engine, actions: Sequence[JobAction]) -> None:
         self._engine = engine
-        self.pending = len(actions)
+        self._to_come = len(actions)
         self.ignored = 0
+        self._resumes: dict[int, SimulatedJob] = {}  # suspended jobs to resume, by number
+        self._retry: Timer | None = None
+        self._tries = 0
         clock = engine.clock
         for action in sorted(actions, key=lambda action: action.at_s):
             clock.at(max(action.at_s, clock.now), Rank.ACTION, self._on_action, action)
 
     def _on_action(self, timer: Timer) -> None:
         engine, action = self._engine, timer.subject
-        self.pending -= 1
+        self._to_come -= 1
         job = engine.jobs.find(action.job_id)
         if job is None or not _CARRY_OUT[action.kind](engine, job, action):
             self.ignored += 1
         engine.drop_hopeless()
+
+    def resume(self, job: SimulatedJob) -> None:
+        """Resume a suspended job now, or as soon as its nodes permit it."""
+        self._resumes[job.spec.job_id] = job
+        self._try_resumes()
+
+    def drop_resume(self, job: SimulatedJob) -> bool:
+        """Forget that a job is to be resumed, and return whether it was."""
+        return bool(self._resumes) and self._resumes.pop(job.spec.job_id, None) is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the time of an action, or of trying to resume a job again, is to come."""
+        return self._to_come > 0 or (self._retry is not None and bool(self._resumes))
+
+    def retry_resumes(self) -> None:
+        """Try at the end of this instant to resume jobs: cores may be free again."""
+        if self._resumes:
+            self._retry_at(self._engine.now_s)
+
+    def _try_resumes(self) -> None:
+        """Resume jobs, in the order of their actions, as far as their nodes permit it."""
+        engine, reserved = self._engine, False
+        for job in list(self._resumes.values()):
+            try:
+                check_resume(engine, job)
+            except Rejection as rejection:
+                reserved |= rejection.code == "reserved"
+            else:
+                resume(engine, job)
+                self._tries = 0
+        if reserved and self._tries < MAX_TRIES:
+            self._tries += 1
+            self._retry_at(engine.cluster.site.next_window_s(engine.now_s))
+
+    def _retry_at(self, at_s: float) -> None:
+        clock = self._engine.clock
+        if at_s == math.inf or (self._retry is not None and self._retry.at_s <= at_s):
+            return
+        if self._retry is not None:
+            clock.cancel(self._retry)
+        self._retry = clock.at(at_s, Rank.ACTION, self._on_retry, None)
+
+    def _on_retry(self, timer: Timer) -> None:
+        self._retry = None
+        self._try_resumes()
 
 
 def _cancel(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
@@ -84,7 +138,7 @@ def _requeue(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
 
 def _suspend(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
     if job.state != "running":
-        return False
+        return engine.actions.drop_resume(job)
     suspend(engine, job)
     return True
 
@@ -92,11 +146,7 @@ def _suspend(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
 def _resume(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
     if job.state != "suspended":
         return False
-    try:
-        check_resume(engine, job)
-    except Rejection:  # its cores are not free
-        return False
-    resume(engine, job)
+    engine.actions.resume(job)
     return True
 
 
@@ -119,6 +169,7 @@ def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
         engine.recording.requested_s[job.row] = action.requested_s
         if job.state == "running":
             engine.end_timers.set_again(job)
+        engine.actions.retry_resumes()
     engine.outbox.add(JobUpdated(engine.now_s, spec.job_id, spec.requested_s, spec.request))
     if "begin_s" in changed:
         engine.eligibility.begin_at(job, changed["begin_s"])

@@ -10,6 +10,7 @@ from hpcosim_protocol.events import RequeueCause
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.jobs import EMPTY, JobStage, SimulatedJob
 from hpcosim_server.errors import Rejection
+from hpcosim_server.physics.grants import check_reservations
 
 if TYPE_CHECKING:
     from hpcosim_server.engine.engine import Engine
@@ -71,15 +72,17 @@ def suspend(engine: Engine, job: SimulatedJob) -> None:
     engine.jobs.move(job, "suspended")
     engine.recording.suspended(job.row, now_s)
     engine.outbox.add(JobSuspended(now_s, job.spec.job_id))
+    engine.actions.retry_resumes()
 
 
 def check_resume(engine: Engine, job: SimulatedJob) -> None:
-    """Check that the cores of a suspended job are free.
+    """Check that a suspended job may run again.
 
     Raises:
-        Rejection: a core is held by another job.
+        Rejection: a core is held by another job, or a reservation does not permit the job on its
+            nodes for the rest of its requested time.
     """
-    free = engine.cluster.free
+    free, now_s = engine.cluster.free, engine.now_s
     for node, cores in zip(job.nodes, job.held, strict=True):
         if free[node] < cores:
             raise Rejection(
@@ -87,6 +90,10 @@ def check_resume(engine: Engine, job: SimulatedJob) -> None:
                 f"resume_job: job {job.spec.job_id} needs {cores} cores of node {node}; "
                 f"free: {free[node]}",
             )
+    site = engine.cluster.site
+    if site.platform.reservations and job.progress is not None:
+        left_s = job.spec.requested_s - job.progress.used_s(now_s, is_suspended=True)
+        check_reservations(site, job.spec, job.nodes, now_s, now_s + max(left_s, 0.0))
 
 
 def resume(engine: Engine, job: SimulatedJob) -> None:
@@ -94,6 +101,7 @@ def resume(engine: Engine, job: SimulatedJob) -> None:
     now_s, cluster = engine.now_s, engine.cluster
     for node, cores in zip(job.nodes, job.held, strict=True):
         cluster.free[node] -= cores
+    engine.actions.drop_resume(job)
     engine.jobs.move(job, "running")
     job.parts = cluster.occupy(now_s, job.nodes, job.tasks)
     engine.end_timers.resume(job)

@@ -34,7 +34,9 @@ class JobAction:
         at_s: simulation time, s.
         job_id: number of the job. The action has no effect if the job is over or in a state that
             does not permit the action; the recording counts such actions.
-        kind: the action. `requeue` with `hold` also holds the job.
+        kind: the action. `requeue` with `hold` also holds the job. A `resume` waits until the
+            cores of the job are free and reservations permit the rest of its requested time;
+            another `suspend` revokes it.
         hold: see `kind`.
         begin_s: with `requeue` and `update`: earliest start, s; None: unchanged.
         requested_s, priority, nice, array_limit: with `update`: new value; None: unchanged. A new

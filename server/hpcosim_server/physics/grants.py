@@ -21,6 +21,7 @@ from hpcosim_server.physics.allocation import (
 )
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.devices import devices_of
+from hpcosim_server.physics.node_power import NodePower
 from hpcosim_server.physics.resources import HeldResources, Resources, bytes_of
 from hpcosim_server.physics.room import NodeRoom, room_on
 from hpcosim_server.physics.site import NO_REQUEST, NodeSet, Site
@@ -42,13 +43,19 @@ class Grant(NamedTuple):
 
 
 def grant_of(
-    cluster: Cluster, resources: Resources, job: JobSpec, wanted: AllocateJob, now_s: float
+    cluster: Cluster,
+    resources: Resources,
+    power: NodePower,
+    job: JobSpec,
+    wanted: AllocateJob,
+    now_s: float,
 ) -> Grant:
     """Return what a job is granted by an allocation.
 
     Args:
         cluster: free cores of the nodes.
         resources: free memory, devices and licences.
+        power: power states of the nodes.
         job: the job.
         wanted: the allocation.
         now_s: simulation time, s.
@@ -61,7 +68,9 @@ def grant_of(
     check_nodes(cluster, nodes)
     partition = _partition_of(site, job, nodes)
     _check_choice_of_nodes(site, job.job_id, request, nodes)
-    _check_reservations(site, job, nodes, now_s)
+    if site.platform.reservations:
+        end_s = power.expected_on_s(now_s, nodes) + job.requested_s
+        check_reservations(site, job, nodes, now_s, end_s)
     whole = is_whole(site, job, partition)
     if whole:
         check_idle(cluster, nodes, f"job {job.job_id} needs whole nodes")
@@ -137,12 +146,15 @@ def _check_choice_of_nodes(site: Site, job_id: int, request: JobRequest, nodes: 
             )
 
 
-def _check_reservations(site: Site, job: JobSpec, nodes: list[int], now_s: float) -> None:
-    """Check the reservations for the requested time of the job."""
-    if not site.platform.reservations:
-        return
+def check_reservations(
+    site: Site, job: JobSpec, nodes: list[int], now_s: float, end_s: float
+) -> None:
+    """Check that reservations permit a job to use nodes from now to its expected end.
+
+    Raises:
+        Rejection: a reservation does not permit it.
+    """
     own = job.request.reservation if job.request is not None else ""
-    end_s = now_s + job.requested_s
     if own:
         reservation = site.reservations[own]
         if not fits_in(reservation, now_s, end_s):

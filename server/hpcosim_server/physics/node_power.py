@@ -48,6 +48,22 @@ class NodePower:
         state = self.state
         return not [node for node in nodes if state[node] != "on"]
 
+    def expected_on_s(self, now_s: float, nodes: Sequence[int]) -> float:
+        """Return when the last of some nodes is on if they are switched on now, s.
+
+        It counts with the mean time of switching on. A node that is late is on now.
+        """
+        latest_s = now_s
+        if self.are_on(nodes):
+            return latest_s
+        for node in nodes:
+            times = self._cluster.kinds[self._cluster.group_of[node]].power_states
+            state = self.state[node]
+            if times is not None and state in ("sleeping", "switching_on"):
+                since_s = now_s if state == "sleeping" else self.since_s[node]
+                latest_s = max(latest_s, since_s + times.switch_on_s)
+        return latest_s
+
     def enter(self, now_s: float, node: int, after: PowerState) -> float:
         """Move a node to a power state.
 

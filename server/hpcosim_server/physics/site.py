@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple
 
 from hpcosim_protocol import JobRequest, NodeGroup, NodeReservation, Platform
-from hpcosim_protocol.resources import numbers_in, partitions_of
+from hpcosim_protocol.resources import first_window, numbers_in, partitions_of
 
 NO_REQUEST = JobRequest()
 """The request of a job that requires nothing beyond cores and time."""
@@ -71,6 +72,12 @@ class Site:
     def reserved_nodes(self) -> dict[str, frozenset[int]]:
         """Nodes of each reservation, by its name."""
         return {name: frozenset(numbers_in(each.nodes)) for name, each in self.reservations.items()}
+
+    def next_window_s(self, after_s: float) -> float:
+        """Return when the next window of a reservation begins or ends, s; infinity: never."""
+        windows = (first_window(each, after_s, math.inf) for each in self.platform.reservations)
+        times_s = (at_s for window in windows if window for at_s in window if at_s > after_s)
+        return min(times_s, default=math.inf)
 
     def group(self, node: int) -> NodeGroup:
         """Return the node group of a node."""
