@@ -21,6 +21,7 @@ from hpcosim_client.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.engine.site_events import NodeChange, SiteEvents
+from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of, micro_cluster
 from support.simulating import cluster_of, jobs_of, simulate
@@ -185,3 +186,12 @@ def test_work_without_waiting_jobs_ends() -> None:
     """The alarms of the policy do not keep a simulation alive."""
     simulation = simulate(cluster_of(2), jobs_of((0, 5, 1), (5000, 5, 2)), slurm(parse_site({})))
     assert simulation.recording.end_s[1] < 5100
+
+
+def test_job_that_no_node_can_run_is_refused() -> None:
+    """A job whose tasks per node fit on no node does not wait for ever."""
+    request = JobRequest(tasks_per_node=3)
+    jobs = [JobSpec(1, 0.0, 10.0, 20.0, 4, "cores", request=request)]
+    simulation = simulate(cluster_of(4, cores=2), job_table_of(jobs), slurm(parse_site({})))
+    assert STATES[simulation.recording.state[0]] == "rejected"
+    assert simulation.now_s < 60

@@ -95,7 +95,7 @@ def backfill(
     over: dict[int, int] = {}  # jobs that started (0) or that have a planned start
     counts = _Counts(parameters)
     candidates = list(queue)
-    last = _last_that_fits(candidates, free, len(candidates), settings)
+    last = _last_that_could_start(candidates, space, free, len(candidates), settings)
     for number, candidate in enumerate(candidates):
         if number > last:  # no later job can start now
             break
@@ -112,7 +112,7 @@ def backfill(
             if start(candidate, chosen):
                 over[job.job_id] = 0
                 free = future()
-                last = _last_that_fits(candidates, free, last + 1, settings)
+                last = _last_that_could_start(candidates, space, free, last + 1, settings)
                 counts.started += 1
                 if 0 < parameters.bf_max_job_start <= counts.started:
                     break
@@ -126,6 +126,7 @@ def backfill(
         over[job.job_id] = at
         if counts.reserves(candidate):
             space.reserve(at, at + candidate.limit, chosen.node_set)
+            last = _last_that_could_start(candidates, space, free, last + 1, settings)
         plan.append(Planned(job.job_id, at, chosen.node_set))
     return plan
 
@@ -151,7 +152,7 @@ def _earliest(
             nodes &= permitted
             if change is not None and (later is None or change < later):
                 later = change
-        possible = free.earliest(candidate, nodes, settings.now, settings.kill_wait)
+        possible = free.earliest(candidate, nodes, settings.now, settings.kill_wait, later)
         if possible is not None:
             start = max(possible[0], at)
             if later is None or start <= later:
@@ -164,18 +165,21 @@ def _earliest(
     return None
 
 
-def _last_that_fits(
-    candidates: list[Candidate], free: Future, end: int, settings: PassSettings
+def _last_that_could_start(
+    candidates: list[Candidate], space: NodeSpace, free: Future, end: int, settings: PassSettings
 ) -> int:
-    """Return the number of the last job before `end` that fits into the free cores; -1: none.
+    """Return the number of the last job before `end` that could start now; -1: none.
 
-    The plan of later jobs has no effect. A pass that is to plan all jobs considers all.
+    What a pass starts or plans only takes nodes away, so that a job that could not start before
+    cannot either. The plan of later jobs has no effect. A pass that is to plan all considers all.
     """
     if settings.plans_all:
         return end - 1
-    cores = free.cores()
     for number in range(end - 1, -1, -1):
-        if candidates[number].job.cores <= cores:
+        candidate = candidates[number]
+        if candidate.job.cores <= free.cores() and free.fits(
+            candidate, _nodes_now(candidate, space, None, settings.now)
+        ):
             return number
     return -1
 

@@ -94,6 +94,9 @@ class Candidates:
                 least_nodes(job, demand),
                 self._suitable(job, demand, choices),
                 max(int(job.requested_s), 1),
+                not demand.request.required_nodes
+                and not demand.request.nodes_max
+                and not any(choice.quotas for choice in choices),
             )
 
     def _suitable(self, job: Job, demand: Demand, choices: tuple[NodeChoice, ...]) -> NodeSet:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-
-import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
+from hpcosim_client.slurm.offers import Offer
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
 
 FIRST_WINDOW_S = 30
@@ -52,6 +51,7 @@ class Candidate:
         least_nodes: least number of nodes; see `select.least_nodes`.
         suitable: nodes whose features, cores and memory suit the job, whatever is free.
         limit: time limit, s.
+        counts_only: whether it fits on any nodes with as many cores and nodes as it needs.
     """
 
     job: Job
@@ -62,6 +62,7 @@ class Candidate:
     least_nodes: int
     suitable: NodeSet
     limit: int
+    counts_only: bool = False
 
 
 class Future:
@@ -83,13 +84,13 @@ class Future:
         self._amounts = [amounts.copy()]
         self._cores: list[int] = []
         self._totals: list[int] | None = None  # free cores by number of ended jobs
-        self._offers: dict[tuple[object, int, int], Ints] = {}
+        self._offers: dict[tuple[object, int, int], Offer] = {}
 
     @property
     def ends(self) -> list[RunningEnd]:
         """The running jobs in the order of their ends."""
         if self._ends is None:
-            self._ends = sorted(self._running, key=lambda each: each.end)
+            self._ends = sorted(self._running, key=_end)
         return self._ends
 
     def amounts(self, ended: int) -> Ints:
@@ -125,14 +126,20 @@ class Future:
 
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
-        for choice, cores in self._sufficient(candidate, nodes, ended):
+        for choice, offer in self._sufficient(candidate, nodes, ended):
+            cores = offer.cores * mask_of(nodes, len(offer.cores))
             chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, self._order)
             if chosen is not None:
                 return Found(choice, chosen, cores[chosen])
         return None
 
     def earliest(
-        self, candidate: Candidate, nodes: NodeSet, now: int, kill_wait: int
+        self,
+        candidate: Candidate,
+        nodes: NodeSet,
+        now: int,
+        kill_wait: int,
+        latest: int | None = None,
     ) -> tuple[int, int] | None:
         """Return when a job could start on some nodes if no other job started.
 
@@ -144,17 +151,21 @@ class Future:
             nodes: the nodes that it may use.
             now: time of the pass.
             kill_wait: time that is added to the end of a job beyond its limit, s.
+            latest: latest start of interest, after `now`; None: any.
 
         Returns:
             Time, and number of running jobs that have ended then, for `find`; None: never on these
-            nodes.
+            nodes, or after `latest`.
         """
         if nodes.bit_count() * self._order.largest < candidate.job.cores:
             return None
-        if self._fits(candidate, nodes, 0):
+        if self.fits(candidate, nodes, 0):
             return now, 0
         ends = self.ends
-        if not ends or not self._fits(candidate, nodes, len(ends)):
+        most = len(ends)
+        if latest is not None and candidate.counts_only:  # more ended jobs never offer less
+            most = bisect_right(ends, latest, key=_end)
+        if not most or not self.fits(candidate, nodes, most):
             return None
         window, at = FIRST_WINDOW_S, 0
         while at < len(ends):
@@ -162,7 +173,7 @@ class Future:
             if last is None:
                 return None
             window *= 2
-            if self._fits(candidate, nodes, at):
+            if self.fits(candidate, nodes, at):
                 start = last.end if last.end > now else max(last.end + kill_wait, now + 1)
                 return start, at
         return None
@@ -187,38 +198,35 @@ class Future:
                 break
         return at, last
 
-    def _fits(self, candidate: Candidate, nodes: NodeSet, ended: int) -> bool:
+    def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
         """Return whether `find` finds nodes."""
-        request = candidate.demand.request
-        for choice, cores in self._sufficient(candidate, nodes, ended):
-            if request.required_nodes or request.nodes_max or choice.quotas:
+        for _, offer in self._sufficient(candidate, nodes, ended):
+            if not candidate.counts_only:
                 return self.find(candidate, nodes, ended) is not None
-            if int(np.count_nonzero(cores)) >= candidate.least_nodes:
+            if offer.count(nodes) >= candidate.least_nodes:
                 return True
         return False
 
     def _sufficient(
         self, candidate: Candidate, nodes: NodeSet, ended: int
-    ) -> Iterator[tuple[NodeChoice, Ints]]:
+    ) -> Iterator[tuple[NodeChoice, Offer]]:
         """Yield the choices of a job with enough free cores, and the cores on each node."""
         if self.cores(ended) < candidate.job.cores:
             return
         for number, choice in enumerate(candidate.choices):
-            cores = self._offered(candidate, choice, number, ended)
-            cores = cores * mask_of(nodes, len(cores))
-            if int(cores.sum()) >= candidate.job.cores:
-                yield choice, cores
+            offer = self._offered(candidate, choice, number, ended)
+            if offer.total(nodes) >= candidate.job.cores:
+                yield choice, offer
 
-    def _offered(self, candidate: Candidate, choice: NodeChoice, number: int, ended: int) -> Ints:
+    def _offered(self, candidate: Candidate, choice: NodeChoice, number: int, ended: int) -> Offer:
         key = (candidate.kind, number, ended)
-        cores = self._offers.get(key)
-        if cores is None:
+        offer = self._offers.get(key)
+        if offer is None:
             amounts = self.amounts(ended)
             placing = Placing(candidate.job, candidate.demand, choice, amounts, self._slots)
-            cores = offered(placing)
-            cores = usable_cores(candidate.demand, candidate.job, cores)
-            self._offers[key] = cores
-        return cores
+            offer = Offer.of(usable_cores(candidate.demand, candidate.job, offered(placing)))
+            self._offers[key] = offer
+        return offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +247,10 @@ class Found:
     def node_set(self) -> NodeSet:
         """The nodes as a set."""
         return set_of(self.nodes.tolist())
+
+
+def _end(running: RunningEnd) -> int:
+    return running.end
 
 
 def add(amounts: Ints, allocation: Allocation, sign: int) -> None:

@@ -99,11 +99,17 @@ class SlurmPolicy:
             if job.job_id in self._submitted:
                 continue  # it waits again
             self._submitted.add(job.job_id)
-            if reason := self._limits.refusal(job, view):
+            if reason := self._limits.refusal(job, view) or self._impossible(job):
                 view.reject(job, reason=reason)
                 view.queue.pop(job.job_id, None)
             else:
                 self._limits.submit(job)
+
+    def _impossible(self, job: Job) -> str:
+        """Return Slurm's reason if the cluster is too small for a job, although nothing ran."""
+        if any(self._empty.fits(each, each.suitable) for each in self._candidates.of(job)):
+            return ""
+        return "BadConstraints"
 
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s

@@ -1,0 +1,87 @@
+"""A pass of the backfill scheduler starts the jobs that a slow and obvious one starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpcosim_client.slurm import policy
+from hpcosim_client.slurm.settings import parse_site
+from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
+from hpcosim_workloads.table import JobSpec
+from support.golden_slurm import job_table_of
+from support.simulating import simulate
+from support.slow_backfill import slow_backfill
+
+Requests = st.builds(
+    JobRequest,
+    nodes_min=st.integers(0, 3),
+    tasks_per_node=st.integers(0, 3),
+    features=st.sampled_from(["", "a", "b", "a|b"]),
+    memory_per_node_mb=st.sampled_from([0.0, 0.0, 600.0, 3000.0]),
+)
+Waiting = st.tuples(
+    st.integers(0, 600),  # submission, s
+    st.integers(1, 900),  # run time, s
+    st.integers(0, 600),  # what the limit adds to it, s
+    st.integers(1, 12),  # cores
+    st.sampled_from(["cores", "whole_nodes", "one_node"]),
+    Requests,
+)
+
+
+def play(platform: Platform, jobs: list[JobSpec], scheduler: dict[str, Any]) -> list[Any]:
+    """Return start, nodes and scheduler of each job."""
+    decide = policy.slurm(parse_site({"scheduler": scheduler}))
+    recording = simulate(platform, job_table_of(jobs), decide).recording
+    return [
+        (job_id, repr(recording.start_s[row]), recording.nodes_of(row), decide.started_by.get(job_id))
+        for row, job_id in enumerate(recording.job_id)
+    ]
+
+
+def compare(platform: Platform, jobs: list[JobSpec], **scheduler: Any) -> None:
+    """Compare both passes; settings as in `scheduler.settings`."""
+    found = play(platform, jobs, scheduler)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policy, "backfill", slow_backfill)
+        assert play(platform, jobs, scheduler) == found
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(st.lists(Waiting, min_size=4, max_size=25), st.booleans(), st.booleans(), st.integers(0, 2))
+def test_pass_starts_what_a_pass_over_all_jobs_starts(
+    drawn: list[tuple[Any, ...]], leaves: bool, memory: bool, most: int
+) -> None:
+    """Jobs with features, memory and tasks per node start at the same times on the same nodes."""
+    switches = (Switch(name="s", nodes=((0, 2),)), Switch(name="t", nodes=((3, 5),)))
+    platform = Platform(
+        (
+            NodeGroup(3, (Processor(4),), 2000.0, features=("a",)),
+            NodeGroup(3, (Processor(2),), 4000.0, features=("b",)),
+        ),
+        consumable=("cores", "memory") if memory else ("cores",),
+        switches=switches if leaves else (),
+    )
+    jobs = [
+        JobSpec(n, submit, run, run + more, cores, placement, request=request)
+        for n, (submit, run, more, cores, placement, request) in enumerate(drawn, 1)
+    ]
+    compare(platform, jobs, bf_max_job_start=most)
+
+
+@pytest.mark.slow
+@settings(max_examples=15, deadline=None)
+@given(st.lists(Waiting, min_size=4, max_size=40))
+def test_pass_starts_the_same_on_nodes_of_one_core(drawn: list[tuple[Any, ...]]) -> None:
+    """Jobs of cores only start at the same times on the same nodes."""
+    platform = Platform((NodeGroup(12, (Processor(1),)),))
+    jobs = [
+        JobSpec(n, submit, run, run + more, cores, "cores")
+        for n, (submit, run, more, cores, _, _) in enumerate(drawn, 1)
+    ]
+    compare(platform, jobs)
