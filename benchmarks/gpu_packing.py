@@ -2,8 +2,10 @@
 
 Data and experiment: Weng et al. 2023 (Beware of Fragmentation, USENIX ATC), section 6. Tasks arrive
 one by one in random order and never leave. The list of tasks is filled up with tasks drawn from it
-at random until they ask for 1.3 times the GPU capacity. A task that does not fit is dropped. A CPU
-core of the platform here is a thousandth of a core there, so that all numbers are whole.
+at random until they ask for 1.3 times the GPU capacity. A task that does not fit is dropped. The
+nodes have another random order in each run, as in the program of the paper, and policies take the
+lowest-numbered of equal nodes. A CPU core of the platform here is a thousandth of a core there, so
+that all numbers are whole.
 
 `python -m benchmarks.gpu_packing FOLDER [SEEDS] [POLICY ...]` prints the shares of all GPUs that
 are allocated, in per cent; FOLDER has the two files of the data.
@@ -42,29 +44,18 @@ POLICIES: Mapping[str, Callable[[JobMix], Policy]] = {
 }
 
 
-def read_platform(path: Path) -> Platform:
-    """Read the nodes; consecutive equal nodes are a group."""
-    groups: list[NodeGroup] = []
-    for row in _rows(path):
-        group = NodeGroup(
+def read_nodes(path: Path) -> list[NodeGroup]:
+    """Read the nodes, each as a group."""
+    return [
+        NodeGroup(
             1,
             (Processor(int(row["cpu_milli"])),),
             memory_mb=float(row["memory_mib"]),
             features=(row["model"],),
             gres={f"gpu:{row['model']}": int(row["gpu"])},
         )
-        if groups and _is_same(groups[-1], group):
-            count = groups[-1].count + 1
-            group = NodeGroup(
-                count,
-                group.processors,
-                group.memory_mb,
-                features=group.features,
-                gres=group.gres,
-            )
-            groups.pop()
-        groups.append(group)
-    return Platform(tuple(groups), consumable=("cores", "memory"))
+        for row in _rows(path)
+    ]
 
 
 def read_tasks(path: Path) -> list[tuple[JobSubmitted, int]]:
@@ -84,15 +75,19 @@ def read_tasks(path: Path) -> list[tuple[JobSubmitted, int]]:
 
 
 def allocated(
-    platform: Platform,
+    nodes: Sequence[NodeGroup],
     tasks: Sequence[tuple[JobSubmitted, int]],
     make: Callable[[JobMix], Policy],
     seed: int,
 ) -> list[float]:
     """Return the allocated share of the GPUs at each of `MARKS` and at the end, per cent."""
-    view, mix = View(platform, seed), JobMix()
-    capacity = 1000 * sum(group.count * sum(group.gres.values()) for group in platform.nodes)
-    order, marks = _arrivals(tasks, capacity, seed), list(MARKS)
+    capacity, rng = (
+        1000 * sum(sum(node.gres.values()) for node in nodes),
+        np.random.default_rng(seed),
+    )
+    order, marks = _arrivals(tasks, capacity, rng), list(MARKS)
+    shuffled = tuple(nodes[at] for at in rng.permutation(len(nodes)))
+    view, mix = View(Platform(shuffled, consumable=("cores", "memory")), seed), JobMix()
     for number, (event, _) in enumerate(tasks):
         job = Job(number, 0.0, event.cores, 1.0, event.placement, request=event.request)
         job.demand = view.nodes.demands.of(job)
@@ -113,9 +108,10 @@ def allocated(
     return [*shares, 100.0 * taken / capacity]
 
 
-def _arrivals(tasks: Sequence[tuple[JobSubmitted, int]], capacity: int, seed: int) -> list[int]:
+def _arrivals(
+    tasks: Sequence[tuple[JobSubmitted, int]], capacity: int, rng: np.random.Generator
+) -> list[int]:
     """Return the order of tasks, as indices."""
-    rng = np.random.default_rng(seed)
     chosen = list(range(len(tasks)))
     total = sum(asked for _, asked in tasks)
     while True:
@@ -128,14 +124,6 @@ def _arrivals(tasks: Sequence[tuple[JobSubmitted, int]], capacity: int, seed: in
     return chosen
 
 
-def _is_same(group: NodeGroup, other: NodeGroup) -> bool:
-    return (group.processors, group.memory_mb, group.gres) == (
-        other.processors,
-        other.memory_mb,
-        other.gres,
-    )
-
-
 def _rows(path: Path) -> Iterator[dict[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
@@ -143,11 +131,11 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 def main(folder: Path, seeds: int, names: Sequence[str]) -> None:
     """Print the allocation of each policy."""
-    platform = read_platform(folder / "openb_node_list_gpu_node.csv.gz")
+    nodes = read_nodes(folder / "openb_node_list_gpu_node.csv.gz")
     tasks = read_tasks(folder / "openb_pod_list_default.csv.gz")
     print("policy, at 50 %, 90 %, 100 %, all tasks, standard deviation of the last")
     for name in names:
-        runs = [allocated(platform, tasks, POLICIES[name], seed) for seed in range(seeds)]
+        runs = [allocated(nodes, tasks, POLICIES[name], seed) for seed in range(seeds)]
         means = [f"{mean(column):.2f}" for column in zip(*runs, strict=True)]
         spread = f"{stdev(run[-1] for run in runs):.2f}" if seeds > 1 else "-"
         print(", ".join([name, *means, spread]), flush=True)

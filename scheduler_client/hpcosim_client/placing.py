@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.devices import Devices, device_amounts
-from hpcosim_client.job import Allocation, Held, Ints, Job
+from hpcosim_client.job import Allocation, Bools, Held, Ints, Job
 from hpcosim_client.slots import BYTES_PER_MB, UNLIMITED, Slots
 from hpcosim_protocol import ProtocolError
 from hpcosim_protocol.resources import (
@@ -59,7 +59,7 @@ def offered(placing: Placing) -> Ints:
         tasks = _parts(amounts[slots.devices(name)], thousandths(amount))
         cores = np.minimum(cores, tasks * request.cores_per_task)
     for name, amount in request.gres_per_node.items():
-        cores[_parts(amounts[slots.devices(name)], thousandths(amount)) == 0] = 0
+        cores[~_has(amounts[slots.devices(name)], thousandths(amount))] = 0
     cores -= cores % request.cores_per_task
     if job.placement == "one_node":
         cores[cores < job.cores] = 0
@@ -189,6 +189,13 @@ def _parts(free: Ints, amount: int) -> Ints:
     """
     part = min(amount, WHOLE_DEVICE)
     found: Ints = (free // part).sum(axis=1) // (amount // part)
+    return found
+
+
+def _has(free: Ints, amount: int) -> Bools:
+    """Return whether each node has an amount of devices, bool[nodes]; see `_parts`."""
+    part = min(amount, WHOLE_DEVICE)
+    found: Bools = np.count_nonzero(free >= part, axis=1) >= amount // part
     return found
 
 

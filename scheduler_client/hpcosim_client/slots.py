@@ -64,7 +64,12 @@ class Slots:
         """
         if requested not in self._tables:
             fitting = [table for name, table in self._types.items() if provides(name, requested)]
-            self._tables[requested] = np.concatenate([self._nothing, *fitting], axis=1)
+            table = np.concatenate([self._nothing, *fitting], axis=1)
+            # A node has few of the types: its devices move to the first columns.
+            there = table != self._no_slot
+            first = np.argsort(~there, axis=1, kind="stable")
+            most = int(there.sum(axis=1).max(initial=0))
+            self._tables[requested] = np.take_along_axis(table, first, axis=1)[:, :most].copy()
         return self._tables[requested]
 
     def devices_of(self, node: int) -> dict[str, Ints]:

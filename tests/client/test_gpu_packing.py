@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View, make_policy
 from hpcosim_client.heuristics.fragmentation import JobMix, fgd
-from hpcosim_client.heuristics.gpu_nodes import gpu_need, gpu_nodes
+from hpcosim_client.heuristics.gpu_nodes import GpuNeed, gpu_need, gpu_nodes
 from hpcosim_client.job import Job
 from hpcosim_protocol import (
     AllocateJob,
@@ -49,6 +49,12 @@ def places(policy: Policy, *gpus: float, cores: int = 1) -> list[tuple[int, dict
     return found
 
 
+def test_tables_of_gpus_are_as_wide_as_the_largest_node() -> None:
+    """GPUs of several types share columns, in the platform's order of types."""
+    gpus = gpu_nodes(View(TWO_KINDS).nodes)
+    assert gpus.total.tolist() == [[1000] * 4, [1000, 1000, 0, 0], [1000, 1000, 0, 0]]
+
+
 def test_best_fit_leaves_the_least_and_fills_the_fullest_gpu() -> None:
     """Shares go to the smaller node and share a GPU; four GPUs are only on the large node."""
     expected = [(1, {"gpu:a": [0]}), (1, {"gpu:a": [0]}), (0, {"gpu:a": [0, 1, 2, 3]})]
@@ -59,6 +65,69 @@ def test_gpu_packing_uses_gpus_in_use_first() -> None:
     """A share joins a GPU in use, a whole GPU is on the node in use, then on an idle node."""
     expected = [(1, {"gpu:a": [0]}), (1, {"gpu:a": [0]}), (1, {"gpu:b": [0]}), (2, {"gpu:a": [0]})]
     assert places(make_policy("gpu-packing"), 0.5, 0.5, 1.0, 1.0) == expected
+
+
+def test_gpu_packing_leaves_cores_aside() -> None:
+    """A job without GPU goes to the first node, whose GPUs stay idle for the choice of nodes."""
+    expected = [(1, {"gpu:a": [0]}), (0, {}), (1, {"gpu:b": [0]}), (2, {"gpu:a": [0]})]
+    assert places(make_policy("gpu-packing"), 1.0, 0.0, 1.0, 1.0) == expected
+
+
+@pytest.mark.slow
+@examples(60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.1, 0.24, 0.26, 0.5, 0.71, 1.0, 2.0]), st.integers(1, 4)),
+        max_size=16,
+    )
+)
+def test_gpu_packing_takes_the_first_node_of_best_score(jobs: list[tuple[float, int]]) -> None:
+    """No node with room has a better score, none before it the same; a GPU in use is filled."""
+    view, policy = View(TWO_KINDS), make_policy("gpu-packing")
+    for number, (amount, cores) in enumerate(jobs):
+        free_cores, free, capacity = state_of(view)
+        view.apply(0.0, [submitted(number, amount, cores)])
+        need = gpu_need(view.queue[number])
+        policy(view)
+        scores = [
+            slow_score(need, gpus, total)
+            if free_cores[node] >= cores and sum(each >= need.part for each in gpus) >= need.gpus
+            else -1
+            for node, (gpus, total) in enumerate(zip(free, capacity, strict=True))
+        ]
+        if max(scores) < 0:
+            assert not view.decisions
+            view.queue.pop(number)
+            continue
+        decision = view.decisions[0]
+        assert isinstance(decision, AllocateJob)
+        assert decision.nodes[0] == scores.index(max(scores))
+        if 0 < need.part < 1000:
+            room = [each for each in free[decision.nodes[0]] if each >= need.part]
+            left = sorted(state_of(view)[1][decision.nodes[0]])
+            room_left = sorted(free[decision.nodes[0]])
+            room_left.remove(min(room))
+            assert left == sorted([*room_left, min(room) - need.part])
+
+
+def state_of(view: View) -> tuple[list[int], list[list[int]], list[list[int]]]:
+    """Return free cores, free thousandths of the GPUs, and thousandths of idle GPUs by node."""
+    here = gpu_nodes(view.nodes)
+    there = [row > 0 for row in here.total]
+    free = [gpus[has].tolist() for gpus, has in zip(here.gpus, there, strict=True)]
+    total = [gpus[has].tolist() for gpus, has in zip(here.total, there, strict=True)]
+    return here.cores.tolist(), free, total
+
+
+def slow_score(need: GpuNeed, gpus: list[int], capacity: list[int]) -> int:
+    """Return the score of a node, 0 to 100, as the program of the paper has it."""
+    if need.gpus == 0:
+        return 0
+    if gpus == capacity:
+        return 33 - len(gpus)
+    chosen = sorted(free for free in gpus if free >= need.part)[: need.gpus]
+    idle = chosen.count(1000)
+    return 50 - idle if idle else 100 - sum(chosen) // 100
 
 
 def test_random_uses_only_gpus_with_room() -> None:

@@ -43,7 +43,7 @@ SCHEDULERS: Mapping[str, str] = {
     "maxmin": "Max-min, batch mode (same paper)",
     "duplex": "the better of minmin and maxmin (Braun et al. 2001)",
     "gpu-random": "jobs go to any node and any of its GPUs with room",
-    "gpu-packing": "jobs go to GPUs in use before idle ones, and fill nodes in use first",
+    "gpu-packing": "jobs go to GPUs in use first, then to idle GPUs of nodes with GPUs in use",
     "best-fit": "jobs go to the node with the fewest cores and GPUs left",
     "fgd": "jobs go where the least GPU capacity becomes unusable for the mix of jobs "
     "(Weng et al. 2023)",

@@ -12,8 +12,8 @@ to the GPU, with the least increase.
 
 The program of the paper (kubernetes-scheduler-simulator, `FGDScore`) compares increases i in
 thousandths by the score floor(100 / (1 + exp(i / 1000))). So increases that differ by less than
-about 40 thousandths are equal. Of equal nodes it takes one at random, of equal GPUs the first. This
-is the default here, as it allocates more than exact increases do.
+about 40 thousandths are equal. Of equal nodes and GPUs it takes the first. This is the default, as
+it allocates more than exact increases do.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def fgd(mix: JobMix | None = None, *, exact: bool = False) -> Policy:
 
     Args:
         mix: the mix of jobs, which stays as it is; None: all jobs that have arrived so far.
-        exact: whether increases are compared exactly, and the lowest-numbered of equal nodes is
-            taken; False: as in the program of the paper.
+        exact: whether increases are compared exactly; False: as in the program of the paper.
     """
     gradient = _Gradient(mix, exact)
     policy = packed(gradient.choose)
@@ -174,8 +173,7 @@ class _Gradient:
             self._classes = self._mix.classes(len(here.cores))
         known = self._updated(self._classes, job, here)
         costs, need = known.cost[nodes], gpu_need(job)
-        best = nodes[costs == costs.min()]
-        node = int(best[0] if self._exact else view.rng.choice(best))
+        node = int(nodes[costs.argmin()])
         if 0 < need.part < WHOLE_DEVICE:
             return GpuPlace(node, known.column[node : node + 1])
         return GpuPlace(node, filling(need, here, node))

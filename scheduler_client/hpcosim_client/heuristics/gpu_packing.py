@@ -74,8 +74,15 @@ def gpu_random() -> Policy:
 def gpu_packing() -> Policy:
     """Return the policy that fills GPUs in use before idle ones (Xiao et al. 2018, Gandiva).
 
-    It prefers nodes where the job only needs GPUs in use, the fuller first; then nodes in use with
-    the fewest idle GPUs needed, then idle nodes with the fewest GPUs.
+    It prefers
+
+    1. nodes where the job only needs GPUs in use, the fullest GPU first, in steps of a tenth;
+    2. then other nodes with GPUs in use;
+    3. then nodes whose GPUs are all idle, the fewest GPUs first.
+
+    Cores do not matter. A job that needs no GPU goes to the lowest-numbered node. These are the
+    whole-number scores of the program of Weng et al. (kubernetes-scheduler-simulator,
+    `GpuPackingScore`).
     """
     return packed(_fewest_idle)
 
@@ -97,13 +104,14 @@ def _any(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
 
 def _fewest_idle(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
     need, gpus = gpu_need(job), here.gpus[nodes]
-    shared = ((gpus < WHOLE_DEVICE) & (gpus >= max(need.part, 1))).any(axis=1)
-    only_used = shared & (0 < need.part < WHOLE_DEVICE)
-    in_use = here.cores[nodes] < here.nodes.capacity[nodes]
-    kind = np.select([only_used, in_use], [0, 1], 2)
-    # All nodes in use need equally many idle GPUs.
-    order = np.select([kind == 0, kind == 2], [gpus.sum(axis=1), (gpus > 0).sum(axis=1)], 0)
-    node = int(nodes[np.lexsort((nodes, order, kind))[0]])
+    if need.total == 0:
+        return GpuPlace(int(nodes[0]), filling(need, here, int(nodes[0])))
+    in_use = (gpus >= need.part) & (gpus < WHOLE_DEVICE)
+    # Tenths of the fullest GPU in use with room; 10: the job needs idle GPUs.
+    rank = np.where(in_use, gpus, WHOLE_DEVICE).min(axis=1) // (WHOLE_DEVICE // 10)
+    idle = (gpus == here.total[nodes]).all(axis=1)
+    rank[idle] = 10 + np.count_nonzero(gpus[idle], axis=1)
+    node = int(nodes[rank.argmin()])
     return GpuPlace(node, filling(need, here, node))
 
 
