@@ -86,6 +86,14 @@ def test_squeue_shows_suspended_jobs_and_time_without_suspension(run: Frame) -> 
     assert (ended[1].used_s, ended[2].start_s, ended[2].used_s) == (40.0, 40.0, 18.0)
 
 
+def test_a_job_without_a_partition_has_the_default_one(run: Frame) -> None:
+    """As Slurm shows it; without partitions on the platform it is unknown."""
+    parts = [["gpu", [[0, 0]], "up", None, False], ["batch", [[1, 1]], "up", None, True]]
+    site = run._replace(about={**run.about, "node_partitions": parts})
+    assert [job.partition for job in queue_at(site, 25.0)] == ["batch", "batch"]
+    assert [job.partition for job in queue_at(run, 25.0)] == ["", ""]
+
+
 def test_top_marks_suspended_jobs(run: Frame) -> None:
     """Suspended jobs follow the running ones."""
     rows = running_rows(run, moment(run, 57.0), Order()).cells

@@ -66,7 +66,7 @@ class QueuedJob(NamedTuple):
 
     Attributes:
         job_id: job id.
-        partition, user: names; empty: unknown.
+        partition, user: names; empty: unknown. A job that states no partition has the default one.
         state: one of `STATES`, or `suspended`.
         submit_s: submission time, s.
         start_s: start of the last run, s; NaN: not started.
@@ -222,6 +222,8 @@ class _Facts:
         self._node_names = node_names(frame)
         self._users = [clean(name) for name in frame.about["users"]]
         self._partitions = [clean(name) for name in frame.about["partitions"]]
+        parts = frame.about.get("node_partitions", ())
+        self._default = next((clean(name) for name, *_, default in parts if default), "")
 
     def job(
         self,
@@ -239,7 +241,7 @@ class _Facts:
         user, partition = int(columns["job.user"][row]), int(columns["job.partition"][row])
         return QueuedJob(
             job_id=int(columns["job.id"][row]),
-            partition=self._partitions[partition] if partition >= 0 else "",
+            partition=self._partitions[partition] if partition >= 0 else self._default,
             user=self._users[user] if user >= 0 else "",
             state=state,
             submit_s=float(columns["job.submit_s"][row]),
