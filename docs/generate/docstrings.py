@@ -52,8 +52,10 @@ def returns(function: Any) -> dict[str, str]:
 
 
 def _by_name(entry: DocstringAttribute | DocstringReturn) -> dict[str, str]:
-    # griffe takes what follows the first name of `a, b` for a type.
-    names = f"{entry.name or ''} {entry.annotation or ''}".replace(",", " ").split()
+    # griffe takes what follows the first name of `a, b` for a type, also for the next entries.
+    name = entry.name or ""
+    others = entry.annotation if name.endswith(",") or not name else None
+    names = f"{name} {others or ''}".replace(",", " ").split()
     return {name: joined(entry.description) for name in names}
 
 

@@ -75,9 +75,11 @@ class PowerStates(Struct, frozen=True):
 
     Attributes:
         sleep_w: power in state `sleeping`, W.
-        switch_on_s, switch_off_s: time of the transition, or its mean if it is random, s.
+        switch_on_s: time of switching on, or its mean if it is random, s.
+        switch_off_s: time of switching off, or its mean if it is random, s.
         switch_on_w, switch_off_w: power during the transition, W.
-        switch_on_sd_s, switch_off_sd_s: standard deviation of the time, s; 0: constant time.
+        switch_on_sd_s: standard deviation of the time of switching on, s; 0: constant time.
+        switch_off_sd_s: standard deviation of the time of switching off, s; 0: constant time.
     """
 
     sleep_w: NotNegative
@@ -169,12 +171,18 @@ class Partition(Struct, frozen=True, kw_only=True):
         exclusive: whether jobs hold whole nodes (`OverSubscribe=EXCLUSIVE`).
         priority_tier: jobs of a higher tier are considered first and may preempt lower tiers.
         priority_job_factor: factor of the multifactor priority.
-        max_time_s, default_time_s: maximum and default requested run time, s; None: no limit, none.
-        min_nodes, max_nodes: least and greatest number of nodes of a job; 0: no limit.
+        max_time_s: maximum requested run time, s; None: no limit.
+        default_time_s: requested run time of a job that states none, s; None: none.
+        min_nodes: least number of nodes of a job; 0: no limit.
+        max_nodes: greatest number of nodes of a job; 0: no limit.
         max_cores_per_node: maximum number of cores of a job on a node; 0: no limit.
         default_memory_per_core_mb: memory of a job that states none, MB for each core; 0: unknown.
         max_memory_per_core_mb: maximum memory of a job for each core, MB; 0: no limit.
-        allow_accounts, deny_accounts, allow_groups, allow_qos, deny_qos: names; empty: no limit.
+        allow_accounts: accounts whose jobs may run in the partition; empty: all.
+        deny_accounts: accounts whose jobs may not run there, if `allow_accounts` is empty.
+        allow_groups: groups of users whose jobs may run there; empty: all.
+        allow_qos: qualities of service whose jobs may run there; empty: all.
+        deny_qos: qualities of service whose jobs may not run there, if `allow_qos` is empty.
         qos: quality of service whose limits hold for all jobs of the partition; empty: none.
         preempt_mode: treatment of preempted jobs of this partition; empty: that of the cluster.
         grace_time_s: time from preemption to the end of a job, s.
@@ -217,9 +225,12 @@ class NodeReservation(Struct, frozen=True, kw_only=True):
     Attributes:
         name: name of the reservation.
         nodes: its nodes.
-        start_s, end_s: begin and end of the first window, s.
+        start_s: begin of the first window, s.
+        end_s: end of the first window, s.
         repeat_s: time from one window to the next, s; None: one window.
-        users, accounts: who may use it; both empty: nobody.
+        users: users whose jobs may use it; empty: all users, if `accounts` is not empty.
+        accounts: accounts whose jobs may use it; empty: all accounts, if `users` is not empty. With
+            both, a job must match both; with neither, nobody may use it.
         flags: `maint`: maintenance; `ignore_jobs`: it may begin while jobs run there; `flex`: its
             jobs may begin before, end after it and use other nodes.
     """

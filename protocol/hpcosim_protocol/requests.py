@@ -66,7 +66,8 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         array_index: index of the job in its array.
         array_limit: maximum number of tasks of the array that run at once; 0: no limit.
         reservation: name of the reservation in which the job runs; empty: none.
-        nodes_min, nodes_max: least and greatest number of nodes; 0: no limit.
+        nodes_min: least number of nodes; 0: no limit.
+        nodes_max: greatest number of nodes; 0: no limit.
         tasks_per_node: maximum number of tasks on a node; 0: no limit. A task has `cores_per_task`
             cores.
         cores_per_task: cores of a task; the cores on each node are a multiple of it.
@@ -79,9 +80,11 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
         switches_wait_s: time for which the job waits for its preferred switches, s.
         memory_per_node_mb: memory on each node, MB; 0: `JobSubmitted.memory_mb` for each core.
         all_memory: whether the job holds the whole memory of its nodes (`--mem=0`).
-        gres_per_node, gres_per_task, gres_per_job: generic resources by name, such as `gpu` or
-            `gpu:a100`: a number of devices, or, below 1, a share of one device in thousandths.
-            `gpu` is met by devices of any type.
+        gres_per_node: generic resources on each node, by name such as `gpu` or `gpu:a100`: a number
+            of devices, or, below 1, a share of one device in thousandths. `gpu` is met by devices
+            of any type.
+        gres_per_task: generic resources of each task, as in `gres_per_node`.
+        gres_per_job: generic resources on all nodes together, as in `gres_per_node`.
         licenses: number of licences by name.
         requeue: whether the job may be requeued after a failure of a node or by preemption.
         checkpointing: checkpoints of the job; None: none.

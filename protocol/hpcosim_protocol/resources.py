@@ -83,7 +83,8 @@ def thousandths(amount: float) -> int:
 def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
     """Return the devices that a job needs on a node, without those of `gres_per_job`.
 
-    The order is that of `gres_per_node`, then of `gres_per_task`.
+    Requests with a type are first, because they have the fewest devices to choose from. Of each
+    kind, the order is that of `gres_per_node`, then of `gres_per_task`.
 
     Args:
         request: request of the job.
@@ -94,10 +95,21 @@ def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
     """
     if request is None:
         return []
-    return [
+    demands = [
         *(_demand(name, amount, 1) for name, amount in request.gres_per_node.items()),
         *(_demand(name, amount, tasks) for name, amount in request.gres_per_task.items()),
     ]
+    return sorted(demands, key=lambda demand: ":" not in demand.name)
+
+
+def gres_of_job(request: JobRequest) -> list[DeviceDemand]:
+    """Return the devices of `gres_per_job`, requests with a type first.
+
+    Raises:
+        ResourceError: an amount is neither whole nor a share; see `thousandths`.
+    """
+    demands = [_demand(name, amount, 1) for name, amount in request.gres_per_job.items()]
+    return sorted(demands, key=lambda demand: ":" not in demand.name)
 
 
 def provides(device: str, wanted: str) -> bool:
@@ -137,14 +149,14 @@ def choose_devices(
                 raise ResourceError(
                     f"{_shown(demand)} needed on node {place} of the allocation, {missing} not free"
                 )
-    for name, amount in request.gres_per_job.items():
-        demand = _demand(name, amount, 1)
+    for whole in gres_of_job(request):
+        demand = whole
         for place, devices in enumerate(left):
             missing = _take(demand, devices, chosen[place])
             demand = demand._replace(parts=missing)
         if demand.parts:
             raise ResourceError(
-                f"{name}: {amount:g} needed on all nodes together, {demand.parts} not free"
+                f"{_shown(whole)} needed on all nodes together, {demand.parts} not free"
             )
     return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hpcosim_protocol import JobRequest
-from hpcosim_protocol.resources import WHOLE_DEVICE, gres_on, provides, thousandths
+from hpcosim_protocol.resources import gres_of_job, gres_on, provides
 
 Devices = Sequence[Mapping[str, Sequence[int]]]
 """Numbers of devices on each node of an allocation, by name of the resource with its type."""
@@ -34,9 +34,7 @@ def device_amounts(
             if len(taken) < parts:
                 return None
             found += [(at, typed, number, part) for typed, number in taken]
-    for name, amount in request.gres_per_job.items():
-        part = min(thousandths(amount), WHOLE_DEVICE)
-        missing = thousandths(amount) // part
+    for name, part, missing in gres_of_job(request):
         for at, node in enumerate(left):
             taken = _taken(node, name, missing)
             missing -= len(taken)

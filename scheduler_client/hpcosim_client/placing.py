@@ -10,7 +10,7 @@ import numpy as np
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.devices import Devices, device_amounts
 from hpcosim_client.job import Allocation, Bools, Held, Ints, Job
-from hpcosim_client.slots import BYTES_PER_MB, UNLIMITED, Slots
+from hpcosim_client.slots import PARTS_PER_MB, UNLIMITED, Slots
 from hpcosim_protocol import ProtocolError
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,
@@ -112,9 +112,9 @@ def allocation_of(
     if slots.memory is not None and demand.holds_memory:
         for node, cores in zip(nodes.tolist(), tasks.tolist(), strict=True):
             whole = int(slots.capacity[slots.memory + node])
-            whole_mb = 0.0 if whole == UNLIMITED else whole / BYTES_PER_MB
+            whole_mb = 0.0 if whole == UNLIMITED else whole / PARTS_PER_MB
             memory_mb = memory_on(demand.request, job.memory_mb, cores, whole_mb)
-            taken[slots.memory + node] = int(memory_mb * BYTES_PER_MB)
+            taken[slots.memory + node] = int(memory_mb * PARTS_PER_MB)
     if demand.needs_devices:
         found = _add_devices(placing, nodes, tasks, devices, taken)
         if found is None:
@@ -173,11 +173,11 @@ def _cores_by_memory(placing: Placing) -> Ints:
         whole = slots.capacity[nodes]
         return np.where((free == whole) | (whole == UNLIMITED), every, 0)
     if request.memory_per_node_mb > 0:
-        return np.where(free >= int(request.memory_per_node_mb * BYTES_PER_MB), every, 0)
+        return np.where(free >= int(request.memory_per_node_mb * PARTS_PER_MB), every, 0)
     if job.memory_mb <= 0:
         return every
-    # The tolerance is below a byte; the memory of all cores is rounded down to bytes.
-    return np.floor(free / (job.memory_mb * BYTES_PER_MB) + 1e-12).astype(np.int64)
+    # The tolerance is below a part; the memory of all cores is rounded down to parts.
+    return np.floor(free / (job.memory_mb * PARTS_PER_MB) + 1e-12).astype(np.int64)
 
 
 def _parts(free: Ints, amount: int) -> Ints:

@@ -8,18 +8,19 @@ from hpcosim_client.arrays import Ints
 from hpcosim_protocol import Platform
 from hpcosim_protocol.resources import WHOLE_DEVICE, provides
 
-BYTES_PER_MB = 2**20
+PARTS_PER_MB = 2**20
+"""Parts of an MB in which memory is counted, as the server does."""
 
 UNLIMITED = 2**62
-"""Memory of a node whose memory is unknown, bytes."""
+"""Memory of a node whose memory is unknown, in parts of an MB."""
 
 
 class Slots:
     """The layout of a vector of amounts, int64[slots].
 
     The first slots are the cores of the nodes by node number, so the number of a node is the slot
-    of its cores. The memory of the nodes in bytes follows if jobs hold memory, then a slot for each
-    device (in thousandths), one for each licence, and one that is always 0.
+    of its cores. The memory of the nodes, in parts of an MB, follows if jobs hold memory, then a
+    slot for each device (in thousandths), one for each licence, and one that is always 0.
 
     Args:
         platform: the cluster's description.
@@ -37,7 +38,7 @@ class Slots:
         self.memory: int | None = None
         if "memory" in platform.consumable:
             self.memory = self.nodes
-            memory = [int(group.memory_mb * BYTES_PER_MB) or UNLIMITED for group in groups]
+            memory = [int(group.memory_mb * PARTS_PER_MB) or UNLIMITED for group in groups]
             parts.append(np.repeat(np.array(memory, np.int64), [group.count for group in groups]))
         first = sum(map(len, parts))
         self._nothing: Ints = np.zeros((self.nodes, 0), np.int64)

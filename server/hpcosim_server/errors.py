@@ -71,20 +71,31 @@ class SimulationStuck(ServerError):  # noqa: N818 - the protocol's error `simula
         waiting: job ids of the waiting jobs, in order of submission.
         since_s: earliest submission time of a waiting job, s.
         why: the reason why simulated time cannot advance.
+        suspended: job ids of the suspended jobs.
     """
 
-    def __init__(self, now_s: float, waiting: Sequence[int], since_s: float, why: str) -> None:
-        super().__init__(now_s, waiting, since_s, why)
+    def __init__(
+        self,
+        now_s: float,
+        waiting: Sequence[int],
+        since_s: float,
+        why: str,
+        suspended: Sequence[int] = (),
+    ) -> None:
+        super().__init__(now_s, waiting, since_s, why, suspended)
         self.now_s = now_s
         self.waiting = waiting
         self.since_s = since_s
         self.why = why
+        self.suspended = suspended
 
     def __str__(self) -> str:
-        return (
-            f"the simulation is stuck at {self.now_s} s: {waiting_jobs(self.waiting)}, "
-            f"the first since {self.since_s} s; {self.why}"
-        )
+        jobs = []
+        if self.waiting or not self.suspended:
+            jobs.append(f"{waiting_jobs(self.waiting)}, the first since {self.since_s} s")
+        if self.suspended:
+            jobs.append(f"{suspended_jobs(self.suspended)} and not resumed")
+        return f"the simulation is stuck at {self.now_s} s: {'; '.join([*jobs, self.why])}"
 
 
 class ResultsError(ServerError):
@@ -128,7 +139,18 @@ def waiting_jobs(names: Sequence[int] | Sequence[str]) -> str:
     Args:
         names: names of the waiting jobs; the text lists at most `MAX_NAMED` of them.
     """
-    count = len(names)
-    first: Iterable[int | str] = names[:MAX_NAMED]
-    named = ", ".join(map(str, first)) + ", ..." * (count > MAX_NAMED)
+    count, named = len(names), _first(names)
     return f"1 job waits ({named})" if count == 1 else f"{count} jobs wait ({named})"
+
+
+def suspended_jobs(names: Sequence[int]) -> str:
+    """Return the number of suspended jobs and their first names; see `waiting_jobs`."""
+    count, named = len(names), _first(names)
+    return (
+        f"1 job is suspended ({named})" if count == 1 else f"{count} jobs are suspended ({named})"
+    )
+
+
+def _first(names: Sequence[int] | Sequence[str]) -> str:
+    first: Iterable[int | str] = names[:MAX_NAMED]
+    return ", ".join(map(str, first)) + ", ..." * (len(names) > MAX_NAMED)

@@ -192,3 +192,14 @@ def test_each_cause_of_a_failure_is_described() -> None:
     assert set(re.findall(r"^\| `(\w+)` \| (?!Meaning)", page, re.MULTILINE)) == set(
         get_args(Cause)
     )
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
+def test_keys_share_a_meaning_only_on_purpose(section: Section) -> None:
+    """Two keys have the same meaning only if the docstring joins them in one entry."""
+    meanings: dict[str, list[str]] = {}
+    for name, meaning in attributes(section.kind).items():
+        meanings.setdefault(meaning, []).append(name)
+    docstrings = " ".join(" ".join((base.__doc__ or "").split()) for base in section.kind.__mro__)
+    for names in meanings.values():
+        assert len(names) == 1 or f" {', '.join(names)}: " in docstrings

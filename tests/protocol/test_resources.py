@@ -75,9 +75,9 @@ def test_demands_on_a_node() -> None:
     request = JobRequest(gres_per_node={"gpu": 2}, gres_per_task={"nic": 0.5, "gpu:a": 1})
 
     assert gres_on(request, 3) == [
+        DeviceDemand("gpu:a", 1000, 3),
         DeviceDemand("gpu", 1000, 2),
         DeviceDemand("nic", 500, 3),
-        DeviceDemand("gpu:a", 1000, 3),
     ]
 
 
@@ -240,3 +240,12 @@ def test_users_of_a_reservation(
         name="r", nodes=(), start_s=0, end_s=1, users=users, accounts=accounts
     )
     assert may_use(reservation, "ann", "physics") is allowed
+
+
+@pytest.mark.parametrize("field", ["gres_per_node", "gres_per_task", "gres_per_job"])
+def test_typed_requests_choose_first(field: str) -> None:
+    """A request for any device leaves devices of a type to those who need the type."""
+    free = [{"gpu:a": [1000], "gpu:b": [1000]}]
+    for wanted in ({"gpu": 1, "gpu:a": 1}, {"gpu:a": 1, "gpu": 1}):
+        request = JobRequest(**{field: wanted})  # type: ignore[arg-type]
+        assert choose_devices(request, [1], free) == [{"gpu:a": [0], "gpu:b": [0]}]

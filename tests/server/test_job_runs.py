@@ -310,10 +310,10 @@ def test_failures_for_ever_do_not_keep_a_stuck_simulation_going() -> None:
 
 
 def test_suspended_jobs_that_nobody_resumes_are_an_error() -> None:
-    """The error names the number of suspended jobs."""
+    """The error names the suspended jobs, and no waiting jobs if there are none."""
     simulation = simulate(job(1))
     simulation.advance([ONE, SuspendJob(1)], wake_on=["job_suspended"])
-    with pytest.raises(SimulationStuck, match="1 suspended jobs are not resumed"):
+    with pytest.raises(SimulationStuck, match=r"at 0\.0 s: 1 job is suspended \(1\) and not r"):
         simulation.advance()
 
 
@@ -349,3 +349,28 @@ def test_files_of_a_run_with_several_periods(tmp_path: Path) -> None:
     row = (tmp_path / "out/jobs.csv").read_text().splitlines()[1]
     assert row.startswith("1,0.0,4.0,14.0,completed,2,0,1560.0,")
     assert row.endswith(',"a,b",2,1.0,6.0')
+
+
+@pytest.mark.parametrize(
+    ("failure", "end"),
+    [(False, "suspended_requeued"), (True, "suspended_requeued_node_failed")],
+)
+def test_requeue_of_a_suspended_job_is_in_the_files(
+    tmp_path: Path, failure: bool, end: str
+) -> None:
+    """runs.csv has as many requeues and suspensions as the metrics."""
+    change = NodeChange(5.0, (0,), "fail"), NodeChange(6.0, (0,), "repair")
+    site_events = SiteEvents(change if failure else ())
+    simulation = simulate(job(1, cores=2, requeue=True), site_events=site_events)
+    simulation.advance([ONE], wake_on=["job_started"])
+    later(simulation, 2.0, SuspendJob(1))
+    requeue = [] if failure else [RequeueJob(1)]
+    simulation.advance(requeue, elapsed_s=1.0, wake_on=["job_requeued"])
+    simulation.advance([ONE], elapsed_s=4.0)
+    play_on(simulation)
+    run = Run(hpcosim="1", scenario="s", scheduler="x", seed=1)
+    write_results(tmp_path / "out", simulation.record(), run)
+    ends = [line.split(",")[4] for line in (tmp_path / "out/runs.csv").read_text().splitlines()]
+    assert ends[1:] == [end, "completed"]
+    metrics = measure(simulation.record())
+    assert (metrics["requeues"], metrics["suspensions"]) == (1, 1)

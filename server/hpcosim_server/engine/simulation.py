@@ -124,7 +124,7 @@ class Simulation(Engine):
                 if not outbox.events:
                     raise self._stuck(
                         "no job runs, no alarm is set, no node is being switched, no signal "
-                        "changes any more and no submission is left" + self._suspended_text()
+                        "changes any more and no submission is left"
                     )
                 return
             if not outbox.kinds & ~QUIET:
@@ -184,11 +184,7 @@ class Simulation(Engine):
                 f"events were changes of signals{' or nodes' if self.node_changes.count else ''}"
             )
 
-    def _suspended_text(self) -> str:
-        count = len(self.jobs.suspended)
-        return f"; {count} suspended jobs are not resumed" if count else ""
-
     def _stuck(self, why: str) -> SimulationStuck:
-        waiting = self.jobs.waiting
+        waiting, suspended = self.jobs.waiting, self.jobs.suspended
         since_s = min((job.spec.submit_s for job in waiting.values()), default=self.now_s)
-        return SimulationStuck(self.now_s, list(waiting), since_s, why)
+        return SimulationStuck(self.now_s, list(waiting), since_s, why, list(suspended))

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from hpcosim_protocol import JobRequest, ResourceError
 from hpcosim_protocol.resources import (
-    WHOLE_DEVICE,
     DeviceDemand,
     choose_devices,
+    gres_of_job,
     gres_on,
     provides,
-    thousandths,
 )
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.resources import DeviceShares
@@ -106,10 +105,8 @@ class _Assignment:
         demands.sort(key=lambda each: (":" not in each[1].name, -each[1].thousandths))
         for place, demand in demands:
             self._assign(demand, place)
-        for name, amount in request.gres_per_job.items():
-            size = thousandths(amount)
-            parts = size // WHOLE_DEVICE or 1
-            self._assign(DeviceDemand(name, min(size, WHOLE_DEVICE), parts), None)
+        for demand in gres_of_job(request):
+            self._assign(demand, None)
         if self._entries:
             entry = self._entries[0]
             raise Rejection(

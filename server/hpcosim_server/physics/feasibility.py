@@ -12,7 +12,7 @@ from hpcosim_protocol import FeatureError, JobRequest, ResourceError
 from hpcosim_protocol.features import Choice, choices
 from hpcosim_protocol.resources import WHOLE_DEVICE, may_use, provides, thousandths
 from hpcosim_server.physics.node_counts import NodeType, Wanted, can_choose
-from hpcosim_server.physics.resources import UNLIMITED, bytes_of
+from hpcosim_server.physics.resources import UNLIMITED, memory_parts
 from hpcosim_server.physics.room import NodeRoom, room_on
 from hpcosim_server.physics.site import NO_REQUEST, NodeSet, Site
 from hpcosim_workloads.table import JobSpec
@@ -213,7 +213,7 @@ def _per_job(request: JobRequest) -> tuple[int, ...]:
 
 def _empty_node(site: Site, number: int) -> NodeRoom:
     group = site.platform.nodes[number]
-    memory = bytes_of(group.memory_mb)
+    memory = memory_parts(group.memory_mb)
     devices = {name: [WHOLE_DEVICE] * count for name, count in group.gres.items()}
     return NodeRoom(group.cores, memory or UNLIMITED, memory, devices)
 

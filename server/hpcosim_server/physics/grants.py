@@ -22,7 +22,7 @@ from hpcosim_server.physics.allocation import (
 from hpcosim_server.physics.cluster import Cluster
 from hpcosim_server.physics.devices import devices_of
 from hpcosim_server.physics.node_power import NodePower
-from hpcosim_server.physics.resources import HeldResources, Resources, bytes_of
+from hpcosim_server.physics.resources import PARTS_PER_MB, HeldResources, Resources, memory_parts
 from hpcosim_server.physics.room import NodeRoom, room_on
 from hpcosim_server.physics.site import NO_REQUEST, NodeSet, Site
 from hpcosim_workloads.table import JobSpec
@@ -187,7 +187,7 @@ def _room(
     free = NodeRoom(
         cluster.free[node],
         resources.free_memory[node],
-        bytes_of(resources.memory_mb[node]),
+        memory_parts(resources.memory_mb[node]),
         resources.free_devices[node],
     )
     room = room_on(request, job.memory_mb, free, limits_memory=resources.limits_memory)
@@ -216,19 +216,19 @@ def _check_tasks_per_node(
 def _memory(
     resources: Resources, job: JobSpec, request: JobRequest, nodes: list[int], tasks: list[int]
 ) -> list[int]:
-    """Return the memory that a job holds on each node, bytes."""
+    """Return the memory that a job holds on each node, in parts of an MB."""
     if not resources.limits_memory:
         return [0] * len(nodes)
     needed = [
-        bytes_of(memory_on(request, job.memory_mb, count, resources.memory_mb[node]))
+        memory_parts(memory_on(request, job.memory_mb, count, resources.memory_mb[node]))
         for node, count in zip(nodes, tasks, strict=True)
     ]
     for node, memory in zip(nodes, needed, strict=True):
         if memory > resources.free_memory[node]:
             raise Rejection(
                 "insufficient_memory",
-                f"job {job.job_id} needs {memory / 2**20:g} MB of node {node}; free: "
-                f"{resources.free_memory[node] / 2**20:g} MB",
+                f"job {job.job_id} needs {memory / PARTS_PER_MB:g} MB of node {node}; free: "
+                f"{resources.free_memory[node] / PARTS_PER_MB:g} MB",
             )
     return needed
 

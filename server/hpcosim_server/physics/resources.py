@@ -1,6 +1,6 @@
 """Memory, devices and licences that jobs hold beside their cores.
 
-Amounts are integers, bytes and thousandths of a device, so that sums are exact.
+Amounts are integers, parts of an MB and thousandths of a device, so that sums are exact.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from hpcosim_protocol import NodeGroup, Platform
 from hpcosim_protocol.resources import WHOLE_DEVICE
 
+PARTS_PER_MB = 2**20
+"""Parts of an MB in which memory is counted. A power of 2 keeps binary fractions of an MB exact."""
+
 UNLIMITED = 2**62
-"""Free memory of a node whose memory is unknown or not consumable, bytes."""
+"""Free memory of a node whose memory is unknown or not consumable, parts of an MB."""
 
 DeviceShares = dict[str, list[tuple[int, int]]]
 """Number and held thousandths of devices of one node, by name of the resource with its type."""
@@ -25,7 +28,7 @@ class HeldResources:
 
     Attributes:
         nodes: node numbers.
-        memory: memory on each of `nodes`, bytes.
+        memory: memory on each of `nodes`, in parts of an MB; see `PARTS_PER_MB`.
         devices: devices on each of `nodes`; empty: none on any node.
         licenses: number of licences by name.
     """
@@ -63,7 +66,7 @@ class Resources:
         platform: description of the cluster.
 
     Attributes:
-        free_memory: memory of each node that no job holds, bytes.
+        free_memory: memory of each node that no job holds, in parts of an MB.
         free_devices: thousandths of each device that no job holds, by node and name of the
             resource, in the order of the platform.
         free_licenses: number of licences that no job holds, by name.
@@ -93,7 +96,9 @@ class Resources:
             yield ("licences", name), self._licenses[name], free
 
     def _memory_of(self, group: NodeGroup) -> int:
-        return bytes_of(group.memory_mb) if self.limits_memory and group.memory_mb else UNLIMITED
+        return (
+            memory_parts(group.memory_mb) if self.limits_memory and group.memory_mb else UNLIMITED
+        )
 
     def hold(self, wanted: HeldResources) -> None:
         """Hold resources, all of which are free."""
@@ -116,6 +121,6 @@ class Resources:
             self.free_licenses[name] += sign * count
 
 
-def bytes_of(memory_mb: float) -> int:
-    """Return an amount of memory in whole bytes."""
-    return int(memory_mb * 2**20)
+def memory_parts(memory_mb: float) -> int:
+    """Return an amount of memory in whole parts of an MB; see `PARTS_PER_MB`."""
+    return int(memory_mb * PARTS_PER_MB)

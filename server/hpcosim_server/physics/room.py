@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import JobRequest, ResourceError
 from hpcosim_protocol.resources import choose_devices, memory_on
-from hpcosim_server.physics.resources import bytes_of
+from hpcosim_server.physics.resources import PARTS_PER_MB, memory_parts
 
 
 class NodeRoom(NamedTuple):
@@ -17,8 +17,8 @@ class NodeRoom(NamedTuple):
 
     Attributes:
         cores: free cores.
-        memory: free memory, bytes.
-        all_memory: memory of the node, bytes.
+        memory: free memory, in parts of an MB.
+        all_memory: memory of the node, in parts of an MB.
         devices: free thousandths of each device, by name of the resource with its type.
     """
 
@@ -54,13 +54,13 @@ def room_on(request: JobRequest, memory_mb: float, free: NodeRoom, *, limits_mem
 def _fitting_memory(request: JobRequest, memory_mb: float, free: NodeRoom, tasks: int) -> int:
     """Return the greatest number of tasks, at most `tasks`, whose memory is free."""
     each = request.cores_per_task
-    node_mb = free.all_memory / 2**20
-    if bytes_of(memory_on(request, memory_mb, tasks * each, node_mb)) <= free.memory:
+    node_mb = free.all_memory / PARTS_PER_MB
+    if memory_parts(memory_on(request, memory_mb, tasks * each, node_mb)) <= free.memory:
         return tasks
     if request.all_memory or request.memory_per_node_mb > 0 or memory_mb <= 0:
         return 0
-    tasks = min(tasks, int(free.memory / (memory_mb * 2**20 * each)) + 1)
-    while tasks and bytes_of(memory_mb * tasks * each) > free.memory:
+    tasks = min(tasks, int(free.memory / (memory_mb * PARTS_PER_MB * each)) + 1)
+    while tasks and memory_parts(memory_mb * tasks * each) > free.memory:
         tasks -= 1
     return tasks
 

@@ -10,7 +10,7 @@ from hpcosim_server.record.run_record import RunRecord
 INTERRUPTED_STATES = ("failed", "cancelled", "preempted", "deadline")
 """Final states whose numbers of jobs are metrics if there are such jobs."""
 
-SUSPENDED = PERIOD_ENDS.index("suspended")
+SUSPENDED = [code for code, why in enumerate(PERIOD_ENDS) if why.startswith("suspended")]
 DOWN = RECORDED_STATES.index("down")
 
 
@@ -44,7 +44,7 @@ def interruptions(record: RunRecord) -> dict[str, int | float]:
         "requeues": sum(requeues.values()),
         "requeues_node_failed": requeues.get("node_failed", 0),
         "preemptions": requeues.get("decision", 0) + counts["jobs_preempted"],
-        "suspensions": recording.periods.why.count(SUSPENDED),
+        "suspensions": sum(map(recording.periods.why.count, SUSPENDED)),
         "mean_suspended_s": sum(suspended_s.values()) / max(len(suspended_s), 1),
         "lost_core_s": sum(recording.lost_core_s.values()),
         "node_failures": failures,

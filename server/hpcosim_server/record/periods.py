@@ -17,23 +17,36 @@ from hpcosim_protocol import JobState
 
 Ints = NDArray[np.intc]
 
-PeriodEnd = Literal["", "suspended", "requeued", "requeued_node_failed"] | JobState
+PeriodEnd = (
+    Literal[
+        "",
+        "suspended",
+        "requeued",
+        "requeued_node_failed",
+        "suspended_requeued",
+        "suspended_requeued_node_failed",
+    ]
+    | JobState
+)
 
 PERIOD_ENDS: tuple[PeriodEnd, ...] = (
     "",
     "suspended",
     "requeued",
     "requeued_node_failed",
+    "suspended_requeued",
+    "suspended_requeued_node_failed",
     *get_args(JobState),
 )
 """Why a computing period ended.
 
 Empty: it has not ended. `requeued`: a decision or a user requeued the job;
-`requeued_node_failed`: one of its nodes failed, and the job waits again. From `FIRST_FINAL` on: the
-job was over, in this final state.
+`requeued_node_failed`: one of its nodes failed, and the job waits again. `suspended_requeued` and
+`suspended_requeued_node_failed`: the job was suspended, and later requeued for these reasons. From
+`FIRST_FINAL` on: the job was over, in this final state.
 """
 
-FIRST_FINAL = 4
+FIRST_FINAL = 6
 
 _CODES: Mapping[PeriodEnd, int] = {why: code for code, why in enumerate(PERIOD_ENDS)}
 NAN = float("nan")
@@ -115,6 +128,10 @@ class Periods:
     def end(self, period: int, now_s: float, why: PeriodEnd) -> None:
         """End a period."""
         self.end_s[period] = now_s
+        self.why[period] = _CODES[why]
+
+    def requeued(self, period: int, why: PeriodEnd) -> None:
+        """Note that a job was requeued whose last period ended with its suspension."""
         self.why[period] = _CODES[why]
 
     def nodes_of(self, period: int) -> list[int]:

@@ -178,8 +178,15 @@ class Recording:
             cause: why.
             lost_core_s: core-seconds of computing that are lost.
         """
-        if self.state[row] == RUNNING and not self._end_suspension(row, now_s):
-            failed = cause == "node_failed"
+        failed = cause == "node_failed"
+        if self.state[row] != RUNNING:
+            pass
+        elif self._end_suspension(row, now_s):
+            self.periods.requeued(
+                self.last_period[row],
+                "suspended_requeued_node_failed" if failed else "suspended_requeued",
+            )
+        else:
             self._end_period(row, now_s, "requeued_node_failed" if failed else "requeued")
         self.state[row] = WAITING
         self.start_s[row] = NAN

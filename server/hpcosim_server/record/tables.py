@@ -252,8 +252,11 @@ RUNS = Table(
             "end",
             TEXT,
             "why the period ended: `suspended`, `requeued` (by a decision or a user), "
-            "`requeued_node_failed` (a node failed), or the final state of the job; empty if it "
-            "has not ended",
+            "`requeued_node_failed` (a node failed), `suspended_requeued` or "
+            "`suspended_requeued_node_failed` (the job was suspended, and requeued later), or the "
+            "final state of the job; empty if it has not ended. The last row of a job that ended "
+            "while it was suspended has `suspended`. A requeue of a job whose nodes were being "
+            "switched on has no row",
         ),
         Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
