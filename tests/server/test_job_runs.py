@@ -23,6 +23,7 @@ from hpcosim_protocol import (
     Processor,
     RequeueJob,
     ResumeJob,
+    SetAlarm,
     SetCheckpoint,
     SetNodePower,
     SuspendJob,
@@ -307,6 +308,77 @@ def test_failures_for_ever_do_not_keep_a_stuck_simulation_going() -> None:
     simulation = Simulation(platform, jobs, site_events=SiteEvents((), (), (model,)))
     with pytest.raises(SimulationStuck, match="were changes of signals or nodes"):
         play_on(simulation)
+
+
+def failing_for_ever(*jobs: Any, mean_s: float = 1.0, start_s: float | None = None) -> Simulation:
+    """Return a simulation of a node that fails and is repaired for ever."""
+    times = Distribution("constant", mean_s)
+    site_events = SiteEvents((), (), (FailureModel((0,), times, times),))
+    platform = Platform((NodeGroup(1, (NODE,)),))
+    rules = Rules(initial_time_s=start_s)
+    return Simulation(platform, table(*jobs), rules, site_events=site_events)
+
+
+def test_failures_in_a_long_elapsed_time_do_not_keep_the_server_busy() -> None:
+    """A request that lets 1e15 s pass ends as stuck, while a job waits and nodes fail."""
+    simulation = failing_for_ever(job(1))
+    with pytest.raises(SimulationStuck, match="the last 10001 events were changes"):
+        simulation.advance(elapsed_s=1e15)
+
+
+def test_a_request_has_a_limited_number_of_changes_of_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pending alarm does not permit changes of nodes without end in one request."""
+    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_CHANGES", 100)
+    simulation = failing_for_ever(job(1))
+    simulation.advance([SetAlarm(1e15)], wake_on=["no_more_jobs"])
+    with pytest.raises(SimulationStuck, match="more than 100 times; expected a shorter time"):
+        simulation.advance(elapsed_s=1e14)
+
+
+def test_events_that_nobody_waits_for_are_told_before_failures_go_on_for_ever() -> None:
+    """A scheduler that waits for other kinds of events is told of the job, then it is stuck."""
+    simulation = failing_for_ever(job(1))
+    told_of = simulation.advance(wake_on=["job_started"]).events
+    assert "JobSubmitted" in {type(event).__name__ for event in told_of}
+    with pytest.raises(SimulationStuck, match="events were changes of signals or nodes"):
+        simulation.advance(wake_on=["job_started"])
+
+
+def test_failures_late_in_time_let_time_pass() -> None:
+    """Failures at times of 1e15 s, which have no milliseconds, are at different times."""
+    simulation = failing_for_ever(job(1, submit_s=9e14), mean_s=0.001)
+    first, second = (simulation.advance(wake_on=["node_failed"]).now_s for _ in range(2))
+    assert first < second
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"), [("requeue", RequeueJob(7)), ("suspend", SuspendJob(7))]
+)
+def test_taking_a_job_back_at_its_start_for_ever_is_an_error(
+    kind: str, again: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts and requeues, or suspensions, in turn at one instant end; the error names the job."""
+    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_TAKEN_BACK", 20)
+    simulation = simulate(job(7, requeue=True))
+    start = AllocateJob(7, [0])
+    simulation.advance([start], wake_on=["job_started"])
+    forth = start if kind == "requeue" else ResumeJob(7)
+    for _ in range(21):
+        simulation.advance([again], wake_on=["job_requeued", "job_suspended"])
+        simulation.advance([forth], wake_on=["job_started", "job_resumed"])
+    with pytest.raises(SimulationStuck, match="no time passed, the last time job 7; expected"):
+        simulation.advance([again])
+
+
+def test_taking_many_jobs_back_at_one_instant_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job may be requeued at one instant, and again after time has passed."""
+    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_TAKEN_BACK", 0)
+    simulation = simulate(job(1, requeue=True), job(2, requeue=True))
+    for _ in range(2):
+        simulation.advance([ONE, AllocateJob(2, [0])], wake_on=["job_started"])
+        later(simulation, 1.0, RequeueJob(1), RequeueJob(2))
 
 
 def test_suspended_jobs_that_nobody_resumes_are_an_error() -> None:

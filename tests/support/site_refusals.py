@@ -73,6 +73,11 @@ SITE_REFUSED: list[tuple[Decision, RejectionCode, str]] = [
     (AllocateJob(3, [4]), "reserved", "node 4 is reserved by maint from 50.0 to 90.0 s"),
     (AllocateJob(4, [0]), "insufficient_memory", "job 4 needs 5 MB of node 0; free: 4 MB"),
     (AllocateJob(5, [0]), "insufficient_gres", "gpu"),
+    (
+        AllocateJob(5, [0], [1], [{"gpu:a100": [0] * 1000}]),
+        "insufficient_gres",
+        "names 1000 devices; the job does not request more than 2",
+    ),
     (AllocateJob(5, [2]), "insufficient_gres", "gpu: 2 needed on node 0 of the allocation"),
     (AllocateJob(6, [2]), "insufficient_licenses", "1 licences of 'matlab'; free: 0"),
     (AllocateJob(3, [1]), "constraint_violated", "node 1 is not in cpu"),

@@ -76,7 +76,9 @@ class NodeChanges:
     def _plan(self, node: int, kind: NodeChangeKind) -> None:
         model = self._model_of[node]
         after = model.until_failure if kind == "fail" else model.until_repair
-        at_s = self._clock.now + max(draw_s(after, self._rng), MIN_TIME_S)
+        now_s = self._clock.now
+        at_s = now_s + max(draw_s(after, self._rng), MIN_TIME_S)
+        at_s = max(at_s, math.nextafter(now_s, math.inf))  # late times have no milliseconds
         if at_s <= MAX_TIME_S:
             self._next[node] = self._clock.at(at_s, Rank.NODE, self._on_model, (node, kind))
 

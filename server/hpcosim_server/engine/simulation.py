@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hpcosim_protocol import Decision, DecisionRejected, Event, EventKind
+from hpcosim_protocol import (
+    Decision,
+    DecisionRejected,
+    Event,
+    EventKind,
+    RequeueJob,
+    SuspendJob,
+)
 from hpcosim_protocol.events import snake_case
 from hpcosim_server.engine.decisions import carry_out
 from hpcosim_server.engine.engine import Engine
@@ -15,13 +23,30 @@ from hpcosim_server.engine.snapshot import snapshot_of
 from hpcosim_server.errors import Rejection, SimulationStuck
 from hpcosim_workloads.table import MAX_TIME_S
 
-__all__ = ["MAX_REJECTED_IN_A_ROW", "MAX_SIGNALS_IN_A_ROW", "Batch", "Rules", "Simulation"]
+__all__ = [
+    "MAX_CHANGES",
+    "MAX_REJECTED_IN_A_ROW",
+    "MAX_SIGNALS_IN_A_ROW",
+    "MAX_TAKEN_BACK",
+    "Batch",
+    "Rules",
+    "Simulation",
+]
 
 MAX_REJECTED_IN_A_ROW = 1000
 """Livelock limit: consecutive batches at one instant that contain only rejected decisions."""
 
 MAX_SIGNALS_IN_A_ROW = 10_000
 """Limit of changes of signals and nodes in a row while jobs wait and nothing else can happen."""
+
+MAX_CHANGES = 200_000
+"""Limit of changes of nodes in one request. It bounds the work for the request: nodes that fail at
+random do so for ever."""
+
+MAX_TAKEN_BACK = 10_000
+"""Livelock limit: how often decisions requeue or suspend jobs again at one instant."""
+
+_TAKES_BACK = (RequeueJob, SuspendJob)
 
 
 class Batch(NamedTuple):
@@ -53,6 +78,10 @@ class Simulation(Engine):
     requests = decisions = rejected = 0
     _rejected_in_a_row = 0
     _quiet_before = 0  # `_quiet_events` at the last other event
+    _changes_before = 0  # changes of nodes before the present request
+    _taken_back_s = -math.inf  # instant of `_taken_back`
+    _taken_back_again = 0
+    _taken_back: set[int]  # jobs that decisions requeued or suspended at this instant
 
     def advance(
         self,
@@ -67,8 +96,9 @@ class Simulation(Engine):
         Args:
             decisions: carried out in this order.
             wake_on: kinds of events that wake the scheduler; None: `DEFAULT_WAKE_ON`. Alarms and
-                rejected decisions always wake it. If no timer is left, the method returns the
-                events of any kind.
+                rejected decisions always wake it. If no timer is left, if nothing but changes of
+                signals and nodes can happen, or after `MAX_CHANGES` of nodes, the method returns
+                the events of any kind.
             elapsed_s: simulated duration before the decisions are carried out, s; from 0 to
                 `MAX_TIME_S`.
             seq: request number for the `decision_rejected` events.
@@ -77,7 +107,8 @@ class Simulation(Engine):
             All events since the previous batch, up to the end of an instant.
 
         Raises:
-            SimulationStuck: jobs wait and no further event can occur.
+            SimulationStuck: jobs wait and no further event can occur, the decisions let no time
+                pass for ever, or more than `MAX_CHANGES` of nodes occur in `elapsed_s`.
             ValueError: `elapsed_s` is out of range.
         """
         before_s = self.clock.now
@@ -85,6 +116,7 @@ class Simulation(Engine):
             raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {MAX_TIME_S}")
         self.requests += 1
         self.decisions += len(decisions)
+        self._changes_before = self.node_changes.count
         if elapsed_s > 0.0:
             self._advance_to(before_s + elapsed_s)
         for index, decision in enumerate(decisions):
@@ -92,6 +124,9 @@ class Simulation(Engine):
                 carry_out(self, decision)
             except Rejection as rejection:
                 self._reject(seq, index, decision, rejection)
+            else:
+                if type(decision) in _TAKES_BACK:
+                    self._note_taken_back(decision.job_id)  # type: ignore[union-attr]
         self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
         self._check_livelock(before_s)
         if self.outbox.kinds & ~QUIET:
@@ -129,11 +164,24 @@ class Simulation(Engine):
                 return
             if not outbox.kinds & ~QUIET:
                 self._check_quiet()
+            elif self._quiet_events - self._quiet_before > MAX_SIGNALS_IN_A_ROW and self._is_quiet:
+                return
+            if self.node_changes.count - self._changes_before > MAX_CHANGES:
+                return
 
     def _advance_to(self, until_s: float) -> None:
         clock = self.clock
         while clock.next_s() <= until_s and not self.is_over:
             clock.step()
+            if self._is_quiet:
+                self._check_quiet()
+            else:
+                self._quiet_before = self._quiet_events
+            if self.node_changes.count - self._changes_before > MAX_CHANGES:
+                raise self._stuck(
+                    f"in the elapsed_s of one request, up to {until_s} s, nodes failed and were "
+                    f"repaired more than {MAX_CHANGES} times; expected a shorter time"
+                )
         if not self.is_over:
             clock.advance_to(until_s)
 
@@ -167,18 +215,43 @@ class Simulation(Engine):
                 f"the last because: {last.reason}"
             )
 
+    def _note_taken_back(self, job_id: int) -> None:
+        """Raise SimulationStuck if jobs start and are taken back in turn while no time passes."""
+        if self.now_s > self._taken_back_s:
+            self._taken_back_s, self._taken_back_again = self.now_s, 0
+            self._taken_back = set()
+        if job_id not in self._taken_back:
+            self._taken_back.add(job_id)
+            return
+        self._taken_back_again += 1
+        if self._taken_back_again > MAX_TAKEN_BACK:
+            raise self._stuck(
+                f"decisions requeued or suspended jobs {self._taken_back_again} times again while "
+                f"no time passed, the last time job {job_id}; expected requeue_job with begin_s "
+                "after now, or no start at the instant of the requeue"
+            )
+
     @property
     def _quiet_events(self) -> int:
         """Number of changes of signals and nodes so far."""
         return self.signals.count + self.node_changes.count
 
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing but changes of signals and nodes can happen without the scheduler."""
+        return not (
+            self.jobs.running
+            or self.jobs.allocated
+            or not self.all_submitted
+            or self.alarms
+            or self.eligibility.expects
+            or self.actions.pending
+        )
+
     def _check_quiet(self) -> None:
         """Raise SimulationStuck after more than `MAX_SIGNALS_IN_A_ROW` such changes."""
         in_a_row = self._quiet_events - self._quiet_before
-        if in_a_row <= MAX_SIGNALS_IN_A_ROW or self.jobs.running or self.jobs.allocated:
-            return
-        may_come = self.alarms or self.eligibility.expects or self.actions.pending
-        if self.all_submitted and not may_come:
+        if in_a_row > MAX_SIGNALS_IN_A_ROW and self._is_quiet:
             raise self._stuck(
                 f"no job runs, no alarm is set, no submission is left and the last {in_a_row} "
                 f"events were changes of signals{' or nodes' if self.node_changes.count else ''}"

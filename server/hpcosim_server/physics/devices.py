@@ -58,12 +58,34 @@ def devices_of(
             "bad_allocation",
             f"allocate_job.gres has {len(stated)} entries; expected {len(tasks)}, one per node",
         )
-    if not stated:
+    if stated:
+        _check_count(request, tasks, stated)
+    else:
         try:
             stated = choose_devices(request, tasks, free)
         except ResourceError as error:
             raise Rejection("insufficient_gres", f"allocate_job: {error}") from None
     return _Assignment(stated, free).of(request, tasks)
+
+
+def _check_count(
+    request: JobRequest, tasks: Sequence[int], stated: Sequence[Mapping[str, Sequence[int]]]
+) -> None:
+    """Check that there are not more stated devices than parts: a message may have millions.
+
+    Raises:
+        Rejection: there are more.
+    """
+    parts = sum(demand.parts for count in tasks for demand in gres_on(request, count))
+    for amount in request.gres_per_job.values():
+        parts += thousandths(amount) // WHOLE_DEVICE or 1
+    entries = sum(len(numbers) for node in stated for numbers in node.values())
+    if entries > parts:
+        raise Rejection(
+            "insufficient_gres",
+            f"allocate_job.gres names {entries} devices; the job does not request more than "
+            f"{parts}",
+        )
 
 
 class _Assignment:

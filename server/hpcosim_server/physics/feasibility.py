@@ -15,7 +15,10 @@ from hpcosim_server.physics.node_counts import NodeType, Wanted, can_choose
 from hpcosim_server.physics.resources import UNLIMITED, memory_parts
 from hpcosim_server.physics.room import NodeRoom, room_on
 from hpcosim_server.physics.site import NO_REQUEST, NodeSet, Site
+from hpcosim_server.physics.windows import closed_nodes
 from hpcosim_workloads.table import JobSpec
+
+NOTHING: frozenset[int] = frozenset()
 
 MAX_VERDICTS = 100_000
 """Maximum number of remembered verdicts."""
@@ -32,11 +35,12 @@ def request_infeasibility(site: Site, job: JobSpec) -> str:
     """
     request = job.request or NO_REQUEST
     own = job.user, job.account, job.job_id in _dependencies(request)
-    key = (*_key(job, request), own if request.reservation or own[2] else None)
+    closed = closed_nodes(site, job) if site.platform.reservations else NOTHING
+    key = (*_key(job, request), own if request.reservation or own[2] else None, closed)
     if key not in site.verdicts:
         if len(site.verdicts) >= MAX_VERDICTS:
             site.verdicts.clear()
-        site.verdicts[key] = _reason(site, job, request)
+        site.verdicts[key] = _reason(site, job, request, closed)
     return site.verdicts[key]
 
 
@@ -73,7 +77,7 @@ def _dependencies(request: JobRequest) -> set[int]:
     return {other for each in request.dependencies for other in each.job_ids}
 
 
-def _reason(site: Site, job: JobSpec, request: JobRequest) -> str:
+def _reason(site: Site, job: JobSpec, request: JobRequest, closed: frozenset[int]) -> str:
     """Return the reason why a job can never run; empty: it can."""
     if job.job_id in _dependencies(request) and not request.any_dependency:
         return "depends on itself"
@@ -90,7 +94,13 @@ def _reason(site: Site, job: JobSpec, request: JobRequest) -> str:
                 thousandths(amount)
     except (ResourceError, FeatureError) as error:
         return f"has an invalid request: {error}"
-    return _missing_name(site, job, request) or _missing_nodes(site, job, request, partitions)
+    missing = _missing_name(site, job, request) or _missing_nodes(site, job, request, partitions)
+    if missing or not closed or _fits_somewhere(site, job, request, partitions, closed):
+        return missing
+    return (
+        "can never run: the time between the repeated windows of reservations is too short for its "
+        "requested time on too many nodes"
+    )
 
 
 def _missing_name(site: Site, job: JobSpec, request: JobRequest) -> str:
@@ -180,9 +190,13 @@ def _shown_gres(request: JobRequest) -> str:
 
 
 def _fits_somewhere(
-    site: Site, job: JobSpec, request: JobRequest, partitions: list[NodeSet]
+    site: Site,
+    job: JobSpec,
+    request: JobRequest,
+    partitions: list[NodeSet],
+    closed: frozenset[int] = NOTHING,
 ) -> bool:
-    """Return whether the nodes of a partition are right for a job on the empty cluster."""
+    """Return whether the nodes of a partition, except `closed`, are right on the empty cluster."""
     rooms = [
         room_on(
             request,
@@ -202,7 +216,7 @@ def _fits_somewhere(
         )
         for partition in partitions
         for choice in choices(request.features)
-        for node_types in [list(_node_types(site, request, partition, choice, rooms))]
+        for node_types in [list(_node_types(site, request, partition, closed, choice, rooms))]
     )
 
 
@@ -219,7 +233,12 @@ def _empty_node(site: Site, number: int) -> NodeRoom:
 
 
 def _node_types(
-    site: Site, request: JobRequest, partition: NodeSet, choice: Choice, rooms: list[int]
+    site: Site,
+    request: JobRequest,
+    partition: NodeSet,
+    closed: frozenset[int],
+    choice: Choice,
+    rooms: list[int],
 ) -> Iterator[NodeType]:
     """Yield the nodes of a partition that a job may use, group by group."""
     nodes = partition.nodes
@@ -227,7 +246,7 @@ def _node_types(
     if request.reservation and "flex" not in site.reservations[request.reservation].flags:
         nodes &= site.reserved_nodes[request.reservation]
         by_group = Counter(site.group_of[node] for node in nodes)
-    excluded = nodes.intersection(request.excluded_nodes)
+    excluded = nodes.intersection(request.excluded_nodes) | (nodes & closed)
     without = Counter(site.group_of[node] for node in excluded)
     required = Counter(site.group_of[node] for node in set(request.required_nodes))
     wrong = len(set(request.required_nodes) - (nodes - excluded)) if request.required_nodes else 0

@@ -40,6 +40,8 @@ class Site:
         is_plain: whether jobs without a request need nothing but cores: there are no partitions
             and reservations, and cores alone are consumable.
         verdicts: reasons of `feasibility`, by the properties of a job that they depend on.
+        repeated: for jobs of a reservation (empty: of none), the nodes with repeated reservations
+            and the longest gap between windows there, s; see `windows`.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -50,6 +52,9 @@ class Site:
             and platform.consumable == ("cores",)
         )
         self.verdicts: dict[tuple[object, ...], str] = {}
+        self.repeated: dict[
+            str, dict[tuple[NodeReservation, ...], tuple[frozenset[int], float]]
+        ] = {}
         self._partitions: dict[str, list[NodeSet]] = {}
 
     @cached_property
