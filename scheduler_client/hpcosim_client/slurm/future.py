@@ -13,6 +13,7 @@ from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
+from hpcosim_client.slurm.job_devices import choose_for_devices
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
 
@@ -126,10 +127,19 @@ class Future:
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
         for choice, cores in self._sufficient(candidate, nodes, ended):
-            chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, self._order)
+            chosen = self._chosen(candidate, choice, cores, ended)
             if chosen is not None:
                 return Found(choice, chosen, cores[chosen])
         return None
+
+    def _chosen(
+        self, candidate: Candidate, choice: NodeChoice, cores: Ints, ended: int
+    ) -> Ints | None:
+        job, demand = candidate.job, candidate.demand
+        if not demand.request.gres_per_job:
+            return choose_nodes(job, demand, choice, cores, self._order)
+        placing = Placing(job, demand, choice, self.amounts(ended), self._slots)
+        return choose_for_devices(placing, cores, self._order)
 
     def earliest(
         self, candidate: Candidate, nodes: NodeSet, now: int, kill_wait: int
@@ -191,7 +201,7 @@ class Future:
         """Return whether `find` finds nodes."""
         request = candidate.demand.request
         for choice, cores in self._sufficient(candidate, nodes, ended):
-            if request.required_nodes or request.nodes_max or choice.quotas:
+            if request.required_nodes or request.nodes_max or choice.quotas or request.gres_per_job:
                 return self.find(candidate, nodes, ended) is not None
             if int(np.count_nonzero(cores)) >= candidate.least_nodes:
                 return True
