@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hpcosim_client.demand import NodeChoice
+from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.demands import Demands
 from hpcosim_client.devices import Devices
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.placing import Placing, allocation_of, offered, place
+from hpcosim_client.placing import Placing, allocation_of, fits_on_one, offered, place
 from hpcosim_client.slots import Slots
 from hpcosim_protocol import Platform
 
@@ -191,14 +191,37 @@ class FreeResources:
         """Return bool[nodes]: whether all cores of a job fit on the node if nothing else runs."""
         if job.demand is None:
             return self.capacity >= job.cores
+        capacity = self.slots.capacity
+        return self._on_one(
+            job,
+            capacity,
+            lambda demand, choice: offered(Placing(job, demand, choice, capacity, self.slots)),
+        )
+
+    def holds(self, job: Job) -> Bools:
+        """Return bool[nodes]: whether all cores of a job fit on the node now."""
+        if job.demand is None:
+            return self.offered(job) >= job.cores
+        return self._on_one(job, self.amounts, lambda _, choice: self.offered(job, choice))
+
+    def _on_one(
+        self, job: Job, amounts: Ints, cores: Callable[[Demand, NodeChoice], Ints]
+    ) -> Bools:
+        """Return the nodes on which a job with a demand fits as a whole.
+
+        Args:
+            job: the job.
+            amounts: int64[slots], free amounts.
+            cores: returns int64[nodes], the cores offered to the job.
+        """
         fits = np.zeros(len(self.free), dtype=np.bool_)
-        request = job.demand.request
-        if request.nodes_min > 1 or len(request.required_nodes) > 1:
+        demand = job.demand
+        if demand is None or demand.request.nodes_min > 1 or len(demand.request.required_nodes) > 1:
             return fits
-        for choice in job.demand.choices:
+        for choice in demand.choices:
             if sum(count for _, count in choice.quotas) <= 1:
-                placing = Placing(job, job.demand, choice, self.slots.capacity, self.slots)
-                fits |= offered(placing) >= job.cores
+                placing = Placing(job, demand, choice, amounts, self.slots)
+                fits |= fits_on_one(placing, cores(demand, choice))
         return fits
 
     def complete(self, job: Job, nodes: Ints, tasks: Ints, gres: Devices = ()) -> Allocation | None:

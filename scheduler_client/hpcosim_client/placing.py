@@ -66,6 +66,24 @@ def offered(placing: Placing) -> Ints:
     return cores
 
 
+def fits_on_one(placing: Placing, cores: Ints) -> Bools:
+    """Return bool[nodes]: whether all cores and devices of a job fit on the node.
+
+    Args:
+        placing: the job.
+        cores: int64[nodes], the cores offered on each node.
+    """
+    job, request = placing.job, placing.demand.request
+    fits = cores >= job.cores
+    for free, needed in devices_of_job(placing.demand, placing.amounts, placing.slots):
+        fits &= free >= needed
+    if len(request.gres_per_node) + len(request.gres_per_task) + len(request.gres_per_job) > 1:
+        for node in fits.nonzero()[0]:  # several requests can be for the same devices
+            tasks = np.array([job.cores])
+            fits[node] = allocation_of(placing, np.array([node]), tasks) is not None
+    return fits
+
+
 def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
     """Return the resources of a job that fills nodes in a given order; None: there are too few.
 
@@ -85,7 +103,7 @@ def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
     if first is None:
         return None
     others = order[~np.isin(order, first)]
-    devices = _devices_of_job(demand, amounts, slots)
+    devices = devices_of_job(demand, amounts, slots)
     for sort in (None, cores, *(free for free, _ in devices)):
         rest = others if sort is None else others[np.argsort(-sort[others], kind="stable")]
         nodes = _fewest(placing, np.concatenate([first, rest]), len(first), cores, devices)
@@ -216,8 +234,11 @@ def _indispensable(demand: Demand, choice: NodeChoice, order: Ints) -> Ints | No
     return np.array(first, dtype=np.int64)
 
 
-def _devices_of_job(demand: Demand, amounts: Ints, slots: Slots) -> list[tuple[Ints, int]]:
-    """Return the parts of devices that each node could give to the whole job, and the need."""
+def devices_of_job(demand: Demand, amounts: Ints, slots: Slots) -> list[tuple[Ints, int]]:
+    """Return the parts of devices that each node could give to the whole job, and the need.
+
+    One pair for each resource of `gres_per_job`: int64[nodes], and a number.
+    """
     found = []
     for name, amount in demand.request.gres_per_job.items():
         part = min(thousandths(amount), WHOLE_DEVICE)
@@ -240,7 +261,7 @@ def _fewest(
         nodes: all nodes in order.
         least: least number of nodes.
         cores: int64[nodes of the cluster], offered cores.
-        devices: see `_devices_of_job`.
+        devices: see `devices_of_job`.
     """
     job, request = placing.job, placing.demand.request
     least = max(least, request.nodes_min)

@@ -21,7 +21,10 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
+from hpcosim_workloads.table import JobSpec
 from support.examples import examples
+from support.golden_slurm import job_table_of
+from support.simulating import simulate
 
 TWO_KINDS = Platform(
     (
@@ -217,3 +220,37 @@ def increases(seen: list[Job], job: Job, cores: list[int], gpus: list[list[int]]
             after = [amount - need.part * (at in taken) for at, amount in enumerate(free)]
             found.append(increase(seen, job, free_cores, free, after))
     return found
+
+
+REQUESTS = {
+    "for each node": (JobRequest(gres_per_node={"gpu": 2.0}), (1000, 2)),
+    "for each task": (JobRequest(gres_per_task={"gpu:a": 1.0}, cores_per_task=2), (1000, 2)),
+    "shares for each task": (JobRequest(gres_per_task={"gpu": 0.5}), (500, 4)),
+    "for the job": (JobRequest(gres_per_job={"gpu": 3.0}), (1000, 3)),
+    "of a type": (JobRequest(gres_per_job={"gpu:b": 1.0}), (1000, 1)),
+    "none": (JobRequest(licenses={}), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_gpus_of_all_kinds_of_requests_count(name: str) -> None:
+    """Requests for the node, each task and the job say what a job of four cores needs."""
+    request, expected = REQUESTS[name]
+    assert gpu_need(Job(1, 0.0, 4, 60.0, request=request)) == expected
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "fgd", "gpu-packing", "gpu-random"])
+def test_jobs_with_any_request_start(policy: str) -> None:
+    """Jobs start whatever their GPUs are for, on several nodes if one does not suffice."""
+    requests = [
+        *(request for request, _ in REQUESTS.values()),
+        JobRequest(gres_per_job={"gpu": 7.0}),
+        JobRequest(gres_per_node={"gpu:a": 1.0, "gpu:b": 1.0}),
+        JobRequest(gres_per_node={"gpu": 1.0}, gres_per_job={"gpu": 2.0}),
+        JobRequest(nodes_min=2),
+    ]
+    jobs = [
+        JobSpec(n, 0.0, 60.0, 60.0, 4, "cores", request=each) for n, each in enumerate(requests, 1)
+    ]
+    simulation = simulate(TWO_KINDS, job_table_of(jobs), policy)
+    assert not np.isnan(simulation.recording.start_s).any()

@@ -20,6 +20,7 @@ from hpcosim_protocol import (
     AllocateJob,
     DecisionRejected,
     Event,
+    JobRequest,
     JobStarted,
     JobSubmitted,
     NodeGroup,
@@ -496,3 +497,14 @@ def energy_of(inputs: str, policy: Policy) -> float:
     simulation = simulate(platform, jobs, policy)
     simulation.settle()
     return sum(meter.energy_j for meter in simulation.cluster.meters)
+
+
+@pytest.mark.parametrize("policy", [min_min, immediate("minmin")])
+def test_job_whose_gpus_are_on_several_nodes_is_an_error(policy: Policy) -> None:
+    """A job for which a node has enough cores but too few GPUs is named."""
+    platform = Platform((NodeGroup(2, (Processor(16),), gres={"gpu": 4}),))
+    view = View(platform)
+    request = JobRequest(gres_per_job={"gpu": 6.0})
+    view.apply(0.0, [JobSubmitted(0.0, 1, 4, 60.0, request=request)])
+    with pytest.raises(PolicyError, match="job 1 fits on no single node with what it requests"):
+        policy(view)

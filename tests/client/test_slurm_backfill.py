@@ -38,7 +38,12 @@ def play(platform: Platform, jobs: list[JobSpec], scheduler: dict[str, Any]) -> 
     decide = policy.slurm(parse_site({"scheduler": scheduler}))
     recording = simulate(platform, job_table_of(jobs), decide).recording
     return [
-        (job_id, repr(recording.start_s[row]), recording.nodes_of(row), decide.started_by.get(job_id))
+        (
+            job_id,
+            repr(recording.start_s[row]),
+            recording.nodes_of(row),
+            decide.started_by.get(job_id),
+        )
         for row, job_id in enumerate(recording.job_id)
     ]
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.heuristics.gpu_nodes import GpuNodes, gpu_need
+from hpcosim_client.heuristics.gpu_nodes import GpuNeed, GpuNodes, fullest, gpu_need
 from hpcosim_client.heuristics.gpu_packing import GpuPlace, filling, packed
 from hpcosim_client.job import Bools, Floats, Ints, Job
 from hpcosim_client.view import Policy, View
@@ -104,7 +104,8 @@ class MixedClasses(NamedTuple):
         roomy = gpus[np.newaxis] >= self.parts[:, np.newaxis, np.newaxis]
         usable = np.where(roomy, gpus, 0).sum(axis=2)
         fits = cores >= self.cores[:, np.newaxis]
-        fits &= roomy.sum(axis=2)[self.part] >= self.gpus[:, np.newaxis]
+        room = (gpus // self.parts[:, np.newaxis, np.newaxis]).sum(axis=2)
+        fits &= room[self.part] >= self.gpus[:, np.newaxis]
         fits &= self.nodes[:, nodes]
         used = np.einsum("c,cn,cn->n", self.weight, fits, usable[self.part])
         found: Floats = gpus.sum(axis=1) - used
@@ -174,7 +175,7 @@ class _Gradient:
         known = self._updated(self._classes, job, here)
         costs, need = known.cost[nodes], gpu_need(job)
         node = int(nodes[costs.argmin()])
-        if 0 < need.part < WHOLE_DEVICE:
+        if need.one_share:
             return GpuPlace(node, known.column[node : node + 1])
         return GpuPlace(node, filling(need, here, node))
 
@@ -230,13 +231,14 @@ def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: 
     """
     need = gpu_need(job)
     before = classes.fragmentation(nodes, cores, gpus)
-    shares = 0 < need.part < WHOLE_DEVICE
-    increases = np.full((gpus.shape[1] if shares else 1, len(nodes)), np.inf)
+    increases = np.full((gpus.shape[1] if need.one_share else 1, len(nodes)), np.inf)
     for option, increase in enumerate(increases):
         after = gpus.copy()
-        if shares:
+        if need.one_share:
             rows = gpus[:, option] >= need.part
             after[:, option] -= need.part
+        elif 0 < need.part < WHOLE_DEVICE:
+            rows = _take_parts(after, need)
         else:
             idle = gpus == WHOLE_DEVICE
             rows = idle.sum(axis=1) >= need.gpus
@@ -245,3 +247,18 @@ def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: 
         left = cores[rows] - job.cores
         increase[rows] = classes.fragmentation(nodes[rows], left, after[rows]) - before[rows]
     return increases
+
+
+def _take_parts(gpus: Ints, need: GpuNeed) -> Bools:
+    """Take several shares from the fullest GPUs of nodes; return bool[n]: whether they have room.
+
+    Args:
+        gpus: int64[n, GPUs], free thousandths, which this changes.
+        need: the shares.
+    """
+    rows = np.ones(len(gpus), dtype=np.bool_)
+    for _ in range(need.gpus):
+        rows &= (gpus >= need.part).any(axis=1)
+        at = rows.nonzero()[0]
+        gpus[at, fullest(gpus[at], need.part)] -= need.part
+    return rows

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.job import Bools, Ints, Job
+from hpcosim_client.job import Ints, Job
 from hpcosim_client.nodes import NodePool
-from hpcosim_protocol.resources import WHOLE_DEVICE, thousandths
+from hpcosim_protocol.resources import WHOLE_DEVICE, tasks_on, thousandths
 
 GPU = "gpu"
 """Name of the resource; devices of any type count."""
@@ -19,11 +19,16 @@ class GpuNeed(NamedTuple):
 
     Attributes:
         part: thousandths of each GPU; 0: the job needs none.
-        gpus: number of GPUs.
+        gpus: number of GPUs, or of parts.
     """
 
     part: int
     gpus: int
+
+    @property
+    def one_share(self) -> bool:
+        """Whether the job needs a share of one GPU."""
+        return self.gpus == 1 and 0 < self.part < WHOLE_DEVICE
 
     @property
     def total(self) -> int:
@@ -35,14 +40,25 @@ NO_GPU = GpuNeed(0, 0)
 
 
 def gpu_need(job: Job) -> GpuNeed:
-    """Return what a job on one node needs of its GPUs: `gres_per_node` with or without type."""
-    if job.request is None:
+    """Return what a job on one node needs of its GPUs, of the first request that names them.
+
+    Requests are for the node, for each task or for the job, with or without type. Shares of several
+    tasks may be on the same GPU.
+    """
+    request = job.request
+    if request is None:
         return NO_GPU
-    for name, amount in job.request.gres_per_node.items():
-        if name.partition(":")[0] == GPU:
-            needed = thousandths(amount)
-            part = min(needed, WHOLE_DEVICE)
-            return GpuNeed(part, needed // part)
+    requests = (
+        (request.gres_per_node, 1),
+        (request.gres_per_task, tasks_on(request, job.cores)),
+        (request.gres_per_job, 1),
+    )
+    for amounts, times in requests:
+        for name, amount in amounts.items():
+            if name.partition(":")[0] == GPU:
+                needed = thousandths(amount)
+                part = min(needed, WHOLE_DEVICE)
+                return GpuNeed(part, needed // part * times)
     return NO_GPU
 
 
@@ -72,8 +88,7 @@ def gpu_nodes(nodes: NodePool) -> GpuNodes:
 
 def fitting(job: Job, here: GpuNodes) -> Ints:
     """Return the numbers of the nodes on which a job fits as a whole now, ascending."""
-    fits: Bools = here.nodes.offered(job) >= job.cores
-    return np.flatnonzero(fits)
+    return np.flatnonzero(here.nodes.holds(job))
 
 
 def fullest(gpus: Ints, part: int) -> Ints:

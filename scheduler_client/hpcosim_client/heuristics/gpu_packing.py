@@ -2,7 +2,8 @@
 
 Each policy considers the queue in submission order until a job does not fit. A job goes to the
 node, and to the GPUs, that the rule prefers; of equal ones to the lowest-numbered. A job that fits
-on no single node of the cluster fills nodes in ascending order.
+on no single node of the cluster fills nodes in ascending order. If the GPUs that the rule prefers
+do not meet the request, for their type or because the job names several, the server chooses others.
 
 The rules are those of Weng et al. 2023 (Beware of Fragmentation: Scheduling GPU-Sharing Workloads
 with Fragmentation Gradient Descent, USENIX ATC), section 6.1. `fragmentation` has their own policy.
@@ -57,7 +58,9 @@ def packed(rule: Rule) -> Policy:
             return not view.nodes.suits(job).any() and view.start(job)
         node, columns = rule(view, job, here, nodes)
         devices = devices_of(here, node, columns)
-        return view.start(job, [node], cores=[job.cores], gres=[devices] if devices else ())
+        if devices and view.start(job, [node], cores=[job.cores], gres=[devices]):
+            return True
+        return view.start(job, [node], cores=[job.cores])  # the server chooses devices
 
     def decide(view: View) -> None:
         start_in_order(view, start)
@@ -125,8 +128,13 @@ def _least_left(view: View, job: Job, here: GpuNodes, nodes: Ints) -> GpuPlace:
 
 
 def filling(need: GpuNeed, here: GpuNodes, node: int) -> Ints:
-    """Return the GPUs of a node for a job: the fullest with room, or the lowest idle ones."""
+    """Return the GPUs of a node for a job: the fullest with room, or the lowest idle ones.
+
+    Empty for shares of several GPUs: the server fills them in this way.
+    """
     gpus = here.gpus[node]
-    if 0 < need.part < WHOLE_DEVICE:
+    if need.one_share:
         return fullest(gpus[np.newaxis], need.part)
+    if 0 < need.part < WHOLE_DEVICE:
+        return np.array([], dtype=np.int64)
     return np.flatnonzero(gpus == WHOLE_DEVICE)[: need.gpus]

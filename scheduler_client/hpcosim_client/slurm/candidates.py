@@ -11,6 +11,7 @@ import numpy as np
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
+from hpcosim_client.slurm.clock import whole_seconds
 from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of, set_of_mask
 from hpcosim_client.slurm.select import least_nodes
@@ -93,9 +94,10 @@ class Candidates:
                 _kind(job, demand, name),
                 least_nodes(job, demand),
                 self._suitable(job, demand, choices),
-                max(int(job.requested_s), 1),
+                max(whole_seconds(job.requested_s), 1),
                 not demand.request.required_nodes
                 and not demand.request.nodes_max
+                and not demand.request.gres_per_job
                 and not any(choice.quotas for choice in choices),
             )
 
@@ -133,6 +135,7 @@ def _kind(job: Job, demand: Demand, partition: str) -> object:
         request.excluded_nodes,
         tuple(request.gres_per_node.items()),
         tuple(request.gres_per_task.items()),
+        tuple(request.gres_per_job.items()),
     )
 
 

@@ -53,3 +53,8 @@ class SiteClock:
     def first_tick_of(self, second: int) -> float:
         """Return the time of the first iteration in or after a second of the clock."""
         return self.tick_from(self.simulated(second))
+
+
+def whole_seconds(limit_s: float) -> int:
+    """Return a time limit in whole seconds, rounded up, as slurmctld has it."""
+    return math.ceil(limit_s - ROUNDING_S)

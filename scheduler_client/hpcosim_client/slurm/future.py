@@ -11,6 +11,7 @@ from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
+from hpcosim_client.slurm.job_devices import choose_for_devices
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
 from hpcosim_client.slurm.offers import Offer
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
@@ -128,10 +129,19 @@ class Future:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
         for choice, offer in self._sufficient(candidate, nodes, ended):
             cores = offer.cores * mask_of(nodes, len(offer.cores))
-            chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, self._order)
+            chosen = self._chosen(candidate, choice, cores, ended)
             if chosen is not None:
                 return Found(choice, chosen, cores[chosen])
         return None
+
+    def _chosen(
+        self, candidate: Candidate, choice: NodeChoice, cores: Ints, ended: int
+    ) -> Ints | None:
+        job, demand = candidate.job, candidate.demand
+        if not demand.request.gres_per_job:
+            return choose_nodes(job, demand, choice, cores, self._order)
+        placing = Placing(job, demand, choice, self.amounts(ended), self._slots)
+        return choose_for_devices(placing, cores, self._order)
 
     def earliest(
         self,

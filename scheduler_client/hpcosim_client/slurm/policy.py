@@ -113,6 +113,7 @@ class SlurmPolicy:
 
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
+        self._preemptor.suspensions.resume(view)
         self._main.skip_to(now_s)
         self._backfill.skip_to(now_s, self._waiting)
         if self._running.note(view):
@@ -186,9 +187,9 @@ class SlurmPolicy:
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "main"),
-            lambda candidate, nodes: self._preempt(view, candidate, nodes) is not None,
+            lambda candidate, nodes: self._preempt(view, candidate, nodes, "main") is not None,
             self._empty,
-            self._windows,
+            self._preemptor.suspensions.windows(view, self._windows),
             self._available(view),
             self._clock.second(now_s),
             limits,
@@ -207,8 +208,8 @@ class SlurmPolicy:
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "backfill"),
-            lambda candidate, nodes: self._preempt(view, candidate, nodes),
-            self._windows,
+            lambda candidate, nodes: self._preempt(view, candidate, nodes, "backfill"),
+            self._preemptor.suspensions.windows(view, self._windows),
             PassSettings(
                 self._site.scheduler,
                 self._clock.second(now_s),
@@ -246,8 +247,11 @@ class SlurmPolicy:
         return self._candidates.ordered(jobs, self._priority)
 
     def _held(self, view: View, candidate: Candidate) -> bool:
-        """Return whether a limit holds a job, which holds no other job then."""
-        return bool(self._limits.held(candidate.job, view.now_s, candidate.partition))
+        """Return whether a limit holds a job, which holds no other job then, or has started."""
+        job = candidate.job
+        return job.job_id not in view.queue or bool(
+            self._limits.held(job, view.now_s, candidate.partition)
+        )
 
     def _priority(self, job: Job, partition: str) -> int:
         return self._priorities.priority(job, partition)
@@ -270,16 +274,16 @@ class SlurmPolicy:
         self.started_by[job.job_id] = by
         return True
 
-    def _preempt(self, view: View, candidate: Candidate, nodes: NodeSet) -> Found | None:
-        """End running jobs so that a job can start; return its place, or None if none ended."""
-        if not self._preemptor.active:
+    def _preempt(self, view: View, candidate: Candidate, nodes: NodeSet, by: str) -> Found | None:
+        """End or suspend jobs for another, which starts if they are suspended; return its place."""
+        room = self._preemptor.make_room(view, candidate, nodes, self._running)
+        if room is None:
             return None
-        found = self._preemptor.victims(view, candidate, nodes)
-        if found is None:
-            return None
-        for job in self._preemptor.end(view, found[0]):
-            self._running.killed(job)
-        return found[1]
+        if room.is_free:
+            self._stale = True  # other jobs may preempt as well
+            self._main.request(view.now_s)
+            self._start(view, candidate, room.place, by)
+        return room.place
 
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s

@@ -5,20 +5,34 @@ Sources: https://slurm.schedmd.com/preempt.html; slurm.conf(5), PreemptType, Pre
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
-from hpcosim_client.job import Job
+from hpcosim_client.job import Allocation, Job
 from hpcosim_client.slurm.accounts import NORMAL, PreemptMode, Qos
 from hpcosim_client.slurm.future import Candidate, Found, Future, add
 from hpcosim_client.slurm.node_sets import NodeSet, set_of
 from hpcosim_client.slurm.select import NodeOrder
 from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.suspensions import Suspensions
+from hpcosim_client.slurm.time_limits import TimeLimits
 from hpcosim_client.view import View
 
 REQUEUE_DELAY_S = 121.0
 """Time after which a requeued job is eligible again, s: lifetime of a job credential and 1 s."""
 
 NO_QOS = Qos()
+
+
+class Room(NamedTuple):
+    """Room for a job.
+
+    Attributes:
+        place: the place of the job.
+        is_free: whether it is free now; False: victims have yet to end.
+    """
+
+    place: Found
+    is_free: bool
 
 
 class Preemptor:
@@ -28,6 +42,9 @@ class Preemptor:
         site: the settings.
         view: the view.
         order: what the node choice prefers.
+
+    Attributes:
+        suspensions: the jobs that preemption suspended.
     """
 
     def __init__(self, site: SiteSettings, view: View, order: NodeOrder) -> None:
@@ -35,6 +52,7 @@ class Preemptor:
         self._order = order
         self._partitions = {each.name: each for each in view.platform.partitions}
         self._ended: dict[int, int] = {}  # run of each victim that has been ended
+        self.suspensions = Suspensions(self._first, self._may_preempt)
 
     @property
     def active(self) -> bool:
@@ -69,7 +87,7 @@ class Preemptor:
             assert job.allocation is not None
             if not set_of(job.allocation.nodes.tolist()) & nodes:
                 continue
-            add(amounts, job.allocation, 1)
+            add(amounts, self._given_up(job, job.allocation), 1)
             taken.append(job)
             found = Future(amounts, (), view.nodes.slots, self._order).find(candidate, nodes)
             if found is not None:
@@ -82,23 +100,46 @@ class Preemptor:
                 return (victims, found) if any(not self._is_ended(v) for v in victims) else None
         return None
 
-    def end(self, view: View, victims: Iterable[Job]) -> list[Job]:
-        """End victims as the preempt mode of their QOS or partition says; return those ended."""
-        ended = []
-        for job in victims:
-            if self._is_ended(job):
-                continue
-            self._ended[job.job_id] = job.runs
-            mode, grace_s = self._mode(job)
-            if mode == "suspend":
-                view.suspend(job)
-            elif mode == "requeue" and job.request is not None and job.request.requeue:
-                begin_s = view.now_s + grace_s + REQUEUE_DELAY_S
-                view.requeue(job, begin_s=begin_s, grace_s=grace_s)
-            else:
-                view.kill(job, grace_s=grace_s, state="preempted")
-            ended.append(job)
-        return ended
+    def make_room(
+        self, view: View, candidate: Candidate, nodes: NodeSet, running: TimeLimits
+    ) -> Room | None:
+        """End or suspend jobs as the preempt mode of their QOS or partition says.
+
+        Victims that are to be suspended go on until the others have ended.
+
+        Args:
+            view: the view.
+            candidate: the job that needs room.
+            nodes: the nodes that it may use.
+            running: the running jobs, which this updates.
+
+        Returns:
+            None: there are no victims.
+        """
+        found = self.victims(view, candidate, nodes) if self.active else None
+        if found is None:
+            return None
+        victims, place = found
+        ended = [job for job in victims if self._mode(job)[0] != "suspend"]
+        for job in ended:
+            if not self._is_ended(job):
+                self._end(view, job)
+                running.killed(job)
+        if not ended:
+            for job in victims:
+                self.suspensions.suspend(view, job, candidate.job)
+                running.suspended(job)
+        return Room(place, not ended)
+
+    def _end(self, view: View, job: Job) -> None:
+        """End the run of a job."""
+        self._ended[job.job_id] = job.runs
+        mode, grace_s = self._mode(job)
+        if mode == "requeue" and job.request is not None and job.request.requeue:
+            begin_s = view.now_s + grace_s + REQUEUE_DELAY_S
+            view.requeue(job, begin_s=begin_s, grace_s=grace_s)
+        else:
+            view.kill(job, grace_s=grace_s, state="preempted")
 
     def _is_ended(self, job: Job) -> bool:
         return self._ended.get(job.job_id) == job.runs
@@ -118,12 +159,20 @@ class Preemptor:
 
     def _importance(self, job: Job) -> tuple[float, ...]:
         assert job.allocation is not None
-        first = self._qos(job).priority
-        if self._site.preemption.type == "partition_prio":
-            first = self._tier(job.partitions)
+        first = self._first(job)
         if self._site.preemption.youngest_first:
             return (first, -job.start_s, job.job_id)
         return (first, len(job.allocation.nodes), job.job_id)
+
+    def _first(self, job: Job) -> float:
+        """Return what decides first how important a job is."""
+        if self._site.preemption.type == "partition_prio":
+            return self._tier(job.partitions)
+        return self._qos(job).priority
+
+    def _given_up(self, job: Job, allocation: Allocation) -> Allocation:
+        """Return what a victim gives up; a suspended job keeps memory, devices and licences."""
+        return allocation._replace(held=None) if self._mode(job)[0] == "suspend" else allocation
 
     def _mode(self, job: Job) -> tuple[PreemptMode, float]:
         """Return how a job is preempted, and its grace time, s."""

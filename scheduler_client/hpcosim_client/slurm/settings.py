@@ -105,7 +105,8 @@ class Preemption(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         type: PreemptType. `partition_prio`: by `Partition.priority_tier`; `qos`: by `Qos.preempt`.
         mode: PreemptMode of the cluster. Partitions and QOS may have their own.
-        gang: whether suspended and running jobs take turns (`PreemptMode=SUSPEND,GANG`).
+        gang: whether jobs take turns (`PreemptMode=SUSPEND,GANG`). Without effect: suspended jobs
+            always go on when their cores are free, and time slices are not modelled.
         within: whether jobs of the same partition may preempt one another by QOS
             (`PreemptMode=WITHIN`).
         exempt_time_s: PreemptExemptTime, run time before which a job is not preempted, s.

@@ -77,8 +77,7 @@ def _check_count(
         Rejection: there are more.
     """
     parts = sum(demand.parts for count in tasks for demand in gres_on(request, count))
-    for amount in request.gres_per_job.values():
-        parts += thousandths(amount) // WHOLE_DEVICE or 1
+    parts += sum(demand.parts for demand in gres_of_job(request))
     entries = sum(len(numbers) for node in stated for numbers in node.values())
     if entries > parts:
         raise Rejection(
