@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
+from hpcosim_server.record.jobs_that_ran import Mask, jobs_that_ran
 from hpcosim_server.record.metrics import (
-    Mask,
     Metrics,
     job_counts,
-    jobs_that_ran,
     mean_normalised_edp,
     slowdowns,
     waits,
