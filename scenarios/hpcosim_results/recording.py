@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any
@@ -21,6 +21,7 @@ from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, Starts, boxes_of
 from hpcosim_results.portion import Portion, Rows, portion_of, rows_of
 from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_server.record.names import OwnerField
 from hpcosim_server.record.periods import FIRST_FINAL
 from hpcosim_server.record.recording import POWER_STATES, Recording
 from hpcosim_server.record.replay import (
@@ -42,7 +43,11 @@ JOB_COLUMNS = {
 }
 """Columns of the recording by column of a frame."""
 
-NAMED_COLUMNS = {"users": "user", "groups": "group", "partitions": "partition"}
+NAMED_COLUMNS: Mapping[str, OwnerField] = {
+    "users": "user",
+    "groups": "group",
+    "partitions": "partition",
+}
 """Columns of the recording with names, by list of names of a frame."""
 
 DRAIN_COLUMNS = {
@@ -151,8 +156,7 @@ class RecordingReader:
         self._new_names: dict[str, list[str]] = {}
         for key, name in NAMED_COLUMNS.items():
             names, before = self._names[key], len(self._names[key])
-            column = getattr(of, name)
-            columns[f"job.{name}"] = names([column.known[code] for code in column.codes[jobs]])
+            columns[f"job.{name}"] = names(of.owners.names(name, jobs))
             self._new_names[key] = names.since(before)
         return columns
 

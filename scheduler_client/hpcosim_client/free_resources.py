@@ -267,7 +267,8 @@ def usable_nodes(job: Job, free: Ints, capacity: Ints) -> Ints:
         usable = free == capacity
     else:
         usable = free > 0
-    return np.asarray(usable.nonzero()[0])
+    found: Ints = usable.nonzero()[0]
+    return found
 
 
 def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
@@ -281,6 +282,8 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
     nodes = nodes[: job.cores]
     offered = free[nodes]
     total = offered.cumsum()
+    if len(total) and total[-1] == job.cores:  # the usual case on nodes of one core
+        return Allocation(nodes, offered, offered, job.cores)
     last = int(total.searchsorted(job.cores))
     if last == len(total):
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
@@ -150,12 +151,10 @@ class JobTable:
             part = slice(start, start + BLOCK_ROWS)
             columns = {name: getattr(self, name)[part].tolist() for name in COLUMNS}
             columns["placement"] = [PLACEMENTS[code] for code in columns["placement"]]
-            columns["profile"] = [self.profiles[code] for code in columns["profile"]]
+            columns["profile"] = _decoded(columns["profile"], self.profiles)
             for name in NAMED:
-                known = self.names[name]
-                columns[name] = [known[code] for code in columns[name]]
-            requests = (*self.requests, None)
-            columns["request"] = [requests[code] for code in columns["request"]]
+                columns[name] = _decoded(columns[name], self.names[name])
+            columns["request"] = _decoded(columns["request"], (*self.requests, None))
             yield from map(JobSpec, *(columns[name] for name in JobSpec._fields))
 
 
@@ -212,6 +211,11 @@ def job_table(
     return JobTable(
         **filled, profiles=profiles, names=names, requests=requests, rules=rules or AppliedRules()
     )
+
+
+def _decoded(codes: list[int], values: Sequence[Any]) -> Iterable[Any]:
+    """Return the values of codes; if there is only one value, endlessly."""
+    return [values[code] for code in codes] if len(values) > 1 else repeat(values[0])
 
 
 def _with_begins(

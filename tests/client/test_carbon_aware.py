@@ -24,7 +24,8 @@ from hpcosim_protocol import NodeGroup, Platform, Processor, SignalChanged
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.record.economics import J_PER_KWH, Rates
-from hpcosim_server.record.metrics import Floats, measure
+from hpcosim_server.record.jobs_that_ran import Floats
+from hpcosim_server.record.metrics import measure
 from hpcosim_workloads.series import Series, read_series
 from hpcosim_workloads.table import JobTable, job_table
 from support.paths import ROOT, SHARED

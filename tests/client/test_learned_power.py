@@ -17,7 +17,8 @@ from hpcosim_client.power.keep_idle import keep_idle
 from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.record.metrics import jobs_that_ran, measure
+from hpcosim_server.record.jobs_that_ran import jobs_that_ran
+from hpcosim_server.record.metrics import measure
 from support.examples import examples
 from support.learned_power import drawn
 from support.power_manager_runs import STATES, nodes_of

@@ -16,7 +16,8 @@ from hpcosim_client import View, make_policy
 from hpcosim_client.power.manager import managed
 from hpcosim_client.power.periodic import Periodic
 from hpcosim_protocol import Platform
-from hpcosim_server.record.metrics import jobs_that_ran, measure
+from hpcosim_server.record.jobs_that_ran import jobs_that_ran
+from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.node_power import NodePowerEnv
 from hpcosim_training.environments.power_task import Interval, Reward
 from support.learned_power import drawn, new_scheduler, task_of

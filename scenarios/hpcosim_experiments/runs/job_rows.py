@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hpcosim_experiments.statistics.measured import MeasureSettings, measured_period
-from hpcosim_server.record.names import Names
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import intervals
@@ -74,13 +73,13 @@ def job_rows(record: RunRecord, settings: MeasureSettings) -> pa.Table:
         "reason": [recording.reasons.get(row) for row in rows],
         "requested_s": np.array(recording.requested_s),
         "placement": [PLACEMENTS[code] for code in recording.placement],
-        "user": _known(recording.user),
-        "group": _known(recording.group),
-        "partition": _known(recording.partition),
+        "user": _known(recording.owners.names("user")),
+        "group": _known(recording.owners.names("group")),
+        "partition": _known(recording.owners.names("partition")),
         "measured": measured_period(submit_s, settings)[1],
     }
     return pa.table(columns, schema=SCHEMA)
 
 
-def _known(column: Names) -> list[str | None]:
-    return [column.known[code] or None for code in column.codes]
+def _known(names: list[str]) -> list[str | None]:
+    return [name or None for name in names]

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
+from hpcosim_server.record.jobs_that_ran import Mask, jobs_that_ran
 from hpcosim_server.record.metrics import (
-    Mask,
     Metrics,
     job_counts,
-    jobs_that_ran,
     mean_normalised_edp,
     slowdowns,
     waits,
 )
 from hpcosim_server.record.run_record import RunRecord
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import JobTable, coded
 
 UNKNOWN_USER = 0
 
@@ -190,10 +189,10 @@ def _breakdowns(
         if (chosen := mask & among).any():
             yield {"breakdown": "cores", "class": name, **job_metrics(record, chosen)}
     if settings.per_user and has_users(jobs):
-        user = record.recording.user
-        users = np.array(user.codes)
+        codes, known = coded(record.recording.owners.names("user"))
+        users = np.array(codes)
         for code in np.unique(users[among]).tolist():
-            name = user.known[code] or "unknown"
+            name = known[code] or "unknown"
             chosen = (users == code) & among
             yield {"breakdown": "user", "class": name, **job_metrics(record, chosen)}
 

@@ -134,7 +134,7 @@ class HostStates:
         self._simulation.carry_out(SetNodePower(host, "on" if on else "sleeping"))
 
     def _set_kind(self, host: int, *, load: float = 0.0, sleeps_in: int | None = None) -> None:
-        self._simulation.change_kind(host, self._kind(host, load, sleeps_in))
+        self._simulation.node_kinds.change(host, self._kind(host, load, sleeps_in))
 
     def _kind(self, host: int, load: float, sleeps_in: int | None) -> NodeGroup:
         pstate = self.pstates[host]

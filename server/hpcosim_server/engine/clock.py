@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Any, cast
 
 import simpy
@@ -67,6 +68,9 @@ class Clock(simpy.Environment):
     Args:
         start_s: initial simulation time, s.
     """
+
+    # SimPy's property, without the call of a Python function.
+    now = cast("float", property(attrgetter("_now")))
 
     def __init__(self, start_s: float) -> None:
         super().__init__(start_s)
@@ -130,8 +134,11 @@ class Clock(simpy.Environment):
     def _run_due(self, time_s: float) -> None:
         heap = self._heap
         while heap and heap[0][0] <= time_s:
-            if heap[0][3].cancelled:
-                heappop(heap)
+            at_s, _, _, timer = heappop(heap)
+            if timer.cancelled:
                 self._cancelled -= 1
-            else:
-                self.step()
+                continue
+            # `step` of SimPy for an event that cannot fail and has one callback.
+            self._now = at_s
+            (call,), timer.callbacks = timer.callbacks, None
+            call(timer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hpcosim_protocol import JobState
 from hpcosim_server.engine.clock import Clock, Rank, Timer
@@ -11,6 +11,9 @@ from hpcosim_server.engine.jobs import EMPTY, SimulatedJob
 from hpcosim_server.engine.progress import LeftAt, Progress
 from hpcosim_server.physics.contention import SharedProcessor
 from hpcosim_server.physics.execution import Execution
+
+_FINAL_STATE: Mapping[bool, JobState] = {False: "completed", True: "failed"}
+"""State of a job at the end of its run time, by `JobSpec.fails`."""
 
 
 class EndTimers:
@@ -39,13 +42,12 @@ class EndTimers:
         self._end = end
 
     def begin(self, job: SimulatedJob) -> None:
-        """Set the timers of a job that starts a run now."""
+        """Note where a job begins that starts a run now and may write checkpoints."""
         request = job.spec.request
         if request is not None and request.checkpointing is not None:
             if job.progress is None:
                 job.progress = Progress(request.checkpointing)
             job.progress.begin(self._clock.now, self._execution.run_time_s(job.spec, job.parts))
-        self._set_timers(job)
 
     def suspend(self, job: SimulatedJob) -> None:
         """Cancel the timers of a running job and note how far it is."""
@@ -62,7 +64,7 @@ class EndTimers:
         """Set the timers of a suspended job that runs again now."""
         alone_s = self._execution.run_time_s(job.spec, job.parts)
         self._progress_of(job).resume(self._clock.now, alone_s)
-        self._set_timers(job)
+        self.set(job)
 
     def interrupt(self, job: SimulatedJob, is_suspended: bool) -> float:
         """Note that the run of a job ends before the job, and keep its checkpoints.
@@ -83,15 +85,17 @@ class EndTimers:
 
     def cancel(self, job: SimulatedJob) -> None:
         """Cancel the pending timers of a job that ends now and remove its processor shares."""
-        if job.end is not None and not job.end.processed:
+        if job.end is not None and job.end.callbacks is not None:  # it has not gone off
             self._clock.cancel(job.end)
         job.end = None  # breaks the reference cycle of job and timer
-        for processor in job.shared:
-            processor.remove(self._clock.now, job)
-            self._set_share_timer(processor)
-        job.shared = EMPTY
+        if job.shared:
+            for processor in job.shared:
+                processor.remove(self._clock.now, job)
+                self._set_share_timer(processor)
+            job.shared = EMPTY
 
-    def _set_timers(self, job: SimulatedJob) -> None:
+    def set(self, job: SimulatedJob) -> None:
+        """Set the timers of a job whose tasks occupy their cores from now on."""
         spec, now_s, progress = job.spec, self._clock.now, job.progress
         limit_s = spec.requested_s if self._kill_at_walltime else math.inf
         if progress is not None:
@@ -127,10 +131,8 @@ class EndTimers:
         return self._execution.left_at(self._clock.now, job, job.spec, job.parts)
 
     def _on_end(self, timer: Timer) -> None:
-        self._complete(timer.subject)
-
-    def _complete(self, job: SimulatedJob) -> None:
-        self._end(job, "failed" if job.spec.fails else "completed")
+        job: SimulatedJob = timer.subject
+        self._end(job, _FINAL_STATE[job.spec.fails])
 
     def _on_walltime(self, timer: Timer) -> None:
         self._end(timer.subject, "timeout")
@@ -142,7 +144,7 @@ class EndTimers:
             job: SimulatedJob = share.job
             job.shares_left -= 1
             if not job.shares_left:
-                self._complete(job)
+                self._end(job, _FINAL_STATE[job.spec.fails])
         self._set_share_timer(processor)
 
     def _set_share_timer(self, processor: SharedProcessor) -> None:

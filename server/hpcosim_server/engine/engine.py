@@ -15,7 +15,6 @@ from hpcosim_protocol import (
     JobCompleted,
     JobStarted,
     JobState,
-    NodeGroup,
     NoMoreJobs,
     Platform,
     SimulationBegan,
@@ -27,10 +26,11 @@ from hpcosim_server.engine.dependencies import Histories
 from hpcosim_server.engine.eligibility import Eligibility
 from hpcosim_server.engine.end_timers import EndTimers
 from hpcosim_server.engine.job_actions import JobActions
-from hpcosim_server.engine.job_events import start_of, submission_of
-from hpcosim_server.engine.job_runs import LOST, Graces, lost_work
-from hpcosim_server.engine.jobs import JobRegister, JobStage, SimulatedJob
+from hpcosim_server.engine.job_events import ineligible_submission_of, start_of, submission_of
+from hpcosim_server.engine.job_runs import LOST, Graces, leave, lost_work
+from hpcosim_server.engine.jobs import JobRegister, SimulatedJob
 from hpcosim_server.engine.node_changes import NodeChanges
+from hpcosim_server.engine.node_kinds import NodeKinds
 from hpcosim_server.engine.outbox import Outbox
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.signals import Signal, Signals
@@ -89,6 +89,7 @@ class Engine:
         end_timers: timers for the ends of running jobs.
         graces: jobs that end after a time of grace.
         node_changes: failures, drains and repairs of nodes.
+        node_kinds: changes of the kinds of nodes.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -131,7 +132,7 @@ class Engine:
         )
         self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
-        self._kind_of: dict[NodeGroup, int] = {}  # numbers of the added node kinds
+        self.node_kinds = NodeKinds(self.clock, self.cluster, self.recording)
         self.outbox.add(SimulationBegan(self.start_s))
         self.signals = Signals(self.clock, self.outbox.add_signal, signals)
         self.node_changes = NodeChanges(
@@ -202,7 +203,7 @@ class Engine:
             self.outbox.add(submission_of(spec))
             return
         self.eligibility.enter(job)
-        self.outbox.add(submission_of(spec, eligible=not job.blocked))
+        self.outbox.add((ineligible_submission_of if job.blocked else submission_of)(spec))
         self.eligibility.settle()
 
     def allocate(
@@ -238,7 +239,9 @@ class Engine:
         self.jobs.move(job, "running")
         job.parts = self.cluster.occupy(now_s, job.nodes, job.tasks)
         job.started_s = now_s
-        self.end_timers.begin(job)
+        if job.spec.request is not None:
+            self.end_timers.begin(job)
+        self.end_timers.set(job)
         self.recording.started(job.row, now_s, job.nodes, job.tasks)
         self.outbox.add(
             JobStarted(now_s, job.spec.job_id, job.nodes, job.tasks)
@@ -262,29 +265,12 @@ class Engine:
         if job.nodes:
             if final_state in LOST:
                 self.recording.lost(job.row, lost_work(self, job, before))
-            self.leave(job, before)
+            leave(self, job, before, now_s)
         self.recording.ended(job.row, now_s, final_state, reason)
         self.outbox.add(JobCompleted(now_s, job.spec.job_id, final_state))
         if self.eligibility.is_used:
             self.eligibility.over(job)
             self.drop_hopeless()
-
-    def leave(self, job: SimulatedJob, before: JobStage) -> None:
-        """Release everything that a job held in the state `before`, which it has left."""
-        if self.graces:
-            self.graces.drop(job)
-        if before == "allocated":
-            self.switching.cancel_wait(job)
-        if before != "suspended":
-            self.end_timers.cancel(job)
-            self.cluster.vacate(self.clock.now, job.parts)
-            self.cluster.release(job.nodes, job.held)
-            self.actions.retry_resumes()
-        else:
-            self.actions.drop_resume(job)
-        if job.resources is not None:
-            self.resources.release(job.resources)
-            job.resources = None
 
     def drop_hopeless(self) -> None:
         """Cancel waiting jobs that can never become eligible, once nothing else can happen.
@@ -296,23 +282,6 @@ class Engine:
 
     def _cancel(self, job: SimulatedJob, reason: str) -> None:
         self.end(job, "cancelled", reason)
-
-    # Nodes
-
-    def change_kind(self, node: int, kind: NodeGroup) -> None:
-        """Change the kind of a node: its speed, its power and its power states.
-
-        The node is on. Every node has one processor, and the number of cores stays the same. The
-        end times of running jobs do not change.
-        """
-        cluster, now_s = self.cluster, self.clock.now
-        number = self._kind_of.get(kind)
-        if number is None:
-            number = self._kind_of[kind] = cluster.add_kind(kind, now_s)
-            self.recording.kinds.append(kind)
-        if cluster.group_of[node] != number:
-            cluster.change_kind(now_s, node, number)
-            self.recording.changed_kind(now_s, node, number)
 
     # Submissions
 

@@ -17,8 +17,8 @@ def start_of(job: SimulatedJob) -> JobStarted:
     return event
 
 
-def submission_of(spec: JobSpec, *, eligible: bool = True) -> JobSubmitted:
-    """Return the submission event of a job, which may be allocated now or not."""
+def submission_of(spec: JobSpec) -> JobSubmitted:
+    """Return the submission event of a job that is eligible."""
     event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
     # The encoder omits fields that keep their default.
     if spec.memory_mb:
@@ -43,6 +43,11 @@ def submission_of(spec: JobSpec, *, eligible: bool = True) -> JobSubmitted:
         event.partitions = tuple(spec.partition.split(","))
     if spec.request is not None:
         event.request = spec.request
-    if not eligible:
-        event.eligible = False
+    return event
+
+
+def ineligible_submission_of(spec: JobSpec) -> JobSubmitted:
+    """Return the submission event of a job that is not eligible."""
+    event = submission_of(spec)
+    event.eligible = False
     return event

@@ -24,14 +24,14 @@ class Graces:
 
     Args:
         clock: clock of the simulation.
+
+    Attributes:
+        timers: timer of the end of each time of grace, by job id.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._timers: dict[int, Timer] = {}
-
-    def __len__(self) -> int:
-        return len(self._timers)
+        self.timers: dict[int, Timer] = {}
 
     def set(self, job: SimulatedJob, grace_s: float, end: Callable[[SimulatedJob], None]) -> None:
         """End the run of a job after a time; this replaces an earlier time of grace.
@@ -46,19 +46,17 @@ class Graces:
             end(job)
             return
         at_s = self._clock.now + grace_s
-        self._timers[job.spec.job_id] = self._clock.at(
-            at_s, Rank.WALLTIME, self._on_end, (job, end)
-        )
+        self.timers[job.spec.job_id] = self._clock.at(at_s, Rank.WALLTIME, self._on_end, (job, end))
 
     def drop(self, job: SimulatedJob) -> None:
         """Forget the grace of a job whose run ends."""
-        timer = self._timers.pop(job.spec.job_id, None)
+        timer = self.timers.pop(job.spec.job_id, None)
         if timer is not None:
             self._clock.cancel(timer)
 
     def _on_end(self, timer: Timer) -> None:
         job, end = timer.subject
-        del self._timers[job.spec.job_id]
+        del self.timers[job.spec.job_id]
         end(job)
 
 
@@ -109,6 +107,24 @@ def resume(engine: Engine, job: SimulatedJob) -> None:
     engine.outbox.add(JobResumed(now_s, job.spec.job_id))
 
 
+def leave(engine: Engine, job: SimulatedJob, before: JobStage, now_s: float) -> None:
+    """Release everything that a job held in the state `before`, which it has just left."""
+    if engine.graces.timers:
+        engine.graces.drop(job)
+    if before == "allocated":
+        engine.switching.cancel_wait(job)
+    if before != "suspended":
+        engine.end_timers.cancel(job)
+        engine.cluster.vacate(now_s, job.parts)
+        engine.cluster.release(job.nodes, job.held)
+        engine.actions.retry_resumes()
+    else:
+        engine.actions.drop_resume(job)
+    if job.resources is not None:
+        engine.resources.release(job.resources)
+        job.resources = None
+
+
 def requeue(
     engine: Engine,
     job: SimulatedJob,
@@ -129,7 +145,7 @@ def requeue(
     now_s, before = engine.now_s, job.state
     engine.jobs.move(job, "waiting")
     lost_core_s = lost_work(engine, job, before)
-    engine.leave(job, before)
+    leave(engine, job, before, now_s)
     engine.recording.requeued(job.row, now_s, cause, lost_core_s)
     job.nodes = job.tasks = job.held = job.parts = EMPTY
     job.nodes_off = 0

@@ -13,7 +13,7 @@ from hpcosim_protocol import (
     SimulationBegan,
 )
 from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.job_events import start_of, submission_of
+from hpcosim_server.engine.job_events import ineligible_submission_of, start_of, submission_of
 
 
 def snapshot_of(engine: Engine) -> list[Event]:
@@ -33,7 +33,9 @@ def snapshot_of(engine: Engine) -> list[Event]:
         for node in sorted({*available.failed, *available.drained})
     ]
     events += [
-        submission_of(job.spec, eligible=job.state != "waiting" or not job.blocked)
+        ineligible_submission_of(job.spec)
+        if job.state == "waiting" and job.blocked
+        else submission_of(job.spec)
         for job in jobs.in_order()
     ]
     events += [

@@ -34,7 +34,7 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
         tasks = list(wanted.cores)
         check_tasks(cluster, job, nodes, tasks)
     else:
-        tasks = filled_in_order(job, nodes, [cluster.free[node] for node in nodes])
+        tasks = filled_in_order(job, nodes, list(map(cluster.free.__getitem__, nodes)))
     if job.placement == "one_node" and len(nodes) > 1:
         raise Rejection(
             "bad_allocation",

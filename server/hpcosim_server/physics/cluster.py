@@ -115,14 +115,16 @@ class Cluster:
             Number of held cores on each of `nodes`: the argument of `release`.
         """
         held = [self.capacity[node] for node in nodes] if whole else tasks
+        free = self.free
         for node, cores in zip(nodes, held, strict=True):
-            self.free[node] -= cores
+            free[node] -= cores
         return held
 
     def release(self, nodes: list[int], held: list[int]) -> None:
         """Release cores that `hold` took."""
+        free = self.free
         for node, cores in zip(nodes, held, strict=True):
-            self.free[node] += cores
+            free[node] += cores
 
     def occupy(self, now_s: float, nodes: list[int], tasks: list[int]) -> list[AllocationPart]:
         """Start tasks on nodes.

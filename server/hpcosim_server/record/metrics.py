@@ -26,20 +26,17 @@ The definitions cite these sources:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_server.physics.power import NodeState
 from hpcosim_server.record.economics import J_PER_KWH
 from hpcosim_server.record.forecasts import start_forecasts
 from hpcosim_server.record.interruptions import interruptions
+from hpcosim_server.record.jobs_that_ran import Floats, JobsThatRan, Mask, jobs_that_ran
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Metrics = dict[str, int | float]
 BOUND_S = 10.0
 """Threshold of the bounded slowdown, s."""
@@ -71,25 +68,6 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **start_forecasts(record),
         **interruptions(record),
     }
-
-
-class JobsThatRan(NamedTuple):
-    """Columns of the jobs that ran, in order of submission.
-
-    Attributes:
-        row: int64[jobs], row in the recording.
-        wait_s: float64[jobs], wait, s.
-        run_s: float64[jobs], run time, s.
-    """
-
-    row: NDArray[np.int64]
-    wait_s: Floats
-    run_s: Floats
-
-    @property
-    def response_s(self) -> Floats:
-        """float64[jobs], response = wait + run time, s."""
-        return self.wait_s + self.run_s
 
 
 def job_counts(record: RunRecord, skipped: int = 0, among: Mask | None = None) -> Metrics:
@@ -302,25 +280,6 @@ def node_use(record: RunRecord) -> Metrics:
         "node_shutdowns": record.recording.count_shutdowns(),
         "job_filling_rate": _ratio(node_s["computing"], node_s["computing"] + node_s["idle"]),
     }
-
-
-def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
-    """Return the jobs of a run that have started and ended.
-
-    Args:
-        record: a run, complete or not.
-        among: bool[jobs], the jobs to choose from, by row of the recording. None: all jobs.
-    """
-    recording = record.recording
-    start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
-    ran = ~np.isnan(start_s) & ~np.isnan(end_s)
-    row = np.flatnonzero(ran if among is None else ran & among)
-    submit_s = np.array(recording.submit_s)
-    wait_s, run_s = (start_s - submit_s)[row], (end_s - start_s)[row]
-    if in_last_run_s := recording.last_run_suspended_s:
-        suspended_s = np.array([in_last_run_s.get(each, 0.0) for each in row.tolist()])
-        wait_s, run_s = wait_s + suspended_s, run_s - suspended_s
-    return JobsThatRan(row, wait_s, run_s)
 
 
 def _wasted(by_state: Mapping[NodeState, float]) -> float:

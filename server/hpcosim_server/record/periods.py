@@ -48,7 +48,9 @@ Empty: it has not ended. `requeued`: a decision or a user requeued the job;
 
 FIRST_FINAL = 6
 
-_CODES: Mapping[PeriodEnd, int] = {why: code for code, why in enumerate(PERIOD_ENDS)}
+PERIOD_CODES: Mapping[PeriodEnd, int] = {why: code for code, why in enumerate(PERIOD_ENDS)}
+"""Index into `PERIOD_ENDS` of each of them."""
+
 NAN = float("nan")
 
 
@@ -110,10 +112,17 @@ class Periods:
             nodes: allocated nodes, in the order of the allocation.
             tasks: number of tasks on each of `nodes`.
         """
-        first = len(self.nodes)
+        period = len(self.row)
+        self.row.append(row)
+        self.run.append(run)
+        self.start_s.append(now_s)
+        self.end_s.append(NAN)
+        self.why.append(0)
+        self.first_place.append(len(self.nodes))
+        self.places.append(len(nodes))
         self.nodes.fromlist(nodes)
         self.tasks.fromlist(tasks)
-        return self._append(row, run, now_s, first, len(nodes))
+        return period
 
     def resume(self, period: int, now_s: float) -> int:
         """Begin the period after a suspension and return its number.
@@ -122,13 +131,10 @@ class Periods:
             period: the period before the suspension.
             now_s: simulation time, s.
         """
-        first, places = self.first_place[period], self.places[period]
-        return self._append(self.row[period], self.run[period], now_s, first, places)
-
-    def end(self, period: int, now_s: float, why: PeriodEnd) -> None:
-        """End a period."""
-        self.end_s[period] = now_s
-        self.why[period] = _CODES[why]
+        later = self.begin(self.row[period], self.run[period], now_s, [], [])
+        self.first_place[later] = self.first_place[period]
+        self.places[later] = self.places[period]
+        return later
 
     def requeued(self, period: int, why: PeriodEnd) -> None:
         """Note that a job was requeued whose last period ended with its suspension."""
@@ -165,13 +171,3 @@ class Periods:
             return places, np.array(self.nodes[entries]), np.array(self.tasks[entries])
         entry = np.arange(count) + np.repeat(begins - (ends - places), places)
         return places, np.array(self.nodes)[entry], np.array(self.tasks)[entry]
-
-    def _append(self, row: int, run: int, now_s: float, first: int, places: int) -> int:
-        self.row.append(row)
-        self.run.append(run)
-        self.start_s.append(now_s)
-        self.end_s.append(NAN)
-        self.why.append(0)
-        self.first_place.append(first)
-        self.places.append(places)
-        return len(self.row) - 1

@@ -10,8 +10,8 @@ from hpcosim_protocol import JobState, NodeGroup
 from hpcosim_protocol.events import RequeueCause
 from hpcosim_server.physics.power import RECORDED_STATES, RecordedState
 from hpcosim_server.record.explanations import Explanations
-from hpcosim_server.record.names import Names
-from hpcosim_server.record.periods import PeriodEnd, Periods
+from hpcosim_server.record.names import Owners
+from hpcosim_server.record.periods import PERIOD_CODES, PeriodEnd, Periods
 from hpcosim_workloads.table import PLACEMENTS, JobSpec
 
 # The first two states are those of a job that is not over.
@@ -30,6 +30,7 @@ STATES: tuple[str, ...] = (
 )
 WAITING, RUNNING = 0, 1
 _CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
+_PLACEMENT_CODES: Mapping[str, int] = {name: code for code, name in enumerate(PLACEMENTS)}
 POWER_STATES: tuple[RecordedState, ...] = RECORDED_STATES
 NAN = float("nan")
 
@@ -49,8 +50,9 @@ class Recording:
         requested_s: requested run time, s, by row.
         deadline_s: deadline, s, by row; infinity: none.
         cores: requested cores, by row.
-        user, group, partition, account, qos, name: names of the job's user, of its group, of its
-            partitions, of its account, of its quality of service and of the job, by row.
+        owners: names of the job's user, of its group, of its partitions, of its account and of its
+            quality of service, by row.
+        names: name of the job, by row; jobs without a name are absent.
         placement: index into `PLACEMENTS`, by row.
         periods: the computing periods of all jobs.
         last_period: number of the last computing period, by row; -1 before the first start.
@@ -87,12 +89,8 @@ class Recording:
         self.requested_s = array("d")
         self.deadline_s = array("d")
         self.cores = array("q")
-        self.user = Names()
-        self.group = Names()
-        self.partition = Names()
-        self.account = Names()
-        self.qos = Names()
-        self.name = Names()
+        self.owners = Owners()
+        self.names: dict[int, str] = {}
         self.placement = array("b")
         self.periods = Periods()
         self.last_period = array("q")
@@ -125,6 +123,7 @@ class Recording:
 
     def submitted(self, job: JobSpec) -> int:
         """Record a submission and return the job's row."""
+        row = len(self.job_id)
         self.job_id.append(job.job_id)
         self.submit_s.append(job.submit_s)
         self.start_s.append(NAN)
@@ -133,15 +132,12 @@ class Recording:
         self.requested_s.append(job.requested_s)
         self.deadline_s.append(job.deadline_s)
         self.cores.append(job.cores)
-        self.user.append(job.user)
-        self.group.append(job.group)
-        self.partition.append(job.partition)
-        self.account.append(job.account)
-        self.qos.append(job.qos)
-        self.name.append("" if job.request is None else job.request.name)
-        self.placement.append(PLACEMENTS.index(job.placement))
+        self.owners.append((job.user, job.group, job.partition, job.account, job.qos))
+        if job.request is not None and job.request.name:
+            self.names[row] = job.request.name
+        self.placement.append(_PLACEMENT_CODES[job.placement])
         self.last_period.append(-1)
-        return len(self.job_id) - 1
+        return row
 
     def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
         """Record the start of a run of a job.
@@ -154,8 +150,9 @@ class Recording:
         """
         self.start_s[row] = now_s
         self.state[row] = RUNNING
-        period = self.periods.begin(row, self.runs_of(row) + 1, now_s, nodes, tasks)
-        self.last_period[row] = period
+        last = self.last_period[row]
+        run = 1 if last < 0 else self.periods.run[last] + 1
+        self.last_period[row] = period = self.periods.begin(row, run, now_s, nodes, tasks)
         self.changes.append(period)
 
     def suspended(self, row: int, now_s: float) -> None:
@@ -209,7 +206,9 @@ class Recording:
             reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
-        if self.state[row] != RUNNING or self._end_suspension(row, now_s):
+        if self.state[row] != RUNNING or (
+            self.suspended_since_s and self._end_suspension(row, now_s)
+        ):
             self.ended_idle.append(row)
         else:
             self._end_period(row, now_s, state)
@@ -228,8 +227,9 @@ class Recording:
         return True
 
     def _end_period(self, row: int, now_s: float, why: PeriodEnd) -> None:
-        period = self.last_period[row]
-        self.periods.end(period, now_s, why)
+        period, periods = self.last_period[row], self.periods
+        periods.end_s[period] = now_s
+        periods.why[period] = PERIOD_CODES[why]
         self.changes.append(~period)
 
     def powered(self, now_s: float, node: int, state: RecordedState) -> None:

@@ -72,6 +72,7 @@ def _jobs(record: RunRecord) -> Iterator[str]:
     recording, energies_j = record.recording, record.job_energies_j
     suspended_s = recording.suspended_until(record.end_s)
     for row in range(len(recording)):
+        owner = recording.owners[row]
         yield (
             f"{recording.job_id[row]},{recording.submit_s[row]},"
             f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
@@ -79,10 +80,9 @@ def _jobs(record: RunRecord) -> Iterator[str]:
             f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
             f"{_text(recording.reasons.get(row, ''))},"
             f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
-            f"{_text(recording.user[row])},{_text(recording.group[row])},"
-            f"{_text(recording.partition[row])},"
-            f"{_text(recording.account[row])},{_text(recording.qos[row])},"
-            f"{_text(recording.name[row])},{recording.runs_of(row)},"
+            f"{_text(owner.user)},{_text(owner.group)},{_text(owner.partition)},"
+            f"{_text(owner.account)},{_text(owner.qos)},"
+            f"{_text(recording.names.get(row, ''))},{recording.runs_of(row)},"
             f"{suspended_s.get(row, 0.0)},{recording.lost_core_s.get(row, 0.0)}\n"
         )
 
