@@ -33,7 +33,10 @@ MAX_NESTING = 20
 MAX_COUNTS = 8
 """Maximum number of counts that hold at once."""
 
-_TOKEN = re.compile(r"\s*(\*\s*[0-9]{1,9}|[&|()\[\]]|[^\s&|()\[\]*,]+|\S)")
+MAX_COUNT = 999_999_999
+"""Maximum count of nodes with a feature."""
+
+_TOKEN = re.compile(r"\s*(\*\s*[0-9]+|[&|()\[\]]|[^\s&|()\[\]*,]+|\S)")
 _NAME = re.compile(r"[^\s&|()\[\]*,]+")
 
 
@@ -216,6 +219,8 @@ class _Reader:
         count = int(self._token[1:] or 0)
         if count == 0:
             raise self._expected("a count above 0 after `*`")
+        if count > MAX_COUNT:
+            raise self._expected(f"a count up to {MAX_COUNT} after `*`")
         self._next += 1
         return Choice(ANY_NODE, ((test, count),))
 

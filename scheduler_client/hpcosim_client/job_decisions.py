@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import get_args
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
@@ -18,6 +20,8 @@ from hpcosim_protocol import (
     SuspendJob,
 )
 from hpcosim_protocol.decisions import KilledAs, RejectedAs
+
+MAX_TIME_S = 1e15  # of the protocol
 
 
 class JobDecisions(SchedulerState):
@@ -40,7 +44,11 @@ class JobDecisions(SchedulerState):
             job: a job of `queue` or `pending`.
             state: its final state.
             reason: reason, for people; empty: none.
+
+        Raises:
+            PolicyError: the state is none of `RejectedAs`.
         """
+        _check_state("rejected", job, state, get_args(RejectedAs))
         self._rejected_now.add(job.job_id)
         self.decisions.append(RejectJob(job.job_id, state, reason))
 
@@ -51,7 +59,13 @@ class JobDecisions(SchedulerState):
             job: the job.
             grace_s: time for which the job goes on, simulated seconds.
             state: its final state.
+
+        Raises:
+            PolicyError: the job waits, the state is none of `KilledAs`, or the time is not one.
         """
+        self._check_placed("killed", job)
+        _check_state("killed", job, state, get_args(KilledAs))
+        _check_grace("killed", job, grace_s)
         self.decisions.append(KillJob(job.job_id, grace_s, state))
 
     def requeue(self, job: Job, *, begin_s: float | None = None, grace_s: float = 0.0) -> None:
@@ -61,7 +75,16 @@ class JobDecisions(SchedulerState):
             job: a running or suspended job with `request.requeue`.
             begin_s: earliest time at which it may start again, simulated seconds; None: now.
             grace_s: time for which the run goes on, simulated seconds.
+
+        Raises:
+            PolicyError: the job waits, or a time is not one.
         """
+        self._check_placed("requeued", job)
+        _check_grace("requeued", job, grace_s)
+        if begin_s is not None and not abs(begin_s) <= MAX_TIME_S:
+            raise PolicyError(
+                f"job {job.job_id} cannot be requeued: begin_s is {begin_s}; expected seconds"
+            )
         self.decisions.append(RequeueJob(job.job_id, begin_s, grace_s))
 
     def suspend(self, job: Job) -> None:
@@ -119,3 +142,22 @@ class JobDecisions(SchedulerState):
                 f"checkpoint interval of job {job.job_id}: expected seconds > 0, got {interval_s}"
             )
         self.decisions.append(SetCheckpoint(job.job_id, interval_s))
+
+    def _check_placed(self, what: str, job: Job) -> None:
+        if job.job_id in self.queue or job.job_id in self.pending:
+            raise PolicyError(f"job {job.job_id} cannot be {what}: it is not running")
+
+
+def _check_state(what: str, job: Job, state: str, known: Sequence[str]) -> None:
+    if state not in known:
+        raise PolicyError(
+            f"job {job.job_id} cannot be {what} with the state {state!r:.80}: expected "
+            f"{', '.join(known)}"
+        )
+
+
+def _check_grace(what: str, job: Job, grace_s: float) -> None:
+    if not 0.0 <= grace_s <= MAX_TIME_S:
+        raise PolicyError(
+            f"job {job.job_id} cannot be {what}: grace_s is {grace_s}; expected seconds >= 0"
+        )

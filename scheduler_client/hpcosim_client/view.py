@@ -12,6 +12,7 @@ from hpcosim_client.explanation import check_explanation
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.job_decisions import JobDecisions
 from hpcosim_client.power_exchange import PowerExchange
+from hpcosim_client.stated import check_nodes, check_stated
 from hpcosim_protocol import (
     AllocateJob,
     CancelAlarm,
@@ -107,14 +108,19 @@ class View(JobDecisions):
                 server would choose.
 
         Raises:
-            PolicyError: the job is not in the queue, or a node does not exist.
+            PolicyError: the job is not in the queue, a node does not exist or is named twice, or
+                `cores` and `gres` do not match the nodes.
         """
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
+        if cores is not None or gres:
+            check_stated(job, nodes, cores, gres, self.platform)
         if nodes is None:
             allocation = self.nodes.find(job)
         elif cores is None:
             allocation = self._place_on(job, nodes)
         else:
-            self._check_nodes(job, nodes)
+            check_nodes(job, nodes, len(self.nodes.free))
             allocation = self.nodes.complete(job, np.array(nodes), np.array(cores), gres)
         if allocation is None:
             return False
@@ -139,7 +145,15 @@ class View(JobDecisions):
         return True
 
     def submit(self, job: SubmitJob) -> None:
-        """Submit a job, if the scenario has `dynamic_jobs: true`."""
+        """Submit a job, if the scenario has `dynamic_jobs: true`.
+
+        Raises:
+            PolicyError: it is no `hpcosim_protocol.SubmitJob`.
+        """
+        if not isinstance(job, SubmitJob):
+            raise PolicyError(
+                f"a {type(job).__name__} cannot be submitted: expected hpcosim_protocol.SubmitJob"
+            )
         self.decisions.append(job)
 
     def explain(self, job: Job, reason: str, expected_start_s: float | None = None) -> None:
@@ -242,16 +256,8 @@ class View(JobDecisions):
         self.decisions.append(decision)
 
     def _place_on(self, job: Job, nodes: Sequence[int]) -> Allocation | None:
-        self._check_nodes(job, nodes)
+        check_nodes(job, nodes, len(self.nodes.free))
         return self.nodes.place(job, np.array(nodes, dtype=np.int64))
-
-    def _check_nodes(self, job: Job, nodes: Sequence[int]) -> None:
-        if not all(0 <= node < len(self.nodes.free) for node in nodes):
-            last = len(self.nodes.free) - 1
-            raise PolicyError(
-                f"job {job.job_id} cannot start on nodes {list(nodes)}: expected numbers from 0 to "
-                f"{last}"
-            )
 
 
 Policy = Callable[[View], None]

@@ -174,6 +174,23 @@ def test_compare_takes_it() -> None:
 
 
 @pytest.mark.slow
+def test_what_a_policy_prints_in_its_process_is_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """More than a pipe holds, on standard error: standard output is for the results."""
+    policy = Path("below/policies/loud.py")
+    policy.write_text(MINE.replace("count.calls += 1", "print('x' * 9999, 'called')"))
+    run_scenario(
+        Path("below/tiny.yaml"),
+        scheduler=f"{policy.resolve()}:greedy",
+        transport="ipc",
+        out=tmp_path / "out",
+    )
+    out, err = capfd.readouterr()
+    assert "called" not in out
+    assert err.count("x called") > 10
+
+
 def test_results_are_the_same_over_every_transport(tmp_path: Path) -> None:
     """They record the checksums of the file and of its imports, and no path of the machine."""
     for transport in ("inproc", "ipc", "tcp"):

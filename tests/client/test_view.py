@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hpcosim_client import Job, Policy, PolicyAlarm, PolicyError, View, make_policy, managed
 from hpcosim_client.queue import JobQueue
@@ -72,6 +74,84 @@ def test_jobs_are_started_while_the_queue_is_iterated(
     submitted = jobs_of((0.0, 9.0, 1), (0.0, 9.0, 3), (0.0, 9.0, 1), (0.0, 5.0, 1), (0.0, 1.0, 2))
     simulation = simulate(cluster_of(1, 3), submitted, start_all_that_fit)
     assert starts(simulation) == {1: 0.0, 2: 9.0, 3: 0.0, 4: 0.0, 5: 18.0}
+
+
+def waiting(gpus: int = 0) -> tuple[View, Job]:
+    """Return a view of two nodes with two cores each, and its waiting job of two cores."""
+    platform = cluster_of(2, 2)
+    if gpus:
+        (group,) = platform.nodes
+        platform = replace(platform, nodes=(replace(group, gres={"gpu:a100": gpus}),))
+    view = View(platform)
+    view.apply(*Simulation(platform, jobs_of((0.0, 5.0, 2))).advance()[:2])
+    return view, view.queue[1]
+
+
+@pytest.mark.parametrize("nodes", [None, [0]])
+def test_a_running_job_can_t_be_started(nodes: list[int] | None) -> None:
+    """It is an error of the policy although its nodes are busy."""
+    view, job = waiting()
+    assert view.start(job, [0])
+    with pytest.raises(PolicyError, match="job 1 cannot start: it is not in the queue"):
+        view.start(job, nodes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "gres", "why"),
+    [
+        ([0, 0], None, (), r"nodes \[0, 0\]: expected each node once"),
+        ([0, 0], [1, 1], (), "expected each node once"),
+        ([0.5], None, (), r"nodes \[0.5\]: expected numbers from 0 to 1"),
+        ([2], [2], (), "expected numbers from 0 to 1"),
+        ([0, 1], [3, -1], (), r"cores \[3, -1\]: expected numbers above 0 that add up to 2"),
+        ([0, 1], [2], (), "expected 2 numbers, one per node"),
+        ([0], [1], (), "expected numbers above 0 that add up to 2"),
+        ([0], None, [{"gpu:a100": [0]}], "devices without cores"),
+        (None, [2], (), "cores without nodes"),
+        ([0], [2], [{}, {}], "gres of 2 nodes: expected 1"),
+        ([0], [2], [{"gpu:b": [0]}], "gres 'gpu:b': the nodes have gpu:a100"),
+    ],
+)
+def test_wrong_places_for_a_job_are_errors(nodes: Any, cores: Any, gres: Any, why: str) -> None:
+    """Wrong nodes, cores and devices are errors of the policy, before the job is placed."""
+    view, job = waiting(gpus=1)
+    free = view.nodes.free.copy()
+    with pytest.raises(PolicyError, match=why):
+        view.start(job, nodes, cores=cores, gres=gres)
+    assert (view.nodes.free == free).all()
+    assert view.decisions == []
+
+
+@pytest.mark.parametrize(
+    ("decide", "why"),
+    [
+        (lambda view, job: view.kill(job, state="dead"), "with the state 'dead': expected killed,"),
+        (lambda view, job: view.kill(job, grace_s=-5), "grace_s is -5; expected seconds >= 0"),
+        (lambda view, job: view.kill(job, grace_s=math.nan), "grace_s is nan"),
+        (lambda view, job: view.requeue(job, grace_s=-5), "cannot be requeued: grace_s is -5"),
+        (lambda view, job: view.requeue(job, begin_s=math.inf), "begin_s is inf"),
+        (lambda view, job: view.reject(job, state="dead"), "expected rejected, cancelled"),
+        (lambda view, job: view.submit(job), "a Job cannot be submitted: expected hpcosim_proto"),
+    ],
+)
+def test_wrong_decisions_about_a_running_job_are_errors(
+    decide: Callable[[View, Any], None], why: str
+) -> None:
+    """Wrong states, times and types are errors of the policy, on every transport."""
+    view, job = waiting()
+    view.start(job)
+    sent = len(view.decisions)
+    with pytest.raises(PolicyError, match=why):
+        decide(view, job)
+    assert len(view.decisions) == sent
+
+
+def test_a_waiting_job_can_t_be_killed() -> None:
+    """Only jobs that run or are suspended are killed or requeued."""
+    view, job = waiting()
+    for decide in (view.kill, view.requeue):
+        with pytest.raises(PolicyError, match="it is not running"):
+            decide(job)
 
 
 @pytest.mark.parametrize("node", [-1, 2])

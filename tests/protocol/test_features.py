@@ -65,6 +65,7 @@ def test_nodes_meet_an_expression(text: str, nodes: Sequence[set[str]], met: boo
         ("[a|b]&[c|d]", "expected one pair of brackets"),
         ("([a|b])", r"expected a feature, got `\[`"),
         ("ib*0", "a count above 0"),
+        ("ib*" + "9" * 300, "a count up to 999999999 after"),
         ("ib*", r"got `\*`"),
         ("ib*x", r"got `\*`"),
         ("ib*2|gpu", "expected `&` beside a count or brackets, got `|`"),

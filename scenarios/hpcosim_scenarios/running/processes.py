@@ -32,6 +32,8 @@ CLIENT_TIMEOUT_S = 86400.0  # long: this process notices first if the server end
 STOP_TIMEOUT_S = 600.0  # for the server to write its results, which may be large
 EXIT_TIMEOUT_S = 10.0  # for one process to end after the other
 LINES_KEPT = 20  # of the standard error of a process
+STDERR = 2  # file descriptor: `sys.stderr` of a notebook has none
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}  # shows what a policy prints at once, also if it is killed
 
 
 def run_processes(
@@ -84,7 +86,10 @@ def run_processes(
         serve += [*server_options, *watched.server_options]
         with _server(serve, watched.environment) as (server, status):
             watched.before_scheduler(status)
-            with _Process("the scheduler", [*schedule, *scheduler_options]) as client:
+            arguments = [*schedule, *scheduler_options]
+            with _Process(
+                "the scheduler", arguments, environment=UNBUFFERED, prints=True
+            ) as client:
                 try:
                     _watch(server, status, client, report)
                 except KeyboardInterrupt as stopped:
@@ -111,6 +116,8 @@ class _Process:
         command: the arguments of `hpcosim`.
         keep_open: file descriptors that the process inherits.
         environment: additional environment variables.
+        prints: whether its standard output, such as what a user's policy prints, becomes this
+            process's standard error; otherwise it is dropped.
     """
 
     def __init__(
@@ -119,12 +126,14 @@ class _Process:
         command: Sequence[str],
         keep_open: Sequence[int] = (),
         environment: Mapping[str, str] | None = None,
+        *,
+        prints: bool = False,
     ) -> None:
         self._name = name
         self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
             [*COMMAND, *command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=_standard_error() if prints else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
@@ -165,6 +174,15 @@ class _Process:
         assert self.popen.stderr is not None
         with self.popen.stderr as lines:
             self._lines.extend(line.strip() for line in lines if line.strip())
+
+
+def _standard_error() -> int:
+    """Return the file descriptor of standard error, or the one that drops it if it is closed."""
+    try:
+        os.fstat(STDERR)
+    except OSError:
+        return subprocess.DEVNULL
+    return STDERR
 
 
 @contextmanager

@@ -110,7 +110,10 @@ def makespan_s(record: RunRecord) -> float:
 
 
 def waits(ran: JobsThatRan) -> Metrics:
-    """Return statistics of the wait. Percentiles interpolate linearly between order statistics.
+    """Return statistics of the wait.
+
+    The wait is (start of the last run - submission) + time for which the last run was suspended.
+    Percentiles interpolate linearly between order statistics.
 
     Returns:
         mean_wait_s: Mean wait of the jobs that ran, s. Source: Feitelson, Rudolph 1998, section

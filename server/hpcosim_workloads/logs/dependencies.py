@@ -17,6 +17,7 @@ MOST_DELAY_MIN = 1e12
 SHOWN = 60  # characters of a text in a message
 
 REFERENCE = re.compile(r"([0-9]{1,19})(?:_([0-9]{1,10}|\*))?(?:\+([0-9]{1,15}(?:\.[0-9]{1,15})?))?")
+LONG = re.compile(r"[0-9]{11}")  # of a number that may be too large
 LIMIT = re.compile(r"[0-9]{1,10}")
 SPAN = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?")
 
@@ -107,8 +108,14 @@ def _clauses(part: str) -> list[Clause]:
         found = REFERENCE.fullmatch(text)
         if found is None:
             what = "expected JOB, ARRAY_INDEX or JOB+MINUTES, such as 7, 7_3 or 7+5"
+            if LONG.search(text):
+                what += f", JOB up to {MOST_JOB_ID}, MINUTES up to {MOST_DELAY_MIN:.0f}"
             raise ValueError(f"{what}, got {_short(text)} in {_short(part)}")
-        delay_s = float(found[3] or 0.0) * 60.0
+        delay_min = float(found[3] or 0.0)
+        if delay_min > MOST_DELAY_MIN:
+            what = f"expected MINUTES up to {MOST_DELAY_MIN:.0f} after '+'"
+            raise ValueError(f"{what}, got {_short(text)} in {_short(part)}")
+        delay_s = delay_min * 60.0
         by_delay.setdefault(delay_s, []).append(_reference(found))
     return [Clause(kind, tuple(each), delay_s) for delay_s, each in by_delay.items()]
 
@@ -140,12 +147,15 @@ def parse_array(text: str) -> ArrayText:
     """
     spans, percent, limit = text.partition("%")
     if percent and not (LIMIT.fullmatch(limit) and 0 < int(limit) <= MOST_INDEX):
-        raise ValueError(f"expected a number of tasks after '%', such as 0-9%3, got {_short(text)}")
+        what = f"expected a number of tasks after '%' from 1 to {MOST_INDEX}, such as 0-9%3"
+        raise ValueError(f"{what}, got {_short(text)}")
     indices: set[int] = set()
     for span in spans.split(","):
         found = SPAN.fullmatch(span)
         if found is None:
             what = "expected indices such as 0-9, 1,3,5 or 0-15:4, with %LIMIT at the end"
+            if LONG.search(span):
+                what += f", indices up to {MOST_INDEX}"
             raise ValueError(f"{what}, got {_short(text)}")
         indices |= _span(found)
         if len(indices) > MOST_TASKS:
