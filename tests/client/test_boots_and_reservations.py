@@ -10,6 +10,7 @@ from hpcosim_client import make_policy
 from hpcosim_client.view import View
 from hpcosim_protocol import (
     AllocateJob,
+    Decision,
     NodeGroup,
     NodePowerChanged,
     NodeReservation,
@@ -72,7 +73,8 @@ def test_policies_offer_what_the_server_accepts(
     """No decision of a policy is rejected, and every job ends outside the windows."""
     cluster = platform(reserved, nodes=3)
     simulation = asleep(cluster, job(1, 60.0, 30.0, cores), nodes=(0, 1))
-    policy, view, decisions = make_policy(name), View(cluster), []
+    policy, view = make_policy(name), View(cluster)
+    decisions: list[Decision] = []
     view.apply(simulation.now_s, simulation.snapshot())
     while True:
         batch = simulation.advance(decisions)
