@@ -403,6 +403,8 @@ def _simulated(simulation: Simulation, names: dict[int, str]) -> dict[str, list[
 STATES_OF_SACCT = {
     "requeued": "REQUEUED",
     "requeued_node_failed": "NODE_FAIL",
+    "suspended_requeued": "REQUEUED",
+    "suspended_requeued_node_failed": "NODE_FAIL",
     "node_failed": "NODE_FAIL",
     "killed": "CANCELLED",
 }
