@@ -104,7 +104,9 @@ class MixedClasses(NamedTuple):
         roomy = gpus[np.newaxis] >= self.parts[:, np.newaxis, np.newaxis]
         usable = np.where(roomy, gpus, 0).sum(axis=2)
         fits = cores >= self.cores[:, np.newaxis]
-        room = (gpus // self.parts[:, np.newaxis, np.newaxis]).sum(axis=2)
+        several = (self.parts[self.part] < WHOLE_DEVICE) & (self.gpus > 1)
+        parts = gpus // self.parts[:, np.newaxis, np.newaxis] if several.any() else roomy
+        room = parts.sum(axis=2)
         fits &= room[self.part] >= self.gpus[:, np.newaxis]
         fits &= self.nodes[:, nodes]
         used = np.einsum("c,cn,cn->n", self.weight, fits, usable[self.part])
