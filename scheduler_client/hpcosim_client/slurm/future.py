@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
-from hpcosim_client.slurm.offers import Offer
+from hpcosim_client.slurm.offers import Offer, consecutive_nodes
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
 
 FIRST_WINDOW_S = 30
@@ -63,6 +65,11 @@ class Candidate:
     suitable: NodeSet
     limit: int
     counts_only: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether it gets as many nodes as cores if each node offers one core."""
+        return self.counts_only and self.least_nodes <= self.job.cores
 
 
 class Future:
@@ -127,6 +134,9 @@ class Future:
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
         for choice, offer in self._sufficient(candidate, nodes, ended):
+            if self._order.plain and offer.single and candidate.single:
+                places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
+                return Found(choice, np.array(places), np.ones(len(places), dtype=np.int64))
             cores = offer.cores * mask_of(nodes, len(offer.cores))
             chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, self._order)
             if chosen is not None:
