@@ -6,12 +6,16 @@ docs/explanation/slurm-policy.md. The recorded runs are in ../shared/golden/slur
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
 
 from hpcosim_workloads.table import JobSpec
 from support.golden_scenes import SCENES, differences, play_scene, read_scene
 from support.golden_slurm import GOLDEN_SLURM, RecordedJob, run_of_events, simulated
+
+TOLERANCE = 0.03
+"""How far a class mean may lie beyond the range of the real runs."""
 
 
 def class_of(job: JobSpec) -> str:
@@ -56,6 +60,7 @@ def compare_runs() -> None:
         if not small:
             add_classes(classes, jobs, found, run.jobs)
     print_classes(classes, len(list(GOLDEN_SLURM.glob("run*"))))
+    print_outside(classes)
 
 
 def add_classes(
@@ -81,6 +86,35 @@ def print_classes(classes: Mapping[str, list[float]], runs: int) -> None:
     for name, waits in sorted(classes.items()):
         cells = [f"{waits[at]:.0f} / {waits[at + 1]:.0f}" for at in range(0, len(waits), 2)]
         print(f"| {name} | {' | '.join(cells)} |")
+
+
+def ranges_of_classes() -> dict[str, tuple[float, float]]:
+    """Return the least and the greatest mean wait of each class in the real runs, s.
+
+    The table of the recorded runs' README has also runs whose jobs are not recorded.
+    """
+    ranges = {}
+    for line in (GOLDEN_SLURM / "README.md").read_text(encoding="utf-8").splitlines():
+        found = re.match(r"\| ((?:gpu:|mem|n=)[^|]*?) \| \d+ \|((?: *[\d.]+ \|)+)$", line)
+        if found is not None:
+            waits = [float(wait) for wait in found[2].split("|")[:-1]]
+            ranges[found[1]] = (min(waits), max(waits))
+    return ranges
+
+
+def print_outside(classes: Mapping[str, list[float]]) -> None:
+    """Print the simulated classes beyond the range of the real runs + 3 %."""
+    ranges = ranges_of_classes()
+    cells = [
+        (name, run, waits[2 * run])
+        for name, waits in sorted(classes.items())
+        for run in range(len(waits) // 2)
+    ]
+    print("\n| class | run | simulated, s | real runs, s |\n|---|---|---|---|")
+    for name, run, wait in cells:
+        least, most = ranges[name]
+        if not least * (1 - TOLERANCE) <= wait <= most * (1 + TOLERANCE):
+            print(f"| {name} | run{run + 1} | {wait:.0f} | {least:.0f} to {most:.0f} |")
 
 
 def compare_scenes() -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.job import Job
 from hpcosim_client.slurm import policy
-from hpcosim_client.slurm.settings import parse_site
+from hpcosim_client.slurm.node_sets import mask_of, set_of
+from hpcosim_client.slurm.offers import consecutive_nodes
+from hpcosim_client.slurm.select import NodeOrder, choose_nodes
+from hpcosim_client.slurm.settings import Selection, parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
-from support.simulating import simulate
+from support.simulating import cluster_of, simulate
 from support.slow_backfill import slow_backfill
 
 Requests = st.builds(
@@ -37,13 +43,9 @@ def play(platform: Platform, jobs: list[JobSpec], scheduler: dict[str, Any]) -> 
     """Return start, nodes and scheduler of each job."""
     decide = policy.slurm(parse_site({"scheduler": scheduler}))
     recording = simulate(platform, job_table_of(jobs), decide).recording
+    started_by = decide.started_by
     return [
-        (
-            job_id,
-            repr(recording.start_s[row]),
-            recording.nodes_of(row),
-            decide.started_by.get(job_id),
-        )
+        (job_id, repr(recording.start_s[row]), recording.nodes_of(row), started_by.get(job_id))
         for row, job_id in enumerate(recording.job_id)
     ]
 
@@ -90,3 +92,15 @@ def test_pass_starts_the_same_on_nodes_of_one_core(drawn: list[tuple[Any, ...]])
         for n, (submit, run, more, cores, _, _) in enumerate(drawn, 1)
     ]
     compare(platform, jobs)
+
+
+@given(st.sets(st.integers(0, 40), min_size=1), st.integers(1, 40))
+def test_runs_of_single_cores_are_chosen_as_those_of_more_cores(nodes: set[int], need: int) -> None:
+    """The choice among nodes of one core is that of the general rule, in the same order."""
+    job = Job(1, 0.0, min(need, len(nodes)), 60.0)
+    choice = NodeChoice("", np.ones(41, dtype=np.bool_))
+    order = NodeOrder.of(cluster_of(41), Selection())
+    cores = mask_of(set_of(nodes), 41).astype(np.int64)
+    found = choose_nodes(job, Demand(JobRequest(), (choice,)), choice, cores, order)
+    assert found is not None
+    assert consecutive_nodes(set_of(nodes), job.cores) == found.tolist()

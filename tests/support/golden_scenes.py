@@ -23,18 +23,15 @@ from hpcosim_server.record.recording import STATES
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,
-    NODES,
     OVERHEAD_S,
     USER_ACCOUNTS,
     RecordedRun,
-    host_names,
     job_table_of,
     loop_begin,
     micro_cluster,
     micro_settings,
-    sbatch_job,
-    sbatch_options,
 )
+from support.sbatch_jobs import NODES, host_names, sbatch_job, sbatch_options
 
 SCENES = ("deps", "arrays", "begin_hold", "limits", "resv", "node_fail", "preempt_qos", "shapes")
 TASKS = 1000  # task K of array A has the number A * TASKS + K

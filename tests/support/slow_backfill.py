@@ -26,7 +26,7 @@ def slow_backfill(
     windows: Windows | None,
     settings: PassSettings,
 ) -> list[Planned]:
-    """Do what `slurm.backfill.backfill` does, without preemption and reservations."""
+    """Do what `backfill` of the policy does, without preemption and reservations."""
     del preempt
     assert windows is None
     parameters, now = settings.parameters, settings.now

@@ -37,16 +37,15 @@ class Candidates:
         everywhere = np.ones(free.slots.nodes, dtype=np.bool_)
         self._anywhere: tuple[NodeChoice, ...] = (NodeChoice("", everywhere),)
         self._whole: tuple[NodeChoice, ...] = (NodeChoice("", everywhere, whole=True),)
-        self._of: dict[int, tuple[object, list[Candidate]]] = {}
+        self._of: dict[int, tuple[object, float, list[Candidate]]] = {}
 
     def of(self, job: Job) -> list[Candidate]:
         """Return the candidates of a job, one for each of its partitions, in their order."""
-        stated = (job.request, job.requested_s)
         known = self._of.get(job.job_id)
-        if known is None or known[0] != stated:
-            known = (stated, list(self._make(job)))
+        if known is None or known[0] is not job.request or known[1] != job.requested_s:
+            known = (job.request, job.requested_s, list(self._make(job)))
             self._of[job.job_id] = known
-        return known[1]
+        return known[2]
 
     def forget(self, jobs: Iterable[Job]) -> None:
         """Forget jobs that wait no more."""
@@ -60,8 +59,13 @@ class Candidates:
             jobs: jobs in the order of their best partition.
             priority: returns the priority of a job in a partition.
         """
-        found = [candidate for job in jobs for candidate in self.of(job)]
-        if all(len(self.of(job)) == 1 for job in jobs):
+        found: list[Candidate] = []
+        several = False
+        for job in jobs:
+            own = self.of(job)
+            several = several or len(own) != 1
+            found += own
+        if not several:
             return self._up(found)
 
         def key(candidate: Candidate) -> tuple[int, int, int]:

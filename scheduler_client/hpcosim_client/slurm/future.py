@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.job_devices import choose_for_devices
 from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
-from hpcosim_client.slurm.offers import Offer
+from hpcosim_client.slurm.offers import Offer, consecutive_nodes
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
 
 FIRST_WINDOW_S = 30
@@ -64,6 +66,11 @@ class Candidate:
     suitable: NodeSet
     limit: int
     counts_only: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether it gets as many nodes as cores if each node offers one core."""
+        return self.counts_only and self.least_nodes <= self.job.cores
 
 
 class Future:
@@ -128,6 +135,9 @@ class Future:
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
         for choice, offer in self._sufficient(candidate, nodes, ended):
+            if self._order.plain and offer.single and candidate.single:
+                places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
+                return Found(choice, np.array(places), np.ones(len(places), dtype=np.int64))
             cores = offer.cores * mask_of(nodes, len(offer.cores))
             chosen = self._chosen(candidate, choice, cores, ended)
             if chosen is not None:

@@ -84,7 +84,7 @@ def main_pass(
         if found is not None and start(candidate, found):
             started.add(candidate.job.job_id)
             free = future()
-        elif found is None and empty.find(candidate, everywhere & up) is not None:
+        elif found is None and empty.fits(candidate, everywhere & up):
             preempt(candidate, everywhere & available)
             blocked[partition] = candidate
             # Jobs of other partitions must not take the nodes that this one waits for.

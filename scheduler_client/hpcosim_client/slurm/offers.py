@@ -32,6 +32,11 @@ class Offer:
         bits = [1 << bit for bit in range(most.bit_length())]
         return cls(cores, nodes, tuple((bit, set_of_mask(cores & bit > 0)) for bit in bits))
 
+    @property
+    def single(self) -> bool:
+        """Whether no node offers more than one core."""
+        return len(self.planes) == 1
+
     def total(self, nodes: NodeSet) -> int:
         """Return the number of cores that some nodes offer together."""
         total = 0
@@ -42,3 +47,36 @@ class Offer:
     def count(self, nodes: NodeSet) -> int:
         """Return the number of nodes among `nodes` that offer cores."""
         return (self.nodes & nodes).bit_count()
+
+
+def consecutive_nodes(nodes: NodeSet, count: int) -> list[int]:
+    """Return `count` nodes that offer one core each, as `select.choose_nodes` chooses them.
+
+    The smallest sufficient run of consecutive nodes, or else the largest runs first.
+
+    Args:
+        nodes: free nodes, at least `count`.
+        count: number of nodes.
+    """
+    runs = []  # length and first node
+    begin = 0
+    while nodes:
+        gap = (nodes & -nodes).bit_length() - 1
+        nodes >>= gap
+        length = (~nodes & (nodes + 1)).bit_length() - 1
+        runs.append((length, begin + gap))
+        nodes >>= length
+        begin += gap + length
+    chosen: list[int] = []
+    while count > 0:
+        sufficient = [run for run in runs if run[0] >= count]
+        run = min(sufficient) if sufficient else max(runs, key=_length)
+        taken = min(run[0], count)
+        chosen += range(run[1], run[1] + taken)
+        count -= taken
+        runs.remove(run)
+    return chosen
+
+
+def _length(run: tuple[int, int]) -> int:
+    return run[0]

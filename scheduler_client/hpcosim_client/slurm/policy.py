@@ -244,7 +244,7 @@ class SlurmPolicy:
 
     def _queue(self, view: View) -> list[Candidate]:
         jobs = self._requeues.ready(list(self._priorities.ordered(view)), view.now_s)
-        return self._candidates.ordered(jobs, self._priority)
+        return self._candidates.ordered(jobs, self._priorities.priority)
 
     def _held(self, view: View, candidate: Candidate) -> bool:
         """Return whether a limit holds a job, which holds no other job then, or has started."""
@@ -252,9 +252,6 @@ class SlurmPolicy:
         return job.job_id not in view.queue or bool(
             self._limits.held(job, view.now_s, candidate.partition)
         )
-
-    def _priority(self, job: Job, partition: str) -> int:
-        return self._priorities.priority(job, partition)
 
     def _available(self, view: View) -> NodeSet:
         return nodes_available(view.nodes, view.nodes.unavailable())

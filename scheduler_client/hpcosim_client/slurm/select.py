@@ -39,6 +39,11 @@ class NodeOrder:
     largest: int
     least_loaded: bool = False
 
+    @property
+    def plain(self) -> bool:
+        """Whether only the numbers of the nodes matter."""
+        return self.leaf is None and self.weight is None and not self.least_loaded
+
     @classmethod
     def of(cls, platform: Platform, selection: Selection) -> NodeOrder:
         """Return the order for a platform."""

@@ -138,7 +138,7 @@ class Periods:
 
     def requeued(self, period: int, why: PeriodEnd) -> None:
         """Note that a job was requeued whose last period ended with its suspension."""
-        self.why[period] = _CODES[why]
+        self.why[period] = PERIOD_CODES[why]
 
     def nodes_of(self, period: int) -> list[int]:
         """Return the nodes of a period in the order of the allocation."""
