@@ -81,11 +81,8 @@ def allocated(
     seed: int,
 ) -> list[float]:
     """Return the allocated share of the GPUs at each of `MARKS` and at the end, per cent."""
-    capacity, rng = (
-        1000 * sum(sum(node.gres.values()) for node in nodes),
-        np.random.default_rng(seed),
-    )
-    order, marks = _arrivals(tasks, capacity, rng), list(MARKS)
+    rng, capacity = np.random.default_rng(seed), capacity_of(nodes)
+    order, marks = arrivals([asked for _, asked in tasks], capacity, rng), list(MARKS)
     shuffled = tuple(nodes[at] for at in rng.permutation(len(nodes)))
     view, mix = View(Platform(shuffled, consumable=("cores", "memory")), seed), JobMix()
     for number, (event, _) in enumerate(tasks):
@@ -108,15 +105,24 @@ def allocated(
     return [*shares, 100.0 * taken / capacity]
 
 
-def _arrivals(
-    tasks: Sequence[tuple[JobSubmitted, int]], capacity: int, rng: np.random.Generator
-) -> list[int]:
-    """Return the order of tasks, as indices."""
-    chosen = list(range(len(tasks)))
-    total = sum(asked for _, asked in tasks)
+def capacity_of(nodes: Sequence[NodeGroup]) -> int:
+    """Return the thousandths of all GPUs."""
+    return 1000 * sum(group.count * sum(group.gres.values()) for group in nodes)
+
+
+def arrivals(asked: Sequence[int], capacity: int, rng: np.random.Generator) -> list[int]:
+    """Return the order of tasks, as indices.
+
+    Args:
+        asked: GPU thousandths that each task of the list asks for.
+        capacity: GPU thousandths of the cluster.
+        rng: source of the order.
+    """
+    chosen = list(range(len(asked)))
+    total = sum(asked)
     while True:
-        drawn = int(rng.integers(len(tasks)))
-        total += tasks[drawn][1]
+        drawn = int(rng.integers(len(asked)))
+        total += asked[drawn]
         if total > LOAD * capacity:
             break
         chosen.append(drawn)
