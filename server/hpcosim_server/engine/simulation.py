@@ -162,6 +162,8 @@ class Simulation(Engine):
                         "changes any more and no submission is left"
                     )
                 return
+            if not outbox.kinds & QUIET:
+                continue
             if not outbox.kinds & ~QUIET:
                 self._check_quiet()
             elif self._quiet_events - self._quiet_before > MAX_SIGNALS_IN_A_ROW and self._is_quiet:
