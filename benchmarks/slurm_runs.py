@@ -11,8 +11,9 @@ import statistics
 from collections.abc import Mapping
 
 from hpcosim_workloads.table import JobSpec
-from support.golden_scenes import SCENES, differences, play_scene, read_scene
+from support.golden_scenes import SCENES, read_scene
 from support.golden_slurm import GOLDEN_SLURM, RecordedJob, run_of_events, simulated
+from support.scene_runs import differences, play_scene
 
 TOLERANCE = 0.03
 """How far a class mean may lie beyond the range of the real runs."""

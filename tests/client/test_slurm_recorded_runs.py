@@ -6,8 +6,9 @@ import statistics
 
 import pytest
 
-from support.golden_scenes import differences, play_scene, read_scene
+from support.golden_scenes import read_scene
 from support.golden_slurm import GOLDEN_SLURM, run_of_events, simulated
+from support.scene_runs import differences, play_scene
 
 pytestmark = pytest.mark.skipif(
     not GOLDEN_SLURM.is_dir(), reason="the recorded runs of Slurm are not on this machine"
