@@ -96,6 +96,7 @@ def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
     """A row has a cell for each column, and each column has a definition."""
     simulation = small_run(2)
     simulation.advance([Explain(2, "Resources", 4.5)])
+    simulation.recording.changed_drain(4.5, 0, drained=True)
     rows = list(csv.reader(table.lines(simulation.record())))
     assert len(rows) > 1
     assert {len(row) for row in rows} == {len(table.columns)}

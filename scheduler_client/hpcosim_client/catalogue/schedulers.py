@@ -241,7 +241,7 @@ def make_policy(
         return make_signal_policy(name, awareness)
     if awareness == "planned":
         raise PolicyError(
-            f"power_awareness: planned is supported by {' and '.join(BACKFILLING)}, which reserve "
+            f"power_awareness: planned is supported by {', '.join(BACKFILLING)}, which reserve "
             f"nodes, not by {name}"
         )
     soonest_on = awareness == "aware"
