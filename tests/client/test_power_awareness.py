@@ -866,11 +866,11 @@ def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
 def test_a_scenario_s_scheduler_must_go_with_its_awareness(tmp_path: Path) -> None:
     """Said by validate and before a run, also of one named instead, or beside others."""
     file = scenario(tmp_path, "name: easy", "name: fcfs")
-    with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
         check(file)
-    with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
         run_scenario(file, transport="inproc", out=tmp_path / "out")
-    with pytest.raises(PolicyError, match="planned is supported by easy and conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
         compare_schedulers(scenario(tmp_path), ["easy", "sjf"])
     assert not (tmp_path / "out").exists()
 
